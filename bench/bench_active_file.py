@@ -27,7 +27,7 @@ from codecompanion.retrieval.search_terms import simple_terms
 from codecompanion.retrieval.smart_snippets import whole_file
 from codecompanion.session.code.search_options import SearchOptions
 from codecompanion.session.code.searcher import CodeSearcher
-from codecompanion.session.gather.gather import MAX_FILES, PER_FILE
+from codecompanion.session.gather.gather_code import MAX_FILES, PER_FILE
 from codecompanion.session.gather.gatherers import beside_search, found_snippet, search_definitions
 
 BUDGETS = (4_000, 8_000, 20_000, 50_000)

@@ -30,7 +30,7 @@ from codecompanion.retrieval.shown_lines import NOTHING_ABOVE, seen_in
 from codecompanion.session.code.search_options import SearchOptions
 from codecompanion.session.code.searcher import CodeSearcher
 from codecompanion.session.codebase.gathered_message import gathered_message
-from codecompanion.session.gather.gather import MAX_FILES, PER_FILE
+from codecompanion.session.gather.gather_code import MAX_FILES, PER_FILE
 from codecompanion.session.gather.gatherers import beside_search, found_snippet, search_definitions
 
 QUESTIONS = 10

@@ -25,7 +25,7 @@ from codecompanion.retrieval.compose import compose, joined
 from codecompanion.retrieval.search_terms import simple_terms
 from codecompanion.session.code.search_options import SearchOptions
 from codecompanion.session.code.searcher import CodeSearcher
-from codecompanion.session.gather.gather import MAX_FILES, PER_FILE
+from codecompanion.session.gather.gather_code import MAX_FILES, PER_FILE
 from codecompanion.session.gather.gatherers import beside_search, found_snippet, search_definitions
 from codecompanion.workspace.syntax.languages import language_of
 from codecompanion.workspace.syntax.parse import parse

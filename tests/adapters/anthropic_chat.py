@@ -13,7 +13,7 @@ from codecompanion.adapters.base import AdapterSettings, ChatRequest, Compaction
 from codecompanion.adapters.http.adapter import HttpAdapter
 from codecompanion.context.server_side import replace_by_block
 from codecompanion.model.messages import CompactionPart, Message, ToolSpec
-from codecompanion.session.turn.reply import ReplySoFar
+from codecompanion.session.chat.streamed_reply import ReplySoFar
 from tests.adapters.conftest import Outcome, collect
 from tests.providers.anthropic.models import SONNET
 from tests.providers.anthropic.server import AnthropicServer

@@ -19,7 +19,7 @@ from codecompanion.adapters.openai_responses.options import ResponsesOptions
 from codecompanion.adapters.openai_responses.wire import OpenAIResponses
 from codecompanion.context.server_side import replace_by_block
 from codecompanion.model.messages import CompactionPart, Message, ToolSpec
-from codecompanion.session.turn.reply import ReplySoFar
+from codecompanion.session.chat.streamed_reply import ReplySoFar
 from tests.adapters.conftest import KEY, Outcome, collect
 
 TOOLS = (

@@ -14,9 +14,9 @@ from codecompanion.cli.__main__ import main
 from codecompanion.engine.greeting import hide_in_audit
 from codecompanion.errors import InputError
 from codecompanion.reports.audit_page import audit_page, joined
-from codecompanion.session.accounts.auditing import show_audit
+from codecompanion.session.actions.show_audit import show_audit
+from codecompanion.session.tool_calls.audited import AuditedCall
 from codecompanion.session.trust.trust import Trust
-from codecompanion.session.turn.audited import AuditedCall
 from codecompanion.store.audit import FILE, HEAD, MAX_LINE_BYTES, OLDER, AuditLog, read_audit
 from codecompanion.tools.builtin.run_command import RUN_COMMAND
 from codecompanion.wire.events import ApprovalRequested, ToolFinished

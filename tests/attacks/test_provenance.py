@@ -19,11 +19,11 @@ from codecompanion.model.checkpoint import Span
 from codecompanion.model.history import Insertion, MessageAdded, ViewChanged
 from codecompanion.model.messages import AttachedFile, Message, Source, ToolSpec
 from codecompanion.model.provenance import UNKNOWN, is_untrusted, sources_of
+from codecompanion.session.actions.forking import fork
 from codecompanion.session.attachments.attached import text_attachment
-from codecompanion.session.history.forking import fork
 from codecompanion.session.session import Session
+from codecompanion.session.tool_calls.calling_chat import ForTools
 from codecompanion.session.trust.trust import Trust
-from codecompanion.session.turn.calling_chat import ForTools
 from codecompanion.settings_sections import SandboxSettings, ToolSettings
 from codecompanion.tools.base import ANY_HOST, ApprovalQuestion, Narrowed, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin import BUILTIN_TOOLS

@@ -21,7 +21,7 @@ from codecompanion.session.code.left_out_files import left_out_sentence
 from codecompanion.session.code.project_index import ProjectIndex
 from codecompanion.session.complete.project_view import ProjectReader
 from codecompanion.session.gather.ask import Ask
-from codecompanion.session.gather.gather import Means, gather
+from codecompanion.session.gather.gather_code import Means, gather
 from codecompanion.session.gather.gatherers import beside
 from codecompanion.tools.approval import Approvals
 from codecompanion.tools.base import ToolContext

@@ -25,6 +25,7 @@ import pytest
 from codecompanion.engine.mcp import McpHost
 from codecompanion.errors import InputError, OutsideWorkspace, ToolError
 from codecompanion.model.messages import RULES_TAG
+from codecompanion.session.actions.trust_page import decide_trust
 from codecompanion.session.attachments.rules_sync import RuleKeeper
 from codecompanion.session.gather.gatherers import read_memories
 from codecompanion.session.gather.project_code import Choice, ProjectCode
@@ -32,7 +33,6 @@ from codecompanion.session.gather.team_text import TeamText
 from codecompanion.session.prompt_library.library import list_prompts
 from codecompanion.session.trust.decisions import FileHash
 from codecompanion.session.trust.folders import folder_of
-from codecompanion.session.trust.page import decide_trust
 from codecompanion.session.trust.trust import Trust, sha256_of
 from codecompanion.settings import load
 from codecompanion.wire.events import TrustWaits

@@ -146,7 +146,7 @@ def test_every_file_that_a_module_docstring_names_exists() -> None:
 
 
 def test_every_module_that_a_docstring_names_exists() -> None:
-    """`session.history.forking`, `store.log`: by the names of rooms, so that a move takes them along."""
+    """`session.actions.forking`, `store.log`: by the names of rooms, so that a move takes them along."""
     package = REPO / "python" / "codecompanion"
     rooms = "|".join(path.name for path in package.iterdir() if (path / "__init__.py").exists())
     named = re.compile(rf"`((?:{rooms})(?:\.[a-z_]+)+)[`.]")

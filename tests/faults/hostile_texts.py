@@ -15,8 +15,8 @@ from codecompanion.model.gathered import Gathered, Selection, Snippet
 from codecompanion.model.messages import ToolSpec
 from codecompanion.placeholders import FILE_CLEARED, TOOL_RESULT_CLEARED
 from codecompanion.retrieval.rendering import render_snippets
-from codecompanion.session.attachments.reading import read_attachment
-from codecompanion.session.attachments.web_page import attach_page
+from codecompanion.session.actions.fetch_page import attach_page
+from codecompanion.session.attachments.read_attachment import read_attachment
 from codecompanion.session.editor_context.source import Taken
 from codecompanion.session.session import Session
 from codecompanion.tools.base import Tool, ToolContext, ToolOutput

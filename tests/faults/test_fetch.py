@@ -14,7 +14,7 @@ import pytest
 
 from codecompanion.errors import InputError
 from codecompanion.formats.addresses import Address, why_refused
-from codecompanion.session.attachments.web_page import attach_page
+from codecompanion.session.actions.fetch_page import attach_page
 from codecompanion.session.session import Session
 from codecompanion.session.state import State
 from codecompanion.web import fetching

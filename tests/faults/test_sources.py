@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from codecompanion.session.attachments.reading import read_attachment
-from codecompanion.session.editor_context import taking
+from codecompanion.session.attachments.read_attachment import read_attachment
+from codecompanion.session.message_context import taking
 from codecompanion.session.session import Session
 from codecompanion.session.state import State
 from codecompanion.wire.requests import Attach, EditorItem

@@ -28,13 +28,13 @@ from codecompanion.model.messages import (
     Message,
     is_typed_by_user,
 )
+from codecompanion.session.actions.choose_policy import choose_policy
 from codecompanion.session.attachments.attached import text_attachment
-from codecompanion.session.attachments.reading import read_attachment
+from codecompanion.session.attachments.read_attachment import read_attachment
+from codecompanion.session.chat.inspection import inspect
+from codecompanion.session.chat.redraw import redraw
 from codecompanion.session.history.gone import is_drawn
-from codecompanion.session.history.inspection import inspect
-from codecompanion.session.history.redraw import redraw
 from codecompanion.session.session import Session
-from codecompanion.session.window.policy_choice import choose_policy
 from codecompanion.wire.events import CodeGathered, EditorContextSent, Event, FileUpdated, MessageSent
 from codecompanion.wire.requests import (
     Approve,

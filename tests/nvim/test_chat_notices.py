@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from chat_driver import ChatDriver, make_chat
-from codecompanion.session.history.entries import ASKED_TO_GO_ON
+from codecompanion.session.chat.buffer_entries import ASKED_TO_GO_ON
 from codecompanion.wire import events
 from codecompanion.wire.events import Entry, Severity
 from harness import Nvim

@@ -21,10 +21,10 @@ OF_PYTHON = {
     "adapters/keys/key_source.py": ("subprocess.run", "the user's `cmd:` that prints a key"),
     "mcp/stdio.py": ("create_subprocess_exec", "our warden, which starts an MCP server of the user's"),
     "mcp/warden.py": ("subprocess.Popen", "that server"),
-    "session/code/worker.py": ("create_subprocess_exec", "a module of ours in this Python"),
+    "session/code/index_process.py": ("create_subprocess_exec", "a module of ours in this Python"),
     "session/gather/team_text.py": ("create_subprocess_exec", "the user's `context.team.command`"),
-    "session/mcp/expanding.py": ("subprocess.run", "the user's `cmd:` in an entry of a server"),
-    "session/vectors/process.py": ("start_worker", "the embedding process, of ours"),
+    "session/mcp_config/expanding.py": ("subprocess.run", "the user's `cmd:` in an entry of a server"),
+    "session/vectors/model_process.py": ("start_worker", "the embedding process, of ours"),
     "tools/builtin/grep_search.py": ("run_program", "ripgrep, or our own searcher in this Python"),
     "tools/builtin/run_command.py": ("run_program", "the command of the model, in the sandbox"),
     "tools/commands/process.py": ("create_subprocess_exec", "`run_program`: a command line of its callers"),
@@ -48,7 +48,7 @@ OF_LUA = {
 _WRAPPERS = {
     "codecompanion.workspace.bounded_process": "run_bounded",
     "codecompanion.tools.commands.process": "run_program",
-    "codecompanion.session.code.worker": "start_worker",
+    "codecompanion.session.code.index_process": "start_worker",
 }
 _HARMLESS_OF_SUBPROCESS = frozenset(
     "DEVNULL PIPE STDOUT SubprocessError TimeoutExpired CalledProcessError CompletedProcess Process".split()

@@ -21,9 +21,9 @@ from codecompanion.cli.environment import user_environment
 from codecompanion.errors import AdapterError, InputError, NotConfigured
 from codecompanion.model.embedding import Embedder
 from codecompanion.session.vectors.estimate import estimate_run
-from codecompanion.session.vectors.question import QuestionVectors
+from codecompanion.session.vectors.question_vector import QuestionVectors
 from codecompanion.session.vectors.run import Run, make_vectors
-from codecompanion.session.vectors.worker import chunks_of_files
+from codecompanion.session.vectors.vector_process import chunks_of_files
 from codecompanion.store.code_index.vectors import VectorWriter
 from codecompanion.workspace.project_files import Choice
 

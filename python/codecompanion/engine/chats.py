@@ -9,15 +9,15 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, assert_never
 
-from codecompanion.session.attachments.reading import read_attachment
-from codecompanion.session.history.redraw import redraw
+from codecompanion.session.actions.choose_policy import choose_policy, list_policies
+from codecompanion.session.actions.follow_trust import tell_waiting
+from codecompanion.session.attachments.read_attachment import read_attachment
+from codecompanion.session.chat.redraw import redraw
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
 from codecompanion.session.storage.lost_history import LostHistory
 from codecompanion.session.storage.open_chat import open_new, open_stored
-from codecompanion.session.trust.chats import tell_waiting
 from codecompanion.session.turn.going_on import check_incomplete
-from codecompanion.session.window.policy_choice import choose_policy, list_policies
 from codecompanion.wire import requests
 from codecompanion.wire.events import Notice, Severity
 from codecompanion.workspace.secret_text import find_secrets
@@ -58,7 +58,7 @@ async def carry_out(services: Services, session: Session, request: requests.Requ
         case requests.Detach():
             await session.detach(request.items)
         case requests.FetchPage():
-            from codecompanion.session.attachments.web_page import attach_page  # rarely wanted: not part of the start
+            from codecompanion.session.actions.fetch_page import attach_page  # rarely wanted: not part of the start
 
             return await session.fetches.run(lambda: attach_page(session, request.url, again=request.again))
         case requests.CancelFetch():
@@ -92,11 +92,11 @@ async def carry_out(services: Services, session: Session, request: requests.Requ
         case requests.PreviewCode() | requests.ShowGathered() | requests.ChooseCode():
             return await _look_at_code(session, request)
         case requests.ListTools():
-            from codecompanion.session.toolbox.carry_out import list_tools
+            from codecompanion.session.actions.switch_tools import list_tools
 
             return await list_tools(session)
         case requests.ChooseTools():
-            from codecompanion.session.toolbox.carry_out import choose_tools
+            from codecompanion.session.actions.switch_tools import choose_tools
 
             return await choose_tools(session, request)
         case requests.ListGrants() | requests.RevokeGrant():
@@ -119,7 +119,7 @@ async def carry_out(services: Services, session: Session, request: requests.Requ
 async def _look_at_code(
     session: Session, request: requests.PreviewCode | requests.ShowGathered | requests.ChooseCode
 ) -> object:
-    from codecompanion.session.codebase import code_report  # rarely wanted: not part of the start
+    from codecompanion.session.actions import code_report  # rarely wanted: not part of the start
 
     match request:
         case requests.PreviewCode():

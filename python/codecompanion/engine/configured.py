@@ -29,7 +29,7 @@ from codecompanion.errors import ConfigError, InputError
 from codecompanion.session.code.project_indexes import ProjectIndexes, choice_of
 from codecompanion.session.gather.for_chat import ProjectGatherer
 from codecompanion.session.services import OPTIONS_KEY, POLICIES_KEY, POLICY_KEY, Keeping, Services
-from codecompanion.session.toolbox.groups import TOOLS_KEY, unknown_members
+from codecompanion.session.toolbox.tool_groups import TOOLS_KEY, unknown_members
 from codecompanion.session.trust.trust import sha256_of
 from codecompanion.settings import Settings
 from codecompanion.store.files.checkpoints import CheckpointFiles

@@ -42,8 +42,8 @@ async def _nothing() -> list[Finding]:
 async def completion_findings(services: Services) -> list[Finding]:
     """Return whether the model can fill in, and whether its server gives a token."""
     from codecompanion.adapters.completion.endpoints import CodeRequest
-    from codecompanion.session.complete.asking import make_asked
     from codecompanion.session.complete.completer import family_wanted
+    from codecompanion.session.complete.completion_source import make_asked
 
     settings = services.settings.completion
     model = f"{settings.model} at {settings.endpoint}"

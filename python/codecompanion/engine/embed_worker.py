@@ -1,4 +1,4 @@
-"""`python -m codecompanion.engine.embed_worker`: gives vectors of questions to a host (`session.vectors.process`).
+"""`python -m codecompanion.engine.embed_worker`: gives vectors of questions to a host (`session.vectors.model_process`).
 
 The model is loaded here and not in the host, whose memory would grow by ten times the model's size. Reads settings from
 the first line of standard input, then requests, one a line; ends when that closes, or when nothing was asked for long.
@@ -18,7 +18,7 @@ from codecompanion.adapters.embeddings.make import make_embedder
 from codecompanion.errors import CodeCompanionError
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.embedding import Embedder, EmbeddingSettings
-from codecompanion.session.vectors.process import VectorAnswer, VectorRequest
+from codecompanion.session.vectors.model_process import VectorAnswer, VectorRequest
 from codecompanion.store.code_index.vectors import to_blob
 
 IDLE_S = 300.0

@@ -1,4 +1,4 @@
-"""`python -m codecompanion.engine.index_worker`: builds the index of a project for a host (`session.code.worker`).
+"""`python -m codecompanion.engine.index_worker`: builds the index of a project for a host (`session.code.index_process`).
 
 Reads its job from the first line of standard input; ends when the rest of it closes, which is when the host has ended.
 """
@@ -16,8 +16,8 @@ import msgspec
 
 from codecompanion.errors import CodeCompanionError
 from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.session.code.index_process import IndexJob, Progress
 from codecompanion.session.code.indexing import build
-from codecompanion.session.code.worker import IndexJob, Progress
 
 NICENESS = 15
 

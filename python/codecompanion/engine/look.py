@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any, assert_never
 
-from codecompanion.session.compaction.forecast import forecast
-from codecompanion.session.compaction.preview import compare_with_last, preview
-from codecompanion.session.history.inspection import inspect, original, state_of
+from codecompanion.session.actions.forecast_compaction import forecast
+from codecompanion.session.actions.preview_compaction import compare_with_last, preview
+from codecompanion.session.chat.inspection import inspect, original, state_of
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
 from codecompanion.wire.requests import ForecastCompaction, Inspect, Preview, ShowOriginal, ShowSystemPrompt

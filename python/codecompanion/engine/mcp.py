@@ -14,7 +14,7 @@ from codecompanion.engine.log import register_secrets
 from codecompanion.errors import InputError
 from codecompanion.mcp.base import Given
 from codecompanion.session.attachments.attached import text_attachment
-from codecompanion.session.chat import Chat
+from codecompanion.session.chat.chat import Chat
 from codecompanion.session.editor_context.source import Taken
 from codecompanion.session.mcp.file_servers import FileServers
 from codecompanion.session.mcp.server import Server

@@ -29,7 +29,7 @@ from codecompanion.wire.events import Event
 
 if TYPE_CHECKING:
     from codecompanion.engine.logins import Logins
-    from codecompanion.session.accounts.reporting import Reports
+    from codecompanion.session.actions.cost_reports import Reports
     from codecompanion.session.complete.completer import Completer
     from codecompanion.session.session import Session
     from codecompanion.session.storage.missing_chats import MissingChats
@@ -83,7 +83,7 @@ class Runtime:
             case requests.ForkChat():
                 return await self._fork(request)
             case requests.ListBranches(chat=chat_id):
-                from codecompanion.session.history.forking import list_branches
+                from codecompanion.session.actions.forking import list_branches
 
                 return await list_branches(self.services, chat_id)
             case requests.ExportChat():
@@ -111,7 +111,7 @@ class Runtime:
 
                 return await check_mentions(self.services, request)
             case requests.ShowTrust() | requests.ChangeTrust():
-                from codecompanion.session.trust.page import decide_trust
+                from codecompanion.session.actions.trust_page import decide_trust
 
                 return await decide_trust(self.services, request, self._chats)
             case requests.ListCheckpoints() | requests.ListMemories() | requests.RestoreChat():
@@ -131,7 +131,7 @@ class Runtime:
             case requests.ShowTrace():
                 return await asyncio.to_thread(self._reporting().show_trace, self.services, request)
             case requests.ShowAudit():
-                from codecompanion.session.accounts.auditing import show_audit  # not part of the start
+                from codecompanion.session.actions.show_audit import show_audit  # not part of the start
 
                 return await asyncio.to_thread(show_audit, self.services, request)
             case requests.ReadStaged():
@@ -255,7 +255,7 @@ class Runtime:
         return self._missing
 
     def _reporting(self) -> Reports:
-        from codecompanion.session.accounts.reporting import Reports  # not part of the start
+        from codecompanion.session.actions.cost_reports import Reports  # not part of the start
 
         if self._reports is None:
             self._reports = Reports()
@@ -327,7 +327,7 @@ class Runtime:
 
     async def _fork(self, request: requests.ForkChat) -> str:
         """Make a branch of a chat; one that is open must not be working on its history meanwhile."""
-        from codecompanion.session.history.forking import fork
+        from codecompanion.session.actions.forking import fork
 
         session = self._chats.get(request.chat)
         if session is None:

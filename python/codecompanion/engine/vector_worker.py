@@ -1,4 +1,4 @@
-"""`python -m codecompanion.engine.vector_worker`: makes the vectors of an index for a host (`session.vectors.worker`).
+"""`python -m codecompanion.engine.vector_worker`: makes the vectors of an index for a host (`session.vectors.vector_process`).
 
 Reads its job from the first line of standard input; ends when the rest of it closes, which is when the host has ended.
 """
@@ -15,8 +15,8 @@ import msgspec
 from codecompanion.engine.index_worker import NICENESS, end_with_the_host, say
 from codecompanion.errors import CodeCompanionError
 from codecompanion.formats.outside_text import NOT_READABLE
-from codecompanion.session.code.worker import Progress
-from codecompanion.session.vectors.worker import VectorJob, carry_out
+from codecompanion.session.code.index_process import Progress
+from codecompanion.session.vectors.vector_process import VectorJob, carry_out
 
 
 def main() -> int:

@@ -21,13 +21,13 @@ from codecompanion.model.messages import (
     is_typed_by_user,
 )
 from codecompanion.model.view import is_of_answer
-from codecompanion.session.accounts.spending import Spending
-from codecompanion.session.attachments.fetches import Fetches
-from codecompanion.session.chat import Chat
-from codecompanion.session.files.reverting import Reverter
+from codecompanion.session.actions.fetches import Fetches
+from codecompanion.session.actions.reverting import Reverter
+from codecompanion.session.actions.spending import Spending
+from codecompanion.session.actions.view_edits import ViewEdits
+from codecompanion.session.chat.chat import Chat
+from codecompanion.session.chat.redraw import redraw
 from codecompanion.session.history.chat_log import ChatLog
-from codecompanion.session.history.redraw import redraw
-from codecompanion.session.history.view_edits import ViewEdits
 from codecompanion.session.services import Services
 from codecompanion.session.state import State
 from codecompanion.session.turn.turn import Turn
@@ -35,7 +35,7 @@ from codecompanion.wire.events import Event, ModelChanged, Queued, Severity, Tur
 from codecompanion.wire.requests import Snapshot, Submit
 
 if TYPE_CHECKING:
-    from codecompanion.session.edit_in_place.edit_turn import EditTurn
+    from codecompanion.session.turn.edit_turn import EditTurn
 
 
 class Session(Chat):
@@ -69,7 +69,7 @@ class Session(Chat):
             raise InputError("Nothing was sent: an edit in place sends code, and opts.send_code is false.")
         if request.edit is not None:
             self.must_be_idle("The chat of this edit is working; wait until its reply is complete.")
-            from codecompanion.session.edit_in_place.edit_turn import EditTurn  # most chats have none
+            from codecompanion.session.turn.edit_turn import EditTurn  # most chats have none
 
             self._edit = EditTurn(self.chat_id, request.edit, request.text)
         self.queue.add(request)

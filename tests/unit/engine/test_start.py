@@ -54,7 +54,7 @@ def test_a_started_host_has_not_imported_what_it_does_not_need_yet(tmp_path: Pat
     assert done.returncode == 0, done.stderr
     first, greeted, imported = (set(line.split()) for line in done.stdout.splitlines())
     assert first & {*OTHERS, *LATER} == set()
-    assert greeted & {"codecompanion.session.session", "codecompanion.session.chat", "httpx2"} == set()
+    assert greeted & {"codecompanion.session.session", "codecompanion.session.chat.chat", "httpx2"} == set()
     assert "codecompanion.session.session" in imported
     assert imported & {*OTHERS, *(f"codecompanion.{name}" for name in OURS)} == set()
     wires = {name for name in WIRES.values() if f"codecompanion.adapters.{name}.wire" in imported}

@@ -16,9 +16,9 @@ from codecompanion.errors import AdapterError, InputError
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.formats.transcript_format import decode_line
 from codecompanion.model.messages import Message, ToolCall
+from codecompanion.session.actions.forking import next_title
 from codecompanion.session.attachments.file_facts import count_pages
 from codecompanion.session.attachments.staleness import changed_since
-from codecompanion.session.history.forking import next_title
 from codecompanion.store.log.totals import SessionInfo
 from codecompanion.tools.files.diff import hunks_of
 

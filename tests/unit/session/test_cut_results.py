@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from codecompanion.session.history.inspection import inspect, original
-from codecompanion.session.history.recall import taken_out
+from codecompanion.session.chat.inspection import inspect, original
+from codecompanion.session.chat.removed_messages import taken_out
 from codecompanion.wire.events import ContextEdited, Restored, ViewMarks
 from codecompanion.wire.requests import UndoChange
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says

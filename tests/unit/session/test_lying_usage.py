@@ -22,7 +22,7 @@ from codecompanion.errors import ContextOverflow
 from codecompanion.model.messages import Message, Usage
 from codecompanion.model.view import with_messages
 from codecompanion.session.accounts.usage_check import Doubt, UsageDoubts, sentence
-from codecompanion.session.window.policy_choice import choose_policy
+from codecompanion.session.actions.choose_policy import choose_policy
 from codecompanion.store.log.scratch import Calibration as StoredCalibration
 from codecompanion.wire.events import Meter, Notice, TurnFinished
 from tests.unit.session.accounts.test_meter import LINE, Chat, Provider

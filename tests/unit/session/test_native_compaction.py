@@ -11,8 +11,8 @@ from codecompanion.model import history
 from codecompanion.model.history import UsageReported, ViewChanged
 from codecompanion.model.messages import CompactionPart, Message, Usage
 from codecompanion.model.view import project
-from codecompanion.session.compaction.preview import preview
-from codecompanion.session.history.inspection import inspect
+from codecompanion.session.actions.preview_compaction import preview
+from codecompanion.session.chat.inspection import inspect
 from codecompanion.session.state import State
 from codecompanion.wire.events import Compacted, CompactionFailed, CompactionStarted, Meter, Notice, Restored
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from codecompanion.model.messages import Usage
-from codecompanion.session.compaction.preview import compare_with_last
-from codecompanion.session.history.inspection import inspect
+from codecompanion.session.actions.preview_compaction import compare_with_last
+from codecompanion.session.chat.inspection import inspect
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
 
 

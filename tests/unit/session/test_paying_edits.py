@@ -8,8 +8,8 @@ from pathlib import Path
 from codecompanion.adapters.base import ChatRequest
 from codecompanion.errors import ContextOverflow
 from codecompanion.placeholders import TOOL_RESULT_CLEARED
+from codecompanion.session.actions.choose_policy import choose_policy
 from codecompanion.session.session import Session
-from codecompanion.session.window.policy_choice import choose_policy
 from codecompanion.wire.events import ContextEdited
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
 

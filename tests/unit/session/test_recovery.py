@@ -13,7 +13,7 @@ from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import ContextOverflow, EncryptedRefused, Overloaded, RequestRejected
 from codecompanion.model.messages import GO_ON_TAG, Message, ReasoningPart, Usage
 from codecompanion.placeholders import SUMMARY_PREFIX
-from codecompanion.session.history.inspection import inspect
+from codecompanion.session.chat.inspection import inspect
 from codecompanion.session.state import State
 from codecompanion.session.window import window_watch
 from codecompanion.wire.events import Compacted, CompactionFailed, CompactionStarted, Meter, Notice, TurnFinished

@@ -15,7 +15,7 @@ from codecompanion.errors import InputError
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import Message
 from codecompanion.model.view import project
-from codecompanion.session.history.forking import fork
+from codecompanion.session.actions.forking import fork
 from codecompanion.store import open_store
 from codecompanion.wire.events import Redrawn, Restored, ViewMarks
 from codecompanion.wire.requests import Pin, RedoChange, RestoreMessage, Snapshot, UndoChange

@@ -28,7 +28,7 @@ from codecompanion.model.gathered import Gathered, Snippet
 from codecompanion.retrieval.mentions import mentions_in
 from codecompanion.session.code.project_index import ProjectIndex
 from codecompanion.session.gather.ask import Ask
-from codecompanion.session.gather.gather import Means, gather
+from codecompanion.session.gather.gather_code import Means, gather
 from codecompanion.session.gather.index_search import IndexSearch
 
 A_JOB = '{"question": "…", "options": {"root", "files", "active", "model", "budget", "embed", "always"}}'

@@ -21,13 +21,13 @@ from codecompanion.model.live_files import live_event
 from codecompanion.model.messages import RULES_TAG, UPDATE_TAG, Message, with_changes
 from codecompanion.model.references import lost_references
 from codecompanion.session.attachments.attached import CHANGE_TAGS, context_items
+from codecompanion.session.attachments.chosen_tools import taken_out, tool_items
 from codecompanion.session.attachments.named import named_where_it_stands
 from codecompanion.session.attachments.pins import title_of
 from codecompanion.session.attachments.rules_sync import RuleKeeper
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.history.undo import Chain, marks
 from codecompanion.session.services import Services
-from codecompanion.session.toolbox.choosing import taken_out, tool_items
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.wire.events import ContextItem, ContextItems
 from codecompanion.workspace.secret_files import is_secret

@@ -23,6 +23,7 @@ import msgspec
 from codecompanion.errors import StoreError
 from codecompanion.formats.text_files import decode
 from codecompanion.session.code.folder_listing import FolderListing
+from codecompanion.session.code.index_process import IndexJob, WorkerProcess
 from codecompanion.session.code.indexing import (
     Difference,
     compare,
@@ -31,7 +32,6 @@ from codecompanion.session.code.indexing import (
     write_changes,
 )
 from codecompanion.session.code.left_out_files import left_out_files
-from codecompanion.session.code.worker import IndexJob, WorkerProcess
 from codecompanion.store.code_index.reader import IndexCounts, IndexReader
 from codecompanion.store.code_index.schema import IndexUnusable, index_path
 from codecompanion.store.code_index.writer import FROM_BUFFER, IndexWriter

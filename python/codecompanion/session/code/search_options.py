@@ -18,7 +18,7 @@ NearestChunks = Callable[[int], Mapping[int, float]]
 
 
 class ChunkVectors(Protocol):
-    """The vectors of indexed code, such as `session.vectors.question.QuestionVectors`."""
+    """The vectors of indexed code, such as `session.vectors.question_vector.QuestionVectors`."""
 
     async def nearest(self, index: ProjectIndex, question: str) -> NearestChunks:
         """Return how the chunks nearest to a question are asked for; never raises for what is missing."""

@@ -24,8 +24,8 @@ from codecompanion.model.messages import SUMMARY_TAG, Message
 from codecompanion.model.summary_frame import bare_summary
 from codecompanion.session.accounts.accounting import RequestRecord
 from codecompanion.session.compaction.announcer import Announcer
+from codecompanion.session.compaction.compaction_record import CompactionRecord
 from codecompanion.session.compaction.effects import EffectRunner
-from codecompanion.session.compaction.record import CompactionRecord
 from codecompanion.session.compaction.summarise import ask_summary
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services

@@ -29,11 +29,11 @@ from codecompanion.errors import CodeCompanionError, StoreError
 from codecompanion.model.checkpoint import Kind
 from codecompanion.model.history import ViewChanged
 from codecompanion.model.messages import Message, Source, is_typed_by_user
+from codecompanion.session.checkpoint_files.state_writer import StateWriter, Wanted
 from codecompanion.session.compaction.announcer import tell
 from codecompanion.session.history.chat_log import ChatLog
+from codecompanion.session.provenance.memory_sources import MemorySources
 from codecompanion.session.services import Keeping
-from codecompanion.session.storage.state_writer import StateWriter, Wanted
-from codecompanion.session.turn.memory_sources import MemorySources
 from codecompanion.store.files.memory import looks_sensitive, why_refused
 from codecompanion.store.store import Store
 from codecompanion.wire.events import Event, Notice, Severity

@@ -23,12 +23,12 @@ from codecompanion.completion.plan import plan_prompt
 from codecompanion.completion.reply import Place, usable
 from codecompanion.completion.window import PREFIX_CHARS, SUFFIX_CHARS, Window
 from codecompanion.errors import CodeCompanionError, ContextOverflow
-from codecompanion.session.complete.asking import Asked, make_asked
-from codecompanion.session.complete.cache import SuggestionCache
+from codecompanion.session.complete.completion_source import Asked, make_asked
 from codecompanion.session.complete.project_prompt import Place as ProjectPlace
 from codecompanion.session.complete.project_prompt import Shown, SteadyKnowledge
 from codecompanion.session.complete.project_view import ProjectReader, RecentRange
 from codecompanion.session.complete.projects import Projects
+from codecompanion.session.complete.suggestion_cache import SuggestionCache
 from codecompanion.session.services import Services
 from codecompanion.settings_sections import CompletionSettings
 from codecompanion.wire.requests import CompleteCode

@@ -58,7 +58,7 @@ class ProjectGatherer:
     async def gather(self, question: Question, tell: Callable[[str], None]) -> Gathered:
         """Return what was found; cancelled, nothing goes on. What fails is told in the result (R-202, R-203)."""
         from codecompanion.session.gather.ask import Ask
-        from codecompanion.session.gather.gather import Means, gather
+        from codecompanion.session.gather.gather_code import Means, gather
 
         settings = self._settings()
         search = None

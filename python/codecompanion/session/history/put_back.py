@@ -1,6 +1,6 @@
 """Put one original back into the view: where it belongs, with what it cannot stand without (R-004, R-516).
 
-Pure: it makes the change, `session.history.view_edits` weighs and logs it.
+Pure: it makes the change, `session.actions.view_edits` weighs and logs it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Only the newest change is offered: an older one may be what a newer one stands on (the summary of a summary). So undoing
 is projecting without the end of a chain, and the view is exactly what it was before, with what joined later. Nothing
-here has an effect; `session.history.view_edits` carries it out.
+here has an effect; `session.actions.view_edits` carries it out.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from codecompanion.session.chat import Chat
+from codecompanion.session.chat.chat import Chat
 from codecompanion.session.mcp.server import Server
 from codecompanion.wire.events import Severity
 

@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from codecompanion.session.chat import Chat
-from codecompanion.session.mcp.entries import Entry
-from codecompanion.session.mcp.project_file import ServerFile, server_files
+from codecompanion.session.actions.follow_trust import tell_waiting
+from codecompanion.session.chat.chat import Chat
 from codecompanion.session.mcp.servers import McpServers
+from codecompanion.session.mcp_config.project_file import ServerFile, server_files
+from codecompanion.session.mcp_config.server_entries import Entry
 from codecompanion.session.services import Services
-from codecompanion.session.trust.chats import tell_waiting
 from codecompanion.wire.events import Severity
 
 

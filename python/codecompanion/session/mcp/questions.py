@@ -19,7 +19,7 @@ from codecompanion.formats.cutting import cut
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.mcp.base import ElicitationRequest, Refused, SamplingReply, SamplingRequest, Unaskable
 from codecompanion.model.messages import Message
-from codecompanion.session.chat import Chat
+from codecompanion.session.chat.chat import Chat
 from codecompanion.session.services import Services
 from codecompanion.wire.events import ApprovalRequested, Severity
 from codecompanion.wire.requests import Approve

@@ -22,9 +22,9 @@ from codecompanion.mcp.base import (
 )
 from codecompanion.mcp.connection import Connection
 from codecompanion.mcp.server_spec import ServerSpec
-from codecompanion.session.mcp.entries import Entry
 from codecompanion.session.mcp.running_calls import RunningCalls
 from codecompanion.session.mcp.server_tools import ServerTool, server_tools
+from codecompanion.session.mcp_config.server_entries import Entry
 from codecompanion.tools.base import Tool, ToolContext
 from codecompanion.tools.provider import NOT_STARTED
 

@@ -20,11 +20,11 @@ from codecompanion.counting.tokens import MessageCounter
 from codecompanion.errors import CodeCompanionError
 from codecompanion.mcp.base import ElicitationRequest, McpError, McpMissing, SamplingReply, SamplingRequest
 from codecompanion.mcp.server_spec import ServerSpec
-from codecompanion.session.chat import Chat
+from codecompanion.session.chat.chat import Chat
 from codecompanion.session.mcp.changed_tools import ChangedTools
-from codecompanion.session.mcp.entries import Entry, configured, spec_of
 from codecompanion.session.mcp.server import Server, ServerState
 from codecompanion.session.mcp.tool_names import group_name, is_tool_of
+from codecompanion.session.mcp_config.server_entries import Entry, configured, spec_of
 from codecompanion.session.services import Services
 from codecompanion.session.state import State
 from codecompanion.tools.base import Tool

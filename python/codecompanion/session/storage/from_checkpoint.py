@@ -30,8 +30,8 @@ from codecompanion.formats.plural import counted
 from codecompanion.model.checkpoint import Span, UsageTotals
 from codecompanion.model.history import ChatCreated, EventPayload, LogEvent, MessageAdded, TitleSet
 from codecompanion.model.messages import SUMMARY_TAG, Message, with_changes
+from codecompanion.session.checkpoint_files.state_writer import StateWriter
 from codecompanion.session.services import Services
-from codecompanion.session.storage.state_writer import StateWriter
 from codecompanion.store.files.checkpoints import CheckpointFiles, file_name
 from codecompanion.store.store import Store, durable
 

@@ -11,14 +11,14 @@ from codecompanion.errors import CodeCompanionError, ConfigError, InputError, Le
 from codecompanion.formats.plural import counted
 from codecompanion.model.history import ChatCreated, ChatForked, CompactionFailed, LogEvent, MessageAdded, TitleSet
 from codecompanion.model.view import project
-from codecompanion.session.compaction.record import STANDARD_CARD, failure
+from codecompanion.session.actions.follow_trust import tell_waiting
+from codecompanion.session.chat.redraw import restored
+from codecompanion.session.compaction.compaction_record import STANDARD_CARD, failure
 from codecompanion.session.history.chat_log import ChatLog
-from codecompanion.session.history.redraw import restored
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
 from codecompanion.session.storage.missing_chats import catch_up, read_mended
 from codecompanion.session.storage.resume import model_of, policy_of, repairs
-from codecompanion.session.trust.chats import tell_waiting
 from codecompanion.store.store import durable
 from codecompanion.wire.events import ChatOpened, Notice, Severity, StoredSubmit
 from codecompanion.wire.requests import OpenChat

@@ -1,7 +1,7 @@
 """Bring a stored chat back: repair what a crash left open, and tell the editor what to draw (lessons 35, 36, 49).
 
 `repairs` gives the events that must be appended before anything else happens; it is pure.
-`session.history.entries` says what the buffer shows.
+`session.chat.buffer_entries` says what the buffer shows.
 """
 
 from __future__ import annotations

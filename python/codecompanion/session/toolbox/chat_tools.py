@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from codecompanion.context.shaping.prompt_shape import Fragment
-from codecompanion.session.toolbox.groups import (
+from codecompanion.session.toolbox.tool_groups import (
     ALL_UNITS,
     BUILT_IN,
     NO_UNITS,

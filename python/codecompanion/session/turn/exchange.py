@@ -12,9 +12,9 @@ from codecompanion.errors import StoreError, StoreUnavailable
 from codecompanion.model.history import EventPayload, MessageAdded, RequestSent, ServerEdited, UsageReported
 from codecompanion.model.messages import Message
 from codecompanion.session.accounts.accounting import RequestRecord
-from codecompanion.session.chat import Chat
+from codecompanion.session.chat.chat import Chat
+from codecompanion.session.chat.streamed_reply import ReplySoFar, stream_reply
 from codecompanion.session.state import State
-from codecompanion.session.turn.reply import ReplySoFar, stream_reply
 from codecompanion.wire.events import Meter, ReplyFinished, ReplyStarted, Severity
 
 

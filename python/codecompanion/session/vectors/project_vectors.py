@@ -21,12 +21,12 @@ from codecompanion.adapters.embeddings.make import make_embedder
 from codecompanion.adapters.embeddings.spec import problem_with
 from codecompanion.errors import AdapterError, StoreError
 from codecompanion.model.embedding import EmbeddingSettings
+from codecompanion.session.code.index_process import WorkerProcess
 from codecompanion.session.code.project_index import ProjectIndex
 from codecompanion.session.code.search_options import NearestChunks
-from codecompanion.session.code.worker import WorkerProcess
-from codecompanion.session.vectors.process import ProcessEmbedder
-from codecompanion.session.vectors.question import QuestionVectors, refusing
-from codecompanion.session.vectors.worker import VectorJob
+from codecompanion.session.vectors.model_process import ProcessEmbedder
+from codecompanion.session.vectors.question_vector import QuestionVectors, refusing
+from codecompanion.session.vectors.vector_process import VectorJob
 from codecompanion.wire.events import IndexProgress
 
 _log = logging.getLogger(__name__)

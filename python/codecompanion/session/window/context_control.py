@@ -19,8 +19,8 @@ from codecompanion.model.messages import Usage
 from codecompanion.session.accounts.usage_check import sentence
 from codecompanion.session.compaction.announcer import Announcer
 from codecompanion.session.compaction.compaction import Compactor, Summariser
+from codecompanion.session.compaction.compaction_record import CompactionRecord, failure
 from codecompanion.session.compaction.effects import EffectRunner
-from codecompanion.session.compaction.record import CompactionRecord, failure
 from codecompanion.session.compaction.recovery_record import RecoveryRecord
 from codecompanion.session.compaction.summary_sources import SummarySources
 from codecompanion.session.compaction.watch import CompactionWatch

@@ -17,7 +17,7 @@ from codecompanion.context.work import Measure, Messages, Trigger
 from codecompanion.errors import CodeCompanionError, CompactionFailed
 from codecompanion.model.history import UsageReported, ViewChanged
 from codecompanion.model.messages import CompactionPart, Message, Usage
-from codecompanion.session.compaction.record import CompactionRecord
+from codecompanion.session.compaction.compaction_record import CompactionRecord
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.waiting import to_the_end
 

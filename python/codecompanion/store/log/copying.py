@@ -1,4 +1,4 @@
-"""Copying the beginning of a chat's log into a new chat, inside one transaction (`session.history.forking`).
+"""Copying the beginning of a chat's log into a new chat, inside one transaction (`session.actions.forking`).
 
 Rows are copied as they are, with their times, and are found by the index entries of those they were copied from; only
 what the totals need is read.

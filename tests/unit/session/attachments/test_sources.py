@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from codecompanion.errors import InputError
+from codecompanion.session.actions.fetch_page import MAX_CHARS, attach_page
+from codecompanion.session.actions.fetches import Fetches
 from codecompanion.session.attachments.diff_text import diff_attachment
-from codecompanion.session.attachments.fetches import Fetches
 from codecompanion.session.attachments.outline import MAX_SYMBOLS, outline_of
-from codecompanion.session.attachments.reading import read_attachment
-from codecompanion.session.attachments.web_page import MAX_CHARS, attach_page
+from codecompanion.session.attachments.read_attachment import read_attachment
 from codecompanion.web.fetching import Fetched
 from codecompanion.wire.requests import Attach
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says

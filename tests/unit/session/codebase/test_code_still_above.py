@@ -13,7 +13,7 @@ from codecompanion.model.history import PolicyEvent
 from codecompanion.model.messages import GATHERED_TAG, GatheredPiece, Message
 from codecompanion.placeholders import gathered_names
 from codecompanion.retrieval.still_above import STILL_ABOVE
-from codecompanion.session.codebase.code_report import preview_code, show_gathered
+from codecompanion.session.actions.code_report import preview_code, show_gathered
 from codecompanion.session.codebase.shown_code import title_of_gathered
 from codecompanion.session.gather.for_chat import ProjectGatherer
 from codecompanion.wire.events import CodeGathered

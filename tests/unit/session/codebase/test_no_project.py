@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codecompanion.session.codebase.gathering import _is_project
+from codecompanion.session.message_context.gathering import _is_project
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ from codecompanion.model import checkpoint as payloads
 from codecompanion.model.checkpoint import Checkpoint, read
 from codecompanion.model.history import PolicyEvent, ViewChanged
 from codecompanion.model.messages import Message
+from codecompanion.session.checkpoint_files import stand_back
+from codecompanion.session.checkpoint_files.stand_back import AT_LEISURE, AWAITED, StandBack
+from codecompanion.session.checkpoint_files.state_writer import StateWriter
 from codecompanion.session.services import Keeping
-from codecompanion.session.storage import stand_back
-from codecompanion.session.storage.stand_back import AT_LEISURE, AWAITED, StandBack
-from codecompanion.session.storage.state_writer import StateWriter
 from codecompanion.store.files.checkpoints import CheckpointFiles
 from codecompanion.store.files.memory import MemoryFiles, compile_exclusions
 from codecompanion.wire.events import Compacted, Notice

@@ -10,8 +10,8 @@ import pytest
 
 from codecompanion import settings as all_settings
 from codecompanion.adapters.registry import AdapterRegistry, read_settings
-from codecompanion.session.complete.asking import make_asked
 from codecompanion.session.complete.completer import Completer
+from codecompanion.session.complete.completion_source import make_asked
 from codecompanion.settings_sections import CompletionSettings
 from codecompanion.wire.requests import CompleteCode
 

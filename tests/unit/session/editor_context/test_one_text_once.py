@@ -9,8 +9,8 @@ from codecompanion.errors import InputError
 from codecompanion.model.history import ViewChanged
 from codecompanion.model.messages import EDITOR_TAG, GATHERED_TAG, UPDATE_TAG, with_changes
 from codecompanion.model.view import project
-from codecompanion.session.attachments.reading import read_attachment
-from codecompanion.session.history.inspection import inspect
+from codecompanion.session.attachments.read_attachment import read_attachment
+from codecompanion.session.chat.inspection import inspect
 from codecompanion.wire.events import ContextItems, EditorContextSent, ViewMarks
 from codecompanion.wire.requests import (
     Attach,

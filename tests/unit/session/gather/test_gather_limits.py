@@ -8,7 +8,7 @@ import pytest
 from codecompanion.errors import StoreUnavailable
 from codecompanion.model.found_code import SearchOutcome
 from codecompanion.session.codebase.gatherer import Question
-from codecompanion.session.gather import gather as gathering
+from codecompanion.session.gather import gather_code as gathering
 from codecompanion.session.gather.for_chat import ProjectGatherer
 from tests.unit.session.gather import test_gather
 from tests.unit.session.gather.test_gather import FOUND, QUESTION, FakeSearch, ask, means, places

@@ -20,10 +20,10 @@ from codecompanion.model.history import (
     ViewChanged,
 )
 from codecompanion.model.messages import Message
+from codecompanion.session.actions.choose_policy import choose_policy
 from codecompanion.session.history import undo as undo_module
 from codecompanion.session.history.undo import Rest, answer_turn, chain_of, rest_of
 from codecompanion.session.state import State
-from codecompanion.session.window.policy_choice import choose_policy
 from codecompanion.wire.events import (
     Compacted,
     CompactionFailed,

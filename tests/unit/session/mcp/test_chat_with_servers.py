@@ -13,7 +13,7 @@ import pytest
 from codecompanion.engine.chats import carry_out
 from codecompanion.engine.mcp import McpHost
 from codecompanion.errors import MissingKey
-from codecompanion.session.mcp.entries import Entry
+from codecompanion.session.mcp_config.server_entries import Entry
 from codecompanion.settings_sections import McpServerSettings
 from codecompanion.wire.events import ApprovalRequested, Notice, PackagesMissing, ToolFinished, TurnFinished
 from codecompanion.wire.events import State as StateEvent

@@ -17,10 +17,10 @@ import msgspec
 import pytest
 
 from codecompanion.engine.mcp import McpHost
+from codecompanion.session.actions.trust_page import decide_trust
 from codecompanion.session.session import Session
 from codecompanion.session.trust.decisions import FileHash
 from codecompanion.session.trust.folders import folder_of
-from codecompanion.session.trust.page import decide_trust
 from codecompanion.session.trust.trust import Trust
 from codecompanion.settings import load
 from codecompanion.store.opening import open_memory_store

@@ -12,7 +12,7 @@ import pytest
 from codecompanion.engine.chats import carry_out
 from codecompanion.engine.mcp import McpHost
 from codecompanion.errors import InputError
-from codecompanion.session.mcp.entries import Entry
+from codecompanion.session.mcp_config.server_entries import Entry
 from codecompanion.session.session import Session
 from codecompanion.settings_sections import McpServerSettings, ToolGroupSettings
 from codecompanion.wire.events import ContextItems, Notice, PackagesMissing, SubmitFailed

@@ -21,9 +21,9 @@ from codecompanion.model.messages import Message, ToolCall, Usage
 from codecompanion.model.view import project
 from codecompanion.placeholders import INTERRUPTED
 from codecompanion.session.accounts.meter import ContextMeter
+from codecompanion.session.chat.buffer_entries import FIRST_PIECE, entries, pieces
+from codecompanion.session.chat.inspection import inspect
 from codecompanion.session.history.chat_log import ChatLog
-from codecompanion.session.history.entries import FIRST_PIECE, entries, pieces
-from codecompanion.session.history.inspection import inspect
 from codecompanion.session.storage import open_chat
 from codecompanion.wire.events import ChatOpened, Entry, Meter, Notice, Restored, ViewMarks
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from codecompanion.errors import InputError, StoreUnavailable
-from codecompanion.session.history.redraw import redraw
+from codecompanion.session.chat.redraw import redraw
 from codecompanion.session.storage import stored_chats
 from codecompanion.store.opening import open_store
 from codecompanion.store.store import durable

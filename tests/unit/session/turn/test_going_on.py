@@ -12,7 +12,7 @@ from codecompanion.errors import InputError, Overloaded
 from codecompanion.model.history import TurnEnded
 from codecompanion.model.messages import GO_ON_TAG, Message, Usage
 from codecompanion.placeholders import SUMMARY_PREFIX
-from codecompanion.session.history.entries import ASKED_TO_GO_ON, entries
+from codecompanion.session.chat.buffer_entries import ASKED_TO_GO_ON, entries
 from codecompanion.session.state import State
 from codecompanion.session.turn.going_on import check_incomplete
 from codecompanion.wire.events import ContextItems, Meter, Notice, TurnFinished

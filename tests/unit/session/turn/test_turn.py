@@ -18,8 +18,8 @@ from codecompanion.model.invariants import violations
 from codecompanion.model.messages import Message, Usage
 from codecompanion.model.view import project
 from codecompanion.placeholders import CANCELLED_BY_USER, SUMMARY_PREFIX, TOOL_RESULT_CLEARED
+from codecompanion.session.actions.forecast_compaction import forecast
 from codecompanion.session.compaction import compaction
-from codecompanion.session.compaction.forecast import forecast
 from codecompanion.session.state import State
 from codecompanion.wire.events import (
     ApprovalRequested,

@@ -18,7 +18,7 @@ from codecompanion.session.code.search_code import search_code
 from codecompanion.session.code.search_options import SearchOptions
 from codecompanion.session.vectors import estimate
 from codecompanion.session.vectors.project_vectors import ProjectVectors
-from codecompanion.session.vectors.worker import VectorJob, carry_out
+from codecompanion.session.vectors.vector_process import VectorJob, carry_out
 from codecompanion.workspace.project_files import Choice
 from tests.onnx_models import write_model_folder
 from tests.providers.embeddings.server import EmbeddingServer, EmbeddingServerThread
@@ -140,7 +140,7 @@ def carry_out_in_thread(job: VectorJob) -> Any:
 
 
 def test_the_worker_s_environment_holds_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    from codecompanion.session.code.worker import worker_environment
+    from codecompanion.session.code.index_process import worker_environment
 
     monkeypatch.setenv("EMBED_KEY", KEY)
     assert KEY in os.environ.values()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codecompanion.session.vectors.estimate import Estimate
-from codecompanion.session.vectors.question import QuestionVectors
+from codecompanion.session.vectors.question_vector import QuestionVectors
 from codecompanion.session.vectors.run import make_vectors
 from codecompanion.store.code_index import vectors
 from codecompanion.store.code_index.reader import IndexReader

@@ -12,8 +12,8 @@ from codecompanion.counting.tokens import MessageCounter
 from codecompanion.errors import ContextOverflow, NetworkFailed, StoreUnavailable
 from codecompanion.model.history import MessageAdded
 from codecompanion.model.messages import Message, Usage
+from codecompanion.session.chat.buffer_entries import entries
 from codecompanion.session.compaction.summary_sources import full_history
-from codecompanion.session.history.entries import entries
 from codecompanion.wire.events import Notice, SubmitFailed, TurnFinished
 from codecompanion.wire.requests import Snapshot
 from tests.amounts import amount

@@ -1,0 +1,1 @@
+"""What the user may do with a chat besides sending a message."""

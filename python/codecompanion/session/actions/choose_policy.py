@@ -1,0 +1,36 @@
+"""The policies a chat may choose, and choosing one (K1: one active policy per chat)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from codecompanion.model.history import PolicySet
+from codecompanion.session.chat.chat import Chat
+from codecompanion.session.window.context_control import ContextControl
+from codecompanion.wire.events import PolicyChanged
+
+
+def list_policies(control: ContextControl) -> list[dict[str, Any]]:
+    """Return `[{name, description, current}]`: what is built in and what the user has defined."""
+    return [
+        {"name": policy.name, "description": policy.description, "current": policy.name == control.policy.name}
+        for policy in control.services.policies()
+    ]
+
+
+async def choose_policy(chat: Chat, name: str) -> None:
+    """Manage the chat's context by another policy from the next request on; "" = as configured.
+
+    What was changed under the old one stays as it is and can be undone as before.
+
+    Raises:
+        ConfigError: there is no such policy; nothing is changed.
+        StoreError: the choice cannot be stored; it holds until the chat is closed.
+    """
+    control = chat.control
+    control.use_policy(name)
+    await chat.log.write(PolicySet(policy=name))
+    policy = control.policy
+    chat.emit(PolicyChanged(chat=chat.chat_id, policy=policy.name, description=policy.description))
+    control.tell_ignored_settings()
+    chat.show_meter()

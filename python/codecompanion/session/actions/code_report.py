@@ -1,0 +1,268 @@
+"""What was gathered, or would be, as rows the user can act on: `/context`, and `K` on the line below a message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from codecompanion.errors import InputError
+from codecompanion.model.chosen_code import (
+    GATHERED_EVENT,
+    NOTHING_CHOSEN,
+    ChosenCode,
+    ChosenPiece,
+    anchor_of,
+    choice_event,
+    nearest,
+)
+from codecompanion.model.gathered import PIN_IS_GONE, Gathered
+from codecompanion.model.history import LogEvent, MessageAdded, PolicyEvent
+from codecompanion.model.messages import GATHERED_TAG, Message, is_typed_by_user
+from codecompanion.reports.gathered_code import NOT_INDEXED, WAS_ASKED_FOR, place_of
+from codecompanion.retrieval.compose import TAKEN_OUT
+from codecompanion.session.chat.chat import Chat
+from codecompanion.session.codebase.gathered_message import gathered_record
+from codecompanion.session.codebase.shown_code import SOURCES, how_much
+from codecompanion.session.codebase.wish import Wish
+from codecompanion.session.message_context.gathering import NO_CODE, NO_ROOM
+from codecompanion.wire.requests import ChooseCode, PreviewCode, ShowGathered
+
+State = Literal["in", "out", "left out", "pinned"]
+_NOTHING_ASKED = "Nothing to look for yet: write a question after /context, or send a message first."
+_ABOVE = "still above: not sent again"
+_OFF = "Nothing is gathered: context.enabled is false, so no message has code with it."
+
+
+class CodeRow(msgspec.Struct, frozen=True):
+    """A piece: where it is, who found it and how well it fits, whether it goes to the model, and why if it does not.
+
+    `kind` and `name` say what is defined there, `anchor` and `anchor_at` are those of `ChosenPiece`. `chosen_at`: the
+    first line by which a choice of it is known, 0 = its own: the definition has moved since. `is_above`: the model
+    still has it from an earlier question, so that it is not sent again.
+    """
+
+    path: str
+    start: int
+    end: int
+    what: str
+    source: str
+    score: float
+    tokens: int
+    state: State
+    why: str = ""
+    kind: str = ""
+    name: str = ""
+    anchor: str = ""
+    anchor_at: int = 0
+    chosen_at: int = 0
+    is_above: bool = False
+
+
+class CodeReport(msgspec.Struct, frozen=True):
+    """What `/context` shows: a title, sentences above the rows, the rows, best first, and the text for the model."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[CodeRow, ...]
+    text: str = ""
+    root: str = ""
+    can_choose: bool = False
+
+
+async def preview_code(chat: Chat, request: PreviewCode) -> CodeReport:
+    """Return what would be gathered for a question now; nothing is logged, and nothing but it is asked of a model.
+
+    Without a question: for the newest message of the user.
+
+    Raises:
+        InputError: there is no question, or gathering is off.
+    """
+    question = request.question.strip() or _newest_question(chat.log.view.messages)
+    services = chat.services
+    if not question:
+        raise InputError(_NOTHING_ASKED)
+    if services.gatherer is None or services.settings.context.enabled is False:
+        raise InputError(_OFF)
+    if not request.snapshot.send_code:
+        raise InputError(NO_CODE)
+    wish = await chat.gathering.wish(question, request.snapshot)
+    gathered, says = await chat.gathering.preview(question, request.snapshot, wish)
+    if gathered is None:
+        raise InputError(NO_ROOM)
+    fields = gathered_record(gathered, "preview" if gathered.text.strip() else "", "").fields
+    report = _report(fields, chat.log.chosen, gathered.text)
+    as_sent = _as_sent(wish, gathered)
+    is_asked = wish is not None and wish.mentions.codebase
+    head = report.head if is_asked else tuple(one for one in report.head if one != WAS_ASKED_FOR)
+    head = (*as_sent, *head, *(wish.told if wish is not None else ()), *says)
+    rows, root = _with_anchors(report.rows, gathered), services.root(request.snapshot)
+    return msgspec.structs.replace(report, head=head, rows=rows, root=str(root), can_choose=True)
+
+
+def _with_anchors(rows: Sequence[CodeRow], gathered: Gathered) -> tuple[CodeRow, ...]:
+    """Return the rows with what those without a name are found by later."""
+    dropped = (one.snippet for one in gathered.selection.dropped)
+    texts = {(one.path, one.start): one.text for one in (*dropped, *gathered.selection.snippets) if not one.name}
+    anchors = {place: anchor_of(text) for place, text in texts.items()}
+    found = ((row, *anchors.get((row.path, row.start), ("", 0))) for row in rows)
+    return tuple(msgspec.structs.replace(row, anchor=anchor, anchor_at=at) for row, anchor, at in found)
+
+
+def _as_sent(wish: Wish | None, gathered: Gathered) -> tuple[str, ...]:
+    """Return what sending the question as it is would do, where that is not what the rows show."""
+    if wish is None or not wish.is_wanted:
+        return (_NOT_BY_ITSELF,)
+    by = gathered.classification.overruled
+    is_named = any(one.source == "mention" for one in gathered.found)
+    if not by or wish.mentions.codebase or is_named:
+        return ()
+    return (_NOT_ABOUT.format(by=_BY[by]),)
+
+
+_NOT_BY_ITSELF = "Sent as it is: no code. To send what stands below, write #{codebase} in it, or name a file with @."
+_NOT_ABOUT = (
+    "Sent as it is: no code (taken as not about the project, {by})."
+    " To send what stands below, write #{{codebase}} in it."
+)
+_BY = {"model": "by a model", "keywords": "by keywords"}
+
+
+async def show_gathered(chat: Chat, request: ShowGathered) -> CodeReport:
+    """Return what was gathered for a message that was sent, and what the model got of it.
+
+    Raises:
+        InputError: the chat has no such message.
+    """
+    events = await chat.log.events()
+    message = next((m for m in _messages(events) if m.id == request.item and m.tag == GATHERED_TAG), None)
+    if message is None:
+        raise InputError(f"No code was gathered under {request.item!r} in this chat.")
+    fields: Mapping[str, Any] = next(
+        (e.payload.fields for e in events if _is_record(e) and e.payload.fields["message_id"] == message.id),  # type: ignore[union-attr]
+        {"message_id": message.id, "pieces": msgspec.to_builtins(message.gathered)},
+    )
+    report = _report(fields, NOTHING_CHOSEN, message.text)
+    now = next((m for m in chat.log.view.messages if m.id == message.id), None)
+    if now is None or now.content != message.content:
+        said = "The code was cleared: the model has only the names."
+    else:
+        said = f"~{chat.meter.scaled(message.tokens):,} tokens of the context window, headings and map included"
+    report = msgspec.structs.replace(report, head=(*report.head, said))
+    return msgspec.structs.replace(report, root=str(chat.root()))
+
+
+async def choose_code(chat: Chat, request: ChooseCode) -> str:
+    """Leave a piece out of the next question, or pin it in this chat; return what holds now. It is kept in the log.
+
+    Raises:
+        StoreError: it could not be stored; nothing is changed.
+    """
+    piece = ChosenPiece(
+        request.path, request.start, request.end, request.kind, request.name, request.anchor, request.anchor_at
+    )
+    await chat.log.write_beside(choice_event(piece, request.choice))
+    if request.choice == "left_out":
+        return f"Left out of the next question: {piece.place}"
+    if request.choice == "pinned":
+        return f"Pinned in this chat: {piece.place}"
+    return f"Neither left out nor pinned: {piece.place}"
+
+
+def _is_record(event: LogEvent) -> bool:
+    return isinstance(event.payload, PolicyEvent) and event.payload.name == GATHERED_EVENT
+
+
+def _messages(events: Sequence[LogEvent]) -> list[Message]:
+    return [event.payload.message for event in events if isinstance(event.payload, MessageAdded)]
+
+
+def _newest_question(messages: Sequence[Message]) -> str:
+    return next((message.text for message in reversed(messages) if is_typed_by_user(message)), "")
+
+
+def _report(fields: Mapping[str, Any], chosen: ChosenCode, text: str) -> CodeReport:
+    pins, pieces = list(chosen.pinned), fields.get("pieces", ())
+    rows = [_row(piece, "in", chosen, pins) for piece in pieces]
+    new = [row for row, piece in zip(rows, pieces, strict=True) if not piece.get("is_above")]
+    above = len(rows) - len(new)
+    rows += [_row(piece, "out", chosen, pins) for piece in fields.get("dropped", ())]
+    gone = [note for note in fields.get("notes", ()) if note.startswith(PIN_IS_GONE)]
+    rows += [_lost(pin, any(f" {pin.place}," in note for note in gone)) for pin in pins]
+    taken = [row for row in new if row.state in ("in", "pinned") and not row.why]
+    code = [row.path for row in taken if row.path]
+    tokens = sum(row.tokens for row in taken if row.path)  # the budget is that of the code
+    title = how_much(code, above)
+    head = []
+    if fields.get("budget_tokens"):
+        head.append(
+            f"{tokens:,} tokens of code by characters/4, budget {fields['budget_tokens']:,}"
+            f" · {fields['duration_ms']} ms"
+        )
+        head.append(_understood(fields))
+    if fields.get("terms"):
+        head.append(f"looked for: {', '.join(fields['terms'])}")
+    if fields.get("is_index_partial"):
+        head.append(NOT_INDEXED)
+    if fields.get("timed_out"):
+        head.append(f"not in time: {', '.join(fields['timed_out'])}")
+    head += [f"{who} failed: {why}" for who, why in fields.get("failed", {}).items()]
+    head += fields.get("notes", ())
+    return CodeReport(title, tuple(" ".join(line.split()) for line in head), tuple(rows), text)
+
+
+def _understood(fields: Mapping[str, Any]) -> str:
+    """Return how the question was understood, in words; `/trace` has the document's."""
+    by = _BY.get(fields.get("classified_by", ""))
+    about = "about" if fields.get("is_codebase_related") else "not about"
+    return f"taken as {about} the project ({by})" if by else WAS_ASKED_FOR
+
+
+def _row(piece: Mapping[str, Any], state: State, chosen: ChosenCode, pins: list[ChosenPiece]) -> CodeRow:
+    """Return the row of a piece; the pin that it is leaves `pins`."""
+    here = ChosenPiece(
+        piece["path"], piece.get("start", 0), piece.get("end", 0), piece.get("kind", ""), piece.get("name", "")
+    )
+    why, source = piece.get("why", ""), piece.get("source", "")
+    among = pins if source == "pinned" else [pin for pin in pins if pin.is_at(here)]
+    pin = next((one for one in among if one.is_at(here)), None) or nearest(here, among)
+    is_above = bool(piece.get("is_above"))
+    why = why or (_ABOVE if is_above else "")
+    if pin is not None:
+        state = "pinned"
+        pins.remove(pin)
+    elif why == TAKEN_OUT or any(one.is_at(here) for one in chosen.left_out):
+        state, why = "left out", "you left it out"
+    return CodeRow(
+        path=here.path,
+        start=here.start,
+        end=here.end,
+        what=place_of({**piece, "is_above": False}),
+        source=SOURCES.get(source, source),
+        score=piece.get("score", 0.0),
+        tokens=piece.get("tokens", 0),
+        state=state,
+        why=why,
+        kind=here.kind,
+        name=here.name,
+        chosen_at=pin.start if pin is not None and pin.start != here.start else 0,
+        is_above=is_above,
+    )
+
+
+def _lost(pin: ChosenPiece, is_gone: bool) -> CodeRow:
+    """Return the row of what is pinned and is not among what was found: it can be unpinned there."""
+    return CodeRow(
+        path=pin.path,
+        start=pin.start,
+        end=pin.end,
+        what=pin.place,
+        source="pinned",
+        score=0.0,
+        tokens=0,
+        state="pinned",
+        why="gone" if is_gone else "was not looked for",
+        kind=pin.kind,
+        name=pin.name,
+    )

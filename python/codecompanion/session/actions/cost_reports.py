@@ -1,0 +1,71 @@
+"""`/cost` and `/trace` of a stored chat: read its log, write the report (R-356…R-360).
+
+What was read of a log stays, because an open report is written again with every event of its chat: only what is new is
+read then. The figures come from the log alone all the same.
+"""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime
+from typing import Any
+
+from codecompanion.adapters import catalog
+from codecompanion.reports.cost import cost_report
+from codecompanion.reports.markdown import Page
+from codecompanion.reports.record import LogReader, Record
+from codecompanion.reports.trace import find_turn, trace_report
+from codecompanion.session.actions.spending import Spending
+from codecompanion.session.services import Services
+from codecompanion.wire.requests import ShowCost, ShowTrace
+
+MAX_CHATS = 4
+"""Logs of so many chats stay read."""
+
+
+class Reports:
+    """The reports of a host; may be asked from any thread."""
+
+    def __init__(self) -> None:
+        self._readers: dict[str, LogReader] = {}
+        self._lock = threading.Lock()
+
+    def show_cost(self, services: Services, request: ShowCost) -> dict[str, Any]:
+        """Return `{title, text, spans}`.
+
+        Raises:
+            StoreError: the log cannot be read.
+        """
+        budgets = Spending(services, request.chat).budgets()
+        with self._lock:
+            page = _page(request.width, ascii=request.ascii)
+            report = cost_report(self._record(services, request.chat), page, budgets)
+        return {"title": "Cost", "text": report.text, "spans": report.spans}
+
+    def show_trace(self, services: Services, request: ShowTrace) -> dict[str, Any]:
+        """Return `{title, text, turn, turns}`.
+
+        Raises:
+            InputError: there is no such turn; names the range.
+            StoreError: the log cannot be read.
+        """
+        with self._lock:
+            record = self._record(services, request.chat)
+            turn = find_turn(record, request.turn)
+            text = trace_report(record, turn, _page(request.width))
+        return {"title": f"Turn {turn.number}", "text": text, "turn": turn.number, "turns": len(record.turns)}
+
+    def _record(self, services: Services, chat_id: str) -> Record:
+        reader = self._readers.pop(chat_id, None) or LogReader()
+        for event in services.store.load_events(chat_id, reader.last_seq):
+            reader.read(event)
+        self._readers[chat_id] = reader
+        while len(self._readers) > MAX_CHATS:
+            del self._readers[next(iter(self._readers))]
+        return reader.record()
+
+
+def _page(width: int, *, ascii: bool = False) -> Page:
+    zone = datetime.now().astimezone().tzinfo
+    table = catalog.table_name()
+    return Page(width=max(40, width), price_table=table, ascii=ascii, **({"zone": zone} if zone else {}))

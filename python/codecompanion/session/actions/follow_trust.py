@@ -1,0 +1,55 @@
+"""Apply the decisions about folders to running chats: attach or detach rules, name the files that wait (issue 20).
+
+A chat shows one line for files that wait for trust, again only when they change; it disappears when nothing waits. The
+line never blocks the chat.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from codecompanion.errors import InputError
+from codecompanion.session.chat.chat import Chat
+from codecompanion.session.trust.folders import folder_of
+from codecompanion.session.untrusted.waiting_files import (
+    brought_by,
+    digest_of,
+    note_first_sight,
+    waiting_of,
+    waits_in_words,
+)
+from codecompanion.wire.events import TrustWaits
+
+_log = logging.getLogger(__name__)
+
+
+async def tell_waiting(chat: Chat) -> None:
+    """Name the files of the chat's folder that wait for the user's trust, if they have changed since the last time."""
+    root, trust = chat.root(), chat.services.trust
+    try:
+        await note_first_sight(chat.services, root)
+    except InputError as error:
+        _log.warning("%s", error)  # files of the folder start to wait
+    chat.trust_seen = await asyncio.to_thread(trust.version)
+    waiting = waiting_of(await asyncio.to_thread(brought_by, chat.services, root))
+    if trust.decisions().is_silenced(folder_of(root), digest_of(waiting)):
+        waiting = []
+    text = waits_in_words(waiting)
+    if text != chat.trust_told:
+        chat.trust_told = text
+        chat.emit(TrustWaits(chat=chat.chat_id, waits=text, count=len(waiting)))
+
+
+async def follow_trust(chat: Chat) -> None:
+    """Attach the rules that are trusted by now; if nothing was decided since, this costs one check of a file."""
+    if chat.trust_seen < 0 or chat.trust_seen == chat.services.trust.version():  # sooner done than in a thread
+        return
+    await join_rules(chat)
+    await tell_waiting(chat)
+
+
+async def join_rules(chat: Chat) -> None:
+    """Attach the rules that the chat may have by now and never had."""
+    messages, _ = await chat.context.rules.autoload(chat.root())
+    await chat.attach(*messages)

@@ -1,0 +1,290 @@
+"""Reverts changes of files, three-way against whatever came later, and never loses that (architecture.md).
+
+A revert is a change like any other: logged with both texts before it is made, in the editor where the file is open,
+and it can be reverted itself. What overlaps with later changes stays as it is, unless the user wants the conflict
+markers in the editor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from codecompanion.errors import InputError, StoreError, ToolError
+from codecompanion.formats import text_files
+from codecompanion.model.history import FileChangeEnded, FileChangeStarted, LogEvent
+from codecompanion.model.messages import REAPPLIED_TAG, REVERTED_TAG, Message
+from codecompanion.session.chat.chat import Chat
+from codecompanion.session.files.change_list import FileChanged, changes_of
+from codecompanion.session.files.file_log import FileLog
+from codecompanion.session.files.revert_plan import (
+    Clash,
+    Contents,
+    ToRevert,
+    place_to_revert,
+    plan_revert,
+    to_make_again,
+    to_revert,
+)
+from codecompanion.session.state import State
+from codecompanion.session.tool_calls.audited import file_record, record
+from codecompanion.tools.base import HowEnded, TakesBack, ToChange, ToolContext
+from codecompanion.tools.files.diff import hunks_of
+from codecompanion.tools.files.disk import set_mode
+from codecompanion.tools.files.file_change import ATTEMPTS, carry_out, counts, current_text, is_there
+from codecompanion.tools.files.open_files import Opened
+from codecompanion.wire.events import ChangesReverted
+from codecompanion.wire.requests import ListChanges, RevertChanges, ShowChange
+
+
+class Conflict(msgspec.Struct, frozen=True):
+    """A file that was left as it is: why, and whether the texts can be compared, or merged with conflict markers."""
+
+    path: str
+    name: str
+    reason: str
+    changes: tuple[str, ...]
+    can_compare: bool = False
+    can_mark: bool = False
+
+
+class Reverter:
+    """The changes of files of one chat, and the hand that takes them back."""
+
+    def __init__(self, chat: Chat) -> None:
+        self._chat = chat
+        self._contents = Contents(lambda sha256: chat.services.store.read_blob(sha256))
+
+    async def carry_out(self, request: ListChanges | ShowChange | RevertChanges) -> Any:
+        """Carry out what the user asked for; return the answer of `requests`.
+
+        Raises:
+            CodeCompanionError: nothing was changed; says why.
+        """
+        match request:
+            case ListChanges(hunks=hunks):
+                return await self._list(hunks)
+            case ShowChange(change_id=change_id, texts=texts):
+                return await self._show(change_id, texts=texts)
+            case RevertChanges():
+                if self._chat.state is not State.IDLE:
+                    raise InputError("Wait until the reply is complete, or stop it with q, then revert.")
+                answer: dict[str, Any] = {}
+
+                async def work() -> str:
+                    if request.hunk is None:
+                        answer.update(await self._revert(request.changes, markers=request.markers))
+                    else:
+                        answer.update(await self._revert_place(request.changes, request.hunk, markers=request.markers))
+                    return ""
+
+                await self._chat.occupy(work)
+                return answer
+
+    def tell(self, events: Sequence[LogEvent]) -> None:
+        """Let the editor mark the changes that are reverted."""
+        found = tuple(change.id for change in changes_of(events) if change.reverted)
+        self._chat.emit(ChangesReverted(chat=self._chat.chat_id, change_ids=found))
+
+    # ---- listing
+
+    async def _list(self, hunks: bool) -> list[dict[str, Any]]:
+        changes = changes_of(await self._chat.log.events())
+        return [await asyncio.to_thread(self._row, change, hunks) for change in reversed(changes)]
+
+    def _row(self, change: FileChanged, hunks: bool) -> dict[str, Any]:
+        row = {
+            "change_id": change.id, "path": change.began.path, "name": change.began.name, "turn": change.turn,
+            "turn_id": change.began.turn_id, "question": change.question, "tool": change.tool or "revert",
+            "added": change.added, "removed": change.removed, "state": change.state, "reverted": change.reverted,
+            "time": change.ts, "created": not change.began.before, "deleted": not change.after,
+        }  # fmt: skip
+        if hunks:
+            row["places"] = [
+                msgspec.to_builtins(place) | {"reverted": change.reverted or at in change.places_gone}
+                for at, place in enumerate(hunks_of(self._contents.diff(change)))
+            ]
+        return row
+
+    async def _show(self, change_id: str, *, texts: bool) -> dict[str, Any]:
+        change = self._find(await self._chat.log.events(), change_id)
+        text = await asyncio.to_thread(self._contents.diff, change)
+        title = f"{change.began.name} · {counts(change.added, change.removed)}"
+        shown = {"title": title, "text": text, "filetype": "diff", "state": "reverted" if change.reverted else "live"}
+        if texts:
+            shown |= await asyncio.to_thread(self._texts, change)
+        return shown
+
+    def _texts(self, change: FileChanged) -> dict[str, str]:
+        text = self._contents.text
+        return {"before": text(change.began.before) or "", "after": text(change.after) or ""}
+
+    def _find(self, events: Sequence[LogEvent], change_id: str) -> FileChanged:
+        for change in changes_of(events):
+            if change.id == change_id:
+                return change
+        raise InputError("This change is not in the history of the chat.")
+
+    # ---- reverting
+
+    async def _revert(self, wanted: Sequence[str], *, markers: bool) -> dict[str, Any]:
+        by_id = {change.id: change for change in changes_of(await self._chat.log.events())}
+        changes = [change for change in by_id.values() if change.id in set(wanted)]
+        if not changes:
+            raise InputError("Nothing to revert: no tool changed a file.")
+        todo = [to_revert(change, by_id) for change in reversed(changes) if not change.reverted]  # newest first
+        if not todo:  # what is reverted already is brought back
+            todo = [step for change in changes for step in to_make_again(change, by_id)]
+        by_path: dict[str, list[ToRevert]] = {}
+        for step in todo:
+            by_path.setdefault(step.change.began.path, []).append(step)
+        done: list[str] = []
+        conflicts: list[Conflict] = []
+        for of_file in by_path.values():
+            taken, left = await self._revert_steps(of_file, markers=markers)
+            conflicts += left
+            if taken:
+                name = taken[0].change.began.name
+                done.append((f"{len(taken)} of {len(of_file)} changes of " if left else "") + name)
+                await self._tell_model(name, _which(taken), back=taken[0].is_back)
+        self.tell(await self._chat.log.events())
+        verb = "Reapplied" if all(step.is_back for step in todo) else "Reverted"
+        return {"text": _sentence(done, conflicts, verb), "reverted": len(done), "conflicts": conflicts}
+
+    async def _revert_place(self, wanted: Sequence[str], place: int, *, markers: bool) -> dict[str, Any]:
+        """Take back one place of a change, or bring it back. The change counts until nothing of it is left."""
+        by_id = {change.id: change for change in changes_of(await self._chat.log.events())}
+        change = by_id.get(wanted[0]) if len(wanted) == 1 else None
+        if change is None:
+            raise InputError("This change is not in the history of the chat.")
+        step = place_to_revert(change, place, by_id)
+        verb = "Reapplied" if step.is_back else "Reverted"
+        conflict = await self._revert_file([step], markers=markers, place=place)
+        if conflict is not None:
+            return {"text": _sentence([], [conflict], verb), "reverted": 0, "conflicts": [conflict]}
+        events = await self._chat.log.events()
+        now = self._find(events, change.id)
+        is_whole = not now.places_gone if step.is_back else now.reverted
+        name = change.began.name
+        which = "your change" if is_whole and not step.is_back else "a part of your change"
+        await self._tell_model(name, which, back=step.is_back)
+        self.tell(events)
+        # A place that completes a change again is named as it was when it was reverted.
+        is_one_place = not is_whole or (step.is_back and not change.reverted)
+        text = _sentence([f"one place of {name}" if is_one_place else name], [], verb)
+        return {"text": text, "reverted": 1, "conflicts": []}
+
+    async def _revert_steps(self, steps: Sequence[ToRevert], *, markers: bool) -> tuple[list[ToRevert], list[Conflict]]:
+        """Take back the changes of one file together or, when later edits overlap, those that can be."""
+        conflict = await self._revert_file(steps, markers=markers)
+        if conflict is None:
+            return list(steps), []
+        if len(steps) == 1 or not conflict.can_compare:
+            return [], [conflict]
+        taken: list[ToRevert] = []
+        left: list[Conflict] = []
+        for step in steps:
+            conflict = await self._revert_file([step], markers=False)
+            if conflict is None:
+                taken.append(step)
+                continue
+            places = hunks_of(await asyncio.to_thread(self._contents.diff, step.change))
+            which = f"change at line {places[0].line}: " if places else ""
+            left.append(msgspec.structs.replace(conflict, reason=which + conflict.reason))
+        return taken, left
+
+    async def _revert_file(
+        self, steps: Sequence[ToRevert], *, markers: bool, place: int | None = None
+    ) -> Conflict | None:
+        """Take back the changes of one file, in this order, as one change; return why it was left as it is.
+
+        With `place` only this one of the one change.
+        """
+        oldest = steps[-1].change
+        path, name = Path(oldest.began.path), oldest.began.name
+        ids = tuple(step.change.id for step in steps)
+        for _ in range(ATTEMPTS):
+            opened = await self._chat.services.editor.look([path])
+            context = self._context(opened)
+            try:
+                plan = await asyncio.to_thread(
+                    plan_revert, steps, context, self._contents, markers=markers, place=place
+                )
+            except (Clash, ToolError, StoreError) as problem:
+                overlaps = isinstance(problem, Clash) and problem.overlaps
+                can_mark = overlaps and isinstance(problem, Clash) and problem.marked is not None
+                return Conflict(str(path), name, str(problem), ids, overlaps, can_mark)
+            if plan.proposal is None:
+                await self._log_as_done(path, name, plan.takes_back, context)
+                return None
+            try:
+                if await carry_out(plan.proposal, context, plan.takes_back, save=plan.save) is not None:
+                    await asyncio.to_thread(_restore_mode, path, oldest)
+                    return None
+            except ToolError as problem:
+                return Conflict(str(path), name, str(problem), ids)
+        return Conflict(str(path), name, "keeps changing in the editor", ids)
+
+    def _context(self, opened: Opened) -> ToolContext:
+        services, chat = self._chat.services, self._chat
+        context = services.tool_context(chat.snapshot)
+        log = FileLog(chat.log.write, services.store.put_blob, services.new_token, on_change=self._record)
+        return msgspec.structs.replace(context, opened=opened, recorder=log)
+
+    def _record(self, began: FileChangeStarted, ended: FileChangeEnded) -> None:
+        grant = "the user reverts or reapplies"
+        files = [file_record(began, ended)]
+        record(self._chat.services, event="ran", kind="revert", chat=self._chat.chat_id, grant=grant, files=files)
+
+    async def _log_as_done(self, path: Path, name: str, takes_back: TakesBack, context: ToolContext) -> None:
+        """Log a revert of what was so already: from here on it counts as reverted."""
+        now = None
+        if await asyncio.to_thread(is_there, path, context):
+            with contextlib.suppress(text_files.UnreadableFile):  # a link that was restored
+                now = text_files.encode(await asyncio.to_thread(current_text, path, context))
+        change_id = await context.recorder.begin(
+            ToChange(path=path, name=name, before=now, after=now, reverts=takes_back)
+        )
+        await context.recorder.end(change_id, HowEnded(state="written"))
+
+    async def _tell_model(self, name: str, which: str, *, back: bool) -> None:
+        """Tell the model in one line, with the next request, which change of a file was reverted or reapplied."""
+        what = f"reapplied {which}" if back else f"reverted {which}"
+        text = f"The user {what} of `{name}`. Read the file again before you change it."
+        tag = REAPPLIED_TAG if back else REVERTED_TAG
+        message = Message(id=self._chat.services.new_token(), role="user", tag=tag, path=name, content=text)
+        self._chat.context.add(message)
+        await self._chat.context.join("", self._chat.log.view.cycle + 1)
+        self._chat.show_meter()
+
+
+def _which(steps: Sequence[ToRevert]) -> str:
+    """Return what was taken back, to the model: a revert of some places of its change is a part of that."""
+    if len({change.id for step in steps for change in step.of}) > 1:
+        return "your changes"
+    change = steps[0].change
+    is_part = any(len(change.touched) < told.of for told in change.began.gone)
+    return "a part of your change" if is_part else "your change"
+
+
+def _restore_mode(path: Path, oldest: FileChanged) -> None:
+    """Give a file that was deleted its permissions back."""
+    if oldest.began.mode and not oldest.after:
+        with contextlib.suppress(OSError, ToolError):
+            set_mode(path, oldest.began.mode)
+
+
+def _sentence(done: Sequence[str], conflicts: Sequence[Conflict], verb: str) -> str:
+    parts = []
+    if done:
+        parts.append(f"{verb} {done[0] if len(done) == 1 else f'{len(done)} files'}.")
+    if conflicts:
+        names = ", ".join(f"{one.name} ({one.reason})" for one in conflicts[:3])
+        more = f" and {len(conflicts) - 3} more" if len(conflicts) > 3 else ""
+        parts.append(f"Not changed: {names}{more}.")
+    return " ".join(parts)

@@ -1,0 +1,50 @@
+"""The list of tools of a chat, and switching in it, as the editor asks for them; imported when it does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from codecompanion.errors import InputError
+from codecompanion.formats.plural import counted
+from codecompanion.session.attachments.chosen_tools import only_those, toggled, tool_list
+from codecompanion.session.chat.chat import Chat
+from codecompanion.wire.requests import ChooseTools
+
+
+async def list_tools(chat: Chat) -> dict[str, Any]:
+    """Return all tools and groups of the chat as its next message finds them, with what each costs."""
+    mcp = chat.services.mcp
+    if mcp is not None:
+        await mcp.look(chat)
+    await chat.control.tools.settle_all()
+    return tool_list(chat.control)
+
+
+async def choose_tools(chat: Chat, request: ChooseTools) -> str:
+    """Switch tools and groups of the chat; return what is offered from now on, in one sentence.
+
+    Raises:
+        InputError: there is no such tool or group, tools are switched off, or a turn is running.
+    """
+    control = chat.control
+    if not chat.services.settings.tools.enabled:
+        raise InputError("Tools are switched off: interactions.chat.tools.opts.enabled is false.")
+    await control.tools.settle_all()
+
+    async def change() -> str:
+        token = chat.services.new_token()
+        if request.how == "only":
+            changed = only_those(control, request.names, token)
+        else:
+            on = {"on": True, "off": False}.get(request.how)
+            changed = toggled(control, request.names, on, token)
+        if changed is not None:
+            await chat.log.write(changed)
+            control.offer_tools()
+            chat.context.show()
+        tokens = control.meter.counter.tools(control.specs)
+        return f"{counted(len(control.specs), 'tool')} offered in this chat, about {tokens:,} tokens."
+
+    sentence = await chat.occupy(change)
+    chat.show_meter()
+    return sentence

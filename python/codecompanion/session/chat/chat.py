@@ -1,0 +1,351 @@
+"""One chat: its state, and what its parts do with it. Below `Session`, which decides what happens when.
+
+One task at a time works on the history: a turn, a compaction, a change of the view. What the user attaches meanwhile
+waits for a boundary, because between a call and its result nothing may stand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from codecompanion import prompts
+from codecompanion.adapters.offline.adapter import OfflineAdapter
+from codecompanion.errors import CodeCompanionError, InputError
+from codecompanion.model.history import MessageAdded
+from codecompanion.model.messages import GO_ON_TAG, Message, ToolCall
+from codecompanion.session.accounts.accounting import RequestParts
+from codecompanion.session.accounts.meter import ContextMeter
+from codecompanion.session.attachments.chosen_tools import Choice, chosen_by
+from codecompanion.session.attachments.context_block import ContextBlock
+from codecompanion.session.chat.answer import Answer
+from codecompanion.session.chat.buffer_entries import ASKED_TO_GO_ON
+from codecompanion.session.chat.outbound import OutboundQueue
+from codecompanion.session.chat.removed_messages import Removed
+from codecompanion.session.chat.streamed_reply import ReplySoFar
+from codecompanion.session.history.chat_log import ChatLog
+from codecompanion.session.message_context.before_message import BeforeMessage
+from codecompanion.session.message_context.gathering import CodeGathering
+from codecompanion.session.message_context.live_updates import LiveUpdates
+from codecompanion.session.message_context.taking import MentionedContext
+from codecompanion.session.provenance.memory_sources import MemorySources
+from codecompanion.session.provenance.narrowed_grants import Narrowing
+from codecompanion.session.services import DEFAULT_TOOL_TIMEOUT_S, Services
+from codecompanion.session.state import State, step
+from codecompanion.session.tool_calls.approval_desk import ApprovalDesk
+from codecompanion.session.tool_calls.calling_chat import ForTools
+from codecompanion.session.tool_calls.grants import Grants
+from codecompanion.session.tool_calls.tool_round import Recorded, RoundParts, ToolRound
+from codecompanion.session.window.context_control import ContextControl
+from codecompanion.session.window.too_large import too_large_alone
+from codecompanion.tools.approval import Approvals
+from codecompanion.tools.base import ANY_HOST, ToolContext
+from codecompanion.wire.events import Event, Notice, PackagesMissing, Severity, TurnFinished
+from codecompanion.wire.events import State as StateEvent
+from codecompanion.wire.requests import Snapshot
+
+BUSY = "Wait until the reply is complete, or stop it with q, then change the context."
+
+
+class Chat:
+    """The state of one chat. `on_finished` is called once nothing works on the history any more."""
+
+    def __init__(self, services: Services, log: ChatLog, snapshot: Snapshot, on_finished: Callable[[], None]) -> None:
+        self.services, self.chat_id, self.log = services, log.chat_id, log
+        self.snapshot, self._on_finished = snapshot, on_finished
+        self.state = self._compacting_in = State.IDLE
+        self.control = ContextControl(services, log, self._on_compacting)
+        self.control.shaper.snapshot = lambda: self.snapshot
+        self.context = ContextBlock(services, log, self.control, self.must_be_idle)
+        tools = services.settings.tools
+        self.control.tools.root = self.root
+        self.control.tools.sends_code = lambda: self.snapshot.send_code
+        approvals = Approvals(
+            self.control.tools.offered().settings,
+            yolo=tools.yolo,
+            guarded_files=tools.guarded_files,
+            hosts=frozenset((ANY_HOST,)) if services.settings.sandbox.network else frozenset(),
+        )
+        self.desk = ApprovalDesk(
+            self.chat_id, approvals, services.emit, self._on_waiting, self.cancel, lambda given: self.grants.keep(given)
+        )
+        self.narrowing = Narrowing(log, self.root, lambda folder: services.trust.is_trusted(Path(folder).expanduser()))
+        """The sources in the view that narrow grants."""
+        self.grants = Grants(services, self.chat_id, self.desk, self.root)
+        self.parts = RequestParts(self.control.meter.counter)
+        self.gathering = CodeGathering(services, self.control, self._on_gathering)
+        self.mentioned = MentionedContext(services, self.control, self._on_gathering)
+        updates = LiveUpdates(services, self.control)
+        before = BeforeMessage(services, self.control, updates, self.mentioned, self.gathering)
+        self.queue = OutboundQueue(services, log, self.control.meter, self.control.fitting.refuse, before)
+        self.queue.know_tools, self.queue.choice_in = self._know_tools, self._choice_in
+        self.servers_known: asyncio.Task[None] | None = None
+        """Finds out which MCP servers the chat has; a message may be sent before that is over."""
+        self.trust_seen, self.trust_told = -1, ""
+        """The version of the trust decisions applied (`Trust.version`), and the last line about waiting files."""
+        self.effects = self.control.effects
+        self.effects.root, self.effects.queued = self.root, lambda: self.queue.texts
+        self.effects.outside = self.narrowing.of_messages
+        self.removed = Removed(services.store, log, self.root)
+        """What was taken out of the view, for the user and the model."""
+        self.task: asyncio.Task[None] | None = None
+        """What works on the history now."""
+        self.compaction_request: str | None = None
+        """What `/compact` asked for while the chat was busy."""
+        self.host_ends = False
+        """Whether what runs ends because the host does, not because the user stopped it."""
+        self._one_change = asyncio.Lock()
+        self._partial: Future[None] | None = None
+        self.arrived: tuple[ReplySoFar, str] | None = None
+        """The reply that is shown as it arrives, and the id it is logged under, "" before."""
+        self.round: ToolRound | None = None
+        """The tool round that runs, or ran last."""
+
+    # ---- the model it talks to
+
+    @property
+    def meter(self) -> ContextMeter:
+        """Return the chat's counter."""
+        return self.control.meter
+
+    @property
+    def adapter_name(self) -> str:
+        """Return the adapter in use."""
+        return self.control.adapter_name
+
+    @property
+    def model(self) -> str:
+        """Return the model in use."""
+        return self.control.model
+
+    def keep_calibration(self) -> None:
+        """Let what was learned about this model's counts outlive the chat."""
+        self.services.keep_calibration(self.adapter_name, self.model, self.meter.calibration)
+
+    # ---- what the user sees
+
+    def emit(self, event: Event) -> None:
+        """Hand an event to the editor."""
+        self.services.emit(event)
+
+    def notice(self, level: Severity, text: str) -> None:
+        """Tell the user something in one sentence."""
+        self.emit(Notice(chat=self.chat_id, level=level, text=text))
+
+    def enter(self, state: State, label: str = "") -> None:
+        """Go to another state and tell the editor."""
+        self.state = step(self.state, state)
+        self.emit(StateEvent(chat=self.chat_id, state=state.value, label=label))
+
+    def show_meter(self) -> None:
+        """Show how large the next request is."""
+        self.emit(self.control.meter_event())
+        self.context.show_changes()
+
+    def save_partial(self, text: str) -> None:
+        """Keep what has arrived of the reply, unless the last write is still on its way."""
+        if self._partial is None or self._partial.done():
+            self._partial = self.services.store.save_partial(self.chat_id, text)
+
+    def _on_compacting(self, running: bool) -> None:
+        if self.state is State.CANCELLING:
+            return
+        if running:
+            self._compacting_in = self.state
+            self.enter(State.COMPACTING, "compacting the chat")
+        elif self.state is State.COMPACTING and self._compacting_in is State.STREAMING:
+            self.enter(State.STREAMING, "streaming")
+        elif self.state is State.COMPACTING:
+            self.enter(State.PREPARING)
+
+    def _on_gathering(self, label: str) -> None:
+        if self.task is not None and self.state is not State.CANCELLING:
+            self.enter(State.PREPARING, label)
+
+    def _on_waiting(self, waiting: bool, title: str) -> None:
+        if waiting:
+            self.enter(State.AWAITING_APPROVAL, f"waiting for your approval: {title}")
+        elif self.state is State.AWAITING_APPROVAL:
+            self.enter(State.RUNNING_TOOLS)
+
+    # ---- one thing at a time works on the history
+
+    def begin(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Begin to work on the history; from here on the chat is busy, also before the task has had its first step."""
+        self.enter(State.PREPARING)
+        self.task = asyncio.get_running_loop().create_task(self._guarded(work), name=f"chat {self.chat_id}")
+        # Not a `finally` inside: a task that is cancelled before its first step never gets there.
+        self.task.add_done_callback(self._ended)
+
+    async def _guarded(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        try:
+            await self.log.write_late()
+            await work()
+        except asyncio.CancelledError:
+            # What was on its way to the store is in the view before the chat is idle.
+            await self.log.settled()
+        except CodeCompanionError as error:
+            self.notice(Severity.ERROR, str(error))
+        except Exception as error:
+            self.notice(Severity.ERROR, self.services.report_bug(error))
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Be idle again, and let whoever decides what comes next know."""
+        self.task = None
+        if self.state is not State.IDLE:
+            self.enter(State.IDLE)
+        if task.cancelled():
+            self.emit(TurnFinished(chat=self.chat_id, reason="stopped"))
+        self._on_finished()
+
+    async def occupy(self, change: Callable[[], Awaitable[str]]) -> str:
+        """Carry out a change of the view while nothing else works on the history; return what it returns.
+
+        Raises:
+            InputError: something does, or the change was stopped before it began.
+        """
+        async with self._one_change:
+            self.must_be_idle(BUSY)
+            answer = Answer(change)
+            self.begin(answer.run)
+            return await answer.after(self.task)
+
+    def must_be_idle(self, why: str) -> None:
+        """Refuse, with `why`, while something works on the history.
+
+        Raises:
+            InputError: something does.
+        """
+        if self.task is not None:
+            raise InputError(why)
+
+    def cancel(self) -> None:
+        """Stop whatever runs; queued messages go back as drafts. Immediate and final (lesson 41)."""
+        self.compaction_request = None
+        # Idle with a task: the turn is over and about to say so.
+        running = None if self.state in (State.CANCELLING, State.IDLE) else self.task
+        if running is not None:
+            self.enter(State.CANCELLING, "stopping")
+        self.queue.give_back("Not sent. Your message is back in the input.")  # after the state: it is no error
+        if running is not None:
+            running.cancel()
+
+    # ---- what waits for a request boundary
+
+    def take_compaction_request(self) -> str | None:
+        """Return what `/compact` asked for while the chat was busy, once."""
+        wanted, self.compaction_request = self.compaction_request, None
+        return wanted
+
+    async def deliver_queued(self, turn_id: str, cycle: int) -> str:
+        """Log what waits for a request boundary, then show it as sent (lesson 36); return why something was not."""
+        await self.context.join(turn_id, cycle)
+        refused = await self.queue.deliver(turn_id, cycle)
+        self.show_meter()
+        return refused
+
+    async def coming(self, turn_id: str, cycle: int) -> tuple[Message, ...]:
+        """Return the messages that wait for the next request boundary, as they will be; attachments join the view."""
+        await self.context.join(turn_id, cycle)
+        return await self.queue.coming(cycle)
+
+    async def attach(self, *messages: Message) -> None:
+        """Attach messages (file, buffer, image, rules) to the next request; once per kind and path."""
+        if not messages:
+            return
+        self.context.add(*messages)
+        if self.task is None:
+            # What is attached to an idle chat belongs to the cycle that its next message opens.
+            await self.context.join("", self.log.view.cycle + 1)
+        self.context.show()
+        self.show_meter()
+        for message in messages:
+            if why := too_large_alone(self.control, message, self.control.fitting.room):
+                self.notice(Severity.WARN, why)
+
+    async def reread_rules(self) -> None:
+        """Read changed rule files again (R-549), and remove those whose trust was revoked."""
+        for problem in await self.context.reread_rules(self.root()):
+            self.notice(Severity.WARN, problem)
+
+    async def know_servers(self) -> None:
+        """Wait until the host has found out which MCP servers this chat's folder has."""
+        if self.servers_known is not None:
+            await asyncio.wait([self.servers_known])
+            self.servers_known = None
+
+    async def _know_tools(self, text: str) -> None:
+        """Let the servers be known that a message may name: the user may have agreed to them a moment ago."""
+        if "@{" in text:
+            await self.know_servers()
+            if self.services.mcp is not None:
+                await self.services.mcp.look(self)
+
+    def _choice_in(self, text: str) -> Choice:
+        """Return which tools a message chooses."""
+        if "@{" not in text or not self.services.settings.tools.enabled:
+            return Choice()
+        choice = chosen_by(text, self.control, self.services.new_token())
+        if choice.lacks:
+            self.services.emit(PackagesMissing(extra=choice.lacks))
+        return choice
+
+    # ---- what joins the history
+
+    async def ask_to_go_on(self, turn_id: str, cycle: int, prompt: str = "go_on") -> str:
+        """Log the message of ours that lets a model go on where its reply ended; return its id. It opens no cycle."""
+        message = Message(
+            id=self.services.new_token(),
+            role="user",
+            content=prompts.load(prompt),
+            tag=GO_ON_TAG,
+            cycle=cycle,
+            turn_id=turn_id,
+            ts=self.services.clock(),
+        )
+        await self.log.write(MessageAdded(message=self.meter.counted(message)))
+        self.notice(Severity.INFO, ASKED_TO_GO_ON)
+        return message.id
+
+    def tool_round(self, calls: tuple[ToolCall, ...], cycle: int, turn_id: str) -> ToolRound:
+        """Return the round that runs these calls."""
+        tools = self.control.tools.offered()
+        self.desk.approvals = msgspec.structs.replace(self.desk.approvals, settings=tools.settings)
+        parts = RoundParts(
+            services=self.services,
+            log=self.log,
+            tools=tools.only({spec.name for spec in self.control.specs}),
+            desk=self.desk,
+            context=self._tool_context,
+            counted=self.meter.counted,
+            recorded=self._recorded(),
+            on_running=lambda title: self.enter(State.RUNNING_TOOLS, f"running {title}"),
+            narrowing=self.narrowing,
+            memories=MemorySources(self.services.memory_dir),
+        )
+        caller = next((m.id for m in reversed(self.log.view.messages) if m.tool_calls), "")
+        self.round = ToolRound(parts, calls, cycle, turn_id, caller)
+        return self.round
+
+    def _recorded(self) -> Recorded | None:
+        """Return the tool results of the recording that plays the model, None for a real model."""
+        adapter = self.control.adapter()
+        if not isinstance(adapter, OfflineAdapter) or adapter.playback is None:
+            return None
+        playback, reply = adapter.playback, adapter.played(self.chat_id) - 1
+        return lambda call: playback.result_of(reply, call)
+
+    def root(self) -> Path:
+        """Return the folder that tools work in."""
+        return self.services.root(self.snapshot)
+
+    def _tool_context(self, name: str) -> ToolContext:
+        timeout_s = self.control.tools.offered().timeout_s(name, DEFAULT_TOOL_TIMEOUT_S)
+        context = self.services.tool_context(self.snapshot, timeout_s)
+        calling = ForTools(self.services, self.chat_id, lambda: self.state, self.attach, self.desk)
+        return msgspec.structs.replace(context, recall=self.removed, chat_id=self.chat_id, chat=calling)

@@ -1,0 +1,185 @@
+"""What the user may look at: the next request message by message, and the original of a placeholder (R-516, R-546).
+
+Projections of log and view; nothing here changes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from codecompanion.context.editing.cache_state import find_cache_state
+from codecompanion.context.shaping.shape import Shaped
+from codecompanion.context.strategies import STRATEGIES
+from codecompanion.context.work import Messages
+from codecompanion.errors import InputError
+from codecompanion.model.history import LogEvent
+from codecompanion.model.messages import GATHERED_TAG, RULES_TAG, SUMMARY_TAG, Message, Source
+from codecompanion.model.provenance import is_cleared, sources_of
+from codecompanion.session.codebase.shown_code import title_of_gathered
+from codecompanion.session.history.chat_log import ChatLog
+from codecompanion.session.history.put_back import find, logged
+from codecompanion.session.history.recorded_title import title_of_call
+from codecompanion.session.window.context_control import ContextControl
+from codecompanion.session.window.native import UNREADABLE
+from codecompanion.tools.registry import ToolRegistry
+
+PREVIEW_CHARS = 100
+
+
+def _none(source: Source) -> bool:
+    del source
+    return False
+
+
+def inspect(control: ContextControl, log: ChatLog, narrows: Callable[[Source], bool] = _none) -> dict[str, Any]:
+    """Return `{rows, total, window, guess, reserve, cost}`: one row per message of the next request.
+
+    `total` is the meter's value and the sum of the rows, `reserve` the room for the reply, `guess` a note about a
+    window of unknown size, else "". `cache` is the expected cache result of the message (`hit`, `miss`, "" = no cache),
+    `cost` its price in US dollars, None if the price is unknown. `source` is the origin of a text that is not from the
+    user, the model or the plugin; `narrows` is true if it narrows grants.
+    """
+    view, shaped = log.view, control.shaper.current()
+    total, reasons = shaped.measure.tokens, _reasons(control, view.messages)
+    system, specs_tokens, *figures = _figures(control, shaped, total)
+    titles = _titles(control.tools.all(), shaped.messages)
+    messages = [(shaped.system, system), *zip(shaped.messages, figures, strict=True)]
+    tools = {call.id: call.name for message in shaped.messages for call in message.tool_calls}
+    rows = [_row(message, tokens, view.cycle, titles) for message, tokens in messages]
+    for row, (message, _) in zip(rows, messages, strict=True):
+        sources = sources_of(message, tools.get(message.tool_call_id or "", ""))
+        told = [source for source in sources if source.kind not in ("user", "model", "plugin")]
+        row["source"] = ", ".join(f"{source.kind} {source.name}".rstrip() for source in told)
+        row["narrows"] = not is_cleared(message) and any(map(narrows, told))
+    for row in rows:
+        row["preview"] = " · ".join(filter(None, (reasons.get(row["id"]), row["preview"])))[:PREVIEW_CHARS]
+    schemas = {
+        "id": "tools", "role": "tools", "tag": "", "name": f"{len(control.specs)} tool schemas",
+        "tokens": specs_tokens, "cycle": 0, "age": 0, "state": "live", "preview": "", "source": "", "narrows": False,
+    }  # fmt: skip
+    rows = [rows[0], schemas, *rows[1:]]
+    prices = control.services.prices(control.adapter_name, control.model, total)
+    for row, cache in zip(rows, _expected_cache(control, log), strict=True):
+        price = None if prices is None else prices.cache_read if cache == "hit" else prices.input
+        row["cache"] = cache
+        row["cost"] = None if price is None else row["tokens"] * price / 1_000_000
+    cost = None if prices is None else sum(row["cost"] for row in rows)
+    limits = control.limits
+    return {
+        "rows": rows, "total": total, "window": limits.context_window, "guess": control.window.guess,
+        "reserve": limits.reply_reserve, "cost": cost,
+    }  # fmt: skip
+
+
+def _titles(tools: ToolRegistry, messages: Messages) -> dict[str, str]:
+    """Return what each call is named, by its id: a result says by itself neither which file nor which command."""
+    return {call.id: title_of_call(tools, call) for message in messages for call in message.tool_calls}
+
+
+def _reasons(control: ContextControl, messages: Messages) -> dict[str, str]:
+    """Return why messages were cleared or are kept, by id, where the policy's strategies can tell."""
+    steps = (step for stage in control.policy.stages for tier in stage.tiers for step in tier.steps)
+    told = ((STRATEGIES[step.use].explain, step.params) for step in steps)
+    found = (explain(messages, params, control.shaper.env()) for explain, params in told if explain is not None)
+    return next(filter(None, found), {})
+
+
+def _expected_cache(control: ContextControl, log: ChatLog) -> list[str]:
+    """Return for system prompt, tools and every message whether the provider's cache likely holds it.
+
+    What the last request began with, word for word, is there until the cache's lifetime is over; right after a restart
+    only the view tells what that was.
+    """
+    now, sent, lifetime = control.shaper.current(), control.shaper.sent, control.adapter().cache_lifetime_s
+    count = len(now.messages)
+    if lifetime <= 0:
+        return [""] * (count + 2)
+    messages = log.view.messages
+    if find_cache_state(messages, control.services.clock(), lifetime).warm_tokens <= 0:
+        return ["miss"] * (count + 2)
+    if sent is None:
+        newest = max(index for index, message in enumerate(messages) if message.role == "assistant")
+        return ["hit"] * (newest + 2) + ["miss"] * (count - newest)
+    if sent.system != now.system or sent.specs != now.specs:
+        return ["miss"] * (count + 2)
+    pairs = enumerate(zip(sent.messages, now.messages, strict=False))
+    same = next((i for i, (a, b) in pairs if a != b), min(len(sent.messages), count))
+    return ["hit"] * (same + 2) + ["miss"] * (count - same)
+
+
+def _figures(control: ContextControl, shaped: Shaped, total: int) -> list[int]:
+    """Return the tokens of system prompt, tools and each message; their sum is the meter's figure.
+
+    A message has the number that the line below it in the chat has. What a provider counted beside that is put down to
+    system prompt and tools, whose form on its side nobody knows; where it would make these less than half or more than
+    twice of what they are estimated at, all of it is scaled alike.
+    """
+    meter = control.meter
+    fixed = [meter.counter.message(shaped.system), meter.counter.tools(shaped.specs)]
+    messages = [meter.scaled(message.tokens) for message in shaped.messages]
+    rest, estimate = total - sum(messages), meter.scaled(sum(fixed))
+    if estimate <= 2 * rest <= 4 * estimate:
+        return [*scaled(fixed, rest), *messages]
+    return scaled([*fixed, *(message.tokens for message in shaped.messages)], total)
+
+
+def scaled(figures: Sequence[int], total: int) -> list[int]:
+    """Return the figures in the same proportions, summing up to `total` exactly."""
+    whole = sum(figures)
+    if whole <= 0:
+        return [0 for _ in figures]
+    result, given, seen = [], 0, 0
+    for figure in figures:
+        seen += figure
+        share = total * seen // whole - given
+        given += share
+        result.append(share)
+    return result
+
+
+def _row(message: Message, tokens: int, cycle: int, titles: Mapping[str, str]) -> dict[str, Any]:
+    block = message.compaction
+    text = " ".join((message.text if block is None else block.text or UNREADABLE).split())
+    names = ", ".join(titles.get(call.id, call.name) for call in message.tool_calls)
+    names = names or titles.get(message.tool_call_id or "", "")
+    if message.tag == GATHERED_TAG:
+        names = title_of_gathered(message)
+    elif message.mentioned is not None:
+        names = message.mentioned.title or message.mentioned.written
+    return {
+        "id": message.id,
+        "role": message.role,
+        "tag": message.tag or "",
+        "name": message.path or names,
+        "tokens": tokens,
+        "cycle": message.cycle or 0,
+        "age": max(0, cycle - (message.cycle or cycle)),
+        "state": state_of(message),
+        "preview": text[:PREVIEW_CHARS],
+    }
+
+
+def state_of(message: Message) -> str:
+    """Return the state of a message in the view, in one word."""
+    if message.tag == RULES_TAG:
+        return "rules"
+    if message.pinned:
+        return "pinned"
+    if message.left_out:
+        return "cut"
+    if message.edited or message.compacted:
+        return "cleared"
+    return "summary" if message.tag == SUMMARY_TAG else "live"
+
+
+def original(events: Sequence[LogEvent], view_messages: Sequence[Message], item: str) -> Message:
+    """Return the message as it was logged, by message id or call id.
+
+    Raises:
+        InputError: nothing in this chat has that id.
+    """
+    found = find(logged(events), item) or next((m for m in view_messages if m.id == item), None)
+    if found is None:
+        raise InputError(f"Nothing in this chat has the id {item!r}")
+    return found

@@ -1,0 +1,71 @@
+"""Tell the editor everything a chat's buffer shows: out of the log, then what is on its way (lesson 54).
+
+The same whether a chat is opened, comes back into an empty buffer or is drawn again: the log has one drawing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from codecompanion.errors import InputError
+from codecompanion.model.history import LogEvent, MessageAdded
+from codecompanion.session.chat.buffer_entries import entries, pieces
+from codecompanion.session.chat.chat import Chat
+from codecompanion.wire.events import Event, Redrawn, ReplyStarted, Restored
+
+_ALONG = ("gathered", "updated", "mentioned")
+"""What goes along with a question says its size, as the model counts."""
+DELETED = "This chat is not in the history any more; it was deleted meanwhile."
+
+
+async def redraw(chat: Chat) -> None:
+    """Tell it all, in one step: nothing can come between what the log says and what is on its way.
+
+    Raises:
+        InputError: the chat was deleted meanwhile; nothing was told.
+    """
+    view, (entries_shown, events) = chat.log.view, await _read(chat)
+    # Read again only for what was written meanwhile: what a reading lacks that began later is not in the log any more.
+    while chat.log.view is not view and chat.log.view.last_seq > (events[-1].seq if events else 0):
+        view, (entries_shown, events) = chat.log.view, await _read(chat)
+    if not events and chat.log.view.last_seq:
+        raise InputError(DELETED)
+    chat.emit(Redrawn(chat=chat.chat_id))
+    chat.context.show()
+    chat.context.show_marks()
+    for piece in entries_shown:
+        chat.emit(piece)
+    for event in _on_its_way(chat, events):
+        chat.emit(event)
+    chat.show_meter()
+
+
+async def _read(chat: Chat) -> tuple[list[Restored], Sequence[LogEvent]]:
+    events = await chat.log.events()
+    return await asyncio.to_thread(restored, chat.chat_id, events, chat.meter.scaled), events
+
+
+def restored(chat_id: str, events: Sequence[LogEvent], scaled: Callable[[int], int]) -> list[Restored]:
+    """Return what the buffer shows of a log, in pieces, the newest first; `scaled`: an estimate as the model counts."""
+    drawn = [
+        msgspec.structs.replace(entry, tokens=scaled(entry.tokens)) if entry.kind in _ALONG else entry
+        for entry in entries(events)
+    ]
+    return [Restored(chat=chat_id, entries=shown, first=first, last=last) for shown, first, last in pieces(drawn)]
+
+
+def _on_its_way(chat: Chat, events: Sequence[LogEvent]) -> list[Event]:
+    """Return what has been shown and is not in the log yet: the reply so far, running tools, open questions."""
+    found: list[Event] = []
+    if chat.arrived is not None:
+        reply, message_id = chat.arrived
+        logged = {e.payload.message.id for e in events[-64:] if isinstance(e.payload, MessageAdded)}
+        if message_id not in logged and not reply.is_blank:
+            found.append(ReplyStarted(chat=chat.chat_id, adapter=chat.adapter_name, model=chat.model))
+            found += reply.as_events(chat.chat_id)
+    if chat.round is not None:
+        found += chat.round.running
+    return [*found, *chat.desk.questions]

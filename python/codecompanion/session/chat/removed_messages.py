@@ -1,0 +1,186 @@
+"""Everything that was taken out of a chat's view, to be found and read again: for the user and for the model (R-516).
+
+The log keeps it all; what the view still has word for word is not listed. Keys are the places in the log: short, and
+the same after a restart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from codecompanion.model.history import LogEvent, MessageAdded, ToolRan, ViewChanged
+from codecompanion.model.messages import GATHERED_TAG, GO_ON_TAG, RULES_TAG, Message, Source, ToolCall
+from codecompanion.model.provenance import sources_of, union
+from codecompanion.model.view import View
+from codecompanion.session.attachments.pins import title_of
+from codecompanion.session.attachments.staleness import changed_since
+from codecompanion.session.history.chat_log import ChatLog, recall_key
+from codecompanion.session.history.recorded_title import recorded_title
+from codecompanion.session.history.undo import undone_ids
+from codecompanion.store.search.question import has_words
+from codecompanion.store.store import Store
+from codecompanion.tools.base import RemovedMessage
+from codecompanion.tools.builtin.recall import NAME as RECALL_TOOL
+
+MAX_LISTED = 200
+_HOW = {
+    "edited": "cleared",
+    "compacted": "summarised",
+    "detached": "detached",
+    "cleared": "removed by /clear",
+    "regenerated": "replaced by another answer",
+}
+
+
+class _Taken(msgspec.Struct, frozen=True):
+    """A message that was taken out, its place in the log, the call it answers, and what took it."""
+
+    seq: int
+    message: Message
+    call: ToolCall | None
+    title: str
+    how: str
+
+    @property
+    def key(self) -> str:
+        return recall_key(self.seq)
+
+    @property
+    def same_as(self) -> object:
+        """Return what it shares with other results of the same call, nothing with any other message."""
+        if self.call is None:
+            return self.seq
+        return self.call.name, self.title, self.message.blob or self.message.text
+
+
+class Removed:
+    """What one chat's view has lost. `find` and `read` read store and disk: call them in a thread."""
+
+    def __init__(self, store: Store, log: ChatLog, root: Callable[[], Path]) -> None:
+        self._store, self._log, self._root = store, log, root
+
+    def find(self, words: str) -> Sequence[RemovedMessage]:
+        """Return the removed messages that a question or some words may mean, best first.
+
+        Without words all there are, newest first. What the same call gave several times is listed once, the newest.
+        """
+        # A call without a word is read by its key, in the summary; in a list it would hide what it brought.
+        taken = {one.seq: one for one in self._taken() if one.message.text}
+        groups: dict[object, list[_Taken]] = {}
+        for one in taken.values():
+            groups.setdefault(one.same_as, []).append(one)
+        if not has_words(words):
+            newest = sorted(groups.values(), key=lambda group: -group[-1].seq)[:MAX_LISTED]
+            return [self._listed(group[-1], times=len(group)) for group in newest]
+        hits = self._store.search(
+            words, self._log.chat_id, MAX_LISTED, seqs={group[-1].seq for group in groups.values()}
+        )
+        found = [(groups[taken[hit.seq].same_as], hit.snippet) for hit in hits]
+        return [self._listed(group[-1], snippet, times=len(group)) for group, snippet in found]
+
+    def read(self, key: str) -> tuple[RemovedMessage, str]:
+        """Return a removed message and its whole text; raises `KeyError` when there is none with that key.
+
+        The id of a tool call stands for its result.
+        """
+        taken = self._taken()
+        one = next((one for one in taken if one.key == key), None)
+        one = one or next((one for one in taken if one.call is not None and one.call.id == key), None)
+        if one is None:
+            raise KeyError(key)
+        return self._listed(one), self._text(one.message)
+
+    def sources_of_stored(self, sha256: str) -> tuple[Source, ...]:
+        """Return the sources of the stored text of a long result; blocks."""
+        events = self._store.load_events(self._log.chat_id)
+        added = (event.payload.message for event in events if isinstance(event.payload, MessageAdded))
+        found = [message for message in added if message.blob == sha256]
+        return union(*(sources_of(message) for message in found))
+
+    async def listed(self, words: str) -> dict[str, Any]:
+        """Return `{rows, total}` for the editor."""
+        found = await asyncio.to_thread(self.find, words)
+        return {"rows": [msgspec.to_builtins(message) for message in found], "total": len(found)}
+
+    def _taken(self) -> list[_Taken]:
+        return list(taken_out(self._store.load_events(self._log.chat_id), self._log.view))
+
+    def _listed(self, one: _Taken, snippet: str = "", times: int = 1) -> RemovedMessage:
+        message = one.message
+        return RemovedMessage(
+            key=one.key,
+            id=message.id,
+            title=one.title,
+            cycle=message.cycle or 0,
+            tokens=message.tokens,
+            how=one.how,
+            changed=changed_since(message, one.call, self._text(message), self._root()),
+            snippet=snippet,
+            times=times,
+            sources=sources_of(message, one.call.name if one.call else ""),
+        )
+
+    def _text(self, message: Message) -> str:
+        if not message.blob:
+            return said_and_called(message)
+        return self._store.read_blob(message.blob).decode("utf-8", "surrogatepass")
+
+
+def taken_out(events: Sequence[LogEvent], view: View) -> Iterator[_Taken]:
+    """Yield what was said in the chat and is not in the view word for word, in the order of the log.
+
+    Left out: rules, which come from their files, our own words, what has no text, and what `recall` itself gave back.
+    """
+    here = {message.id: said_and_called(message) for message in view.messages}
+    how = _how_it_went(events)
+    titles = {e.payload.message_id: e.payload.title for e in events if isinstance(e.payload, ToolRan)}
+    calls: dict[str, ToolCall] = {}
+    for event in events:
+        if not isinstance(event.payload, MessageAdded):
+            continue
+        message = event.payload.message
+        calls.update({call.id: call for call in message.tool_calls})
+        call = calls.get(message.tool_call_id or "") if message.role == "tool" else None
+        said = said_and_called(message)
+        if here.get(message.id) == said or not said or message.tag in (RULES_TAG, GO_ON_TAG):
+            continue
+        if call is not None and call.name == RECALL_TOOL:
+            continue
+        title = titles.get(message.id) or (recorded_title(call) if call else _title(message))
+        yield _Taken(event.seq, message, call, title, how.get(message.id, "removed"))
+
+
+def said_and_called(message: Message) -> str:
+    """Return what a message says, and the calls it makes."""
+    calls = [f"{call.name}({call.arguments})" for call in message.tool_calls]
+    return "\n".join([message.text, *calls] if message.text else calls)
+
+
+def _how_it_went(events: Sequence[LogEvent]) -> dict[str, str]:
+    """Return what took each message away, by its id: the newest change that did and was not undone."""
+    how: dict[str, str] = {}
+    undone = frozenset(undone_ids(events))
+    for event in events:
+        if isinstance(event.payload, ViewChanged) and event.payload.kind in _HOW:
+            change = event.payload
+            if change.change_id in undone:
+                continue
+            how |= dict.fromkeys(change.removed, _HOW[change.kind])
+            for message in change.replaced:
+                how[message.id] = "cut" if message.left_out else _HOW[change.kind]
+    return how
+
+
+def _title(message: Message) -> str:
+    if message.tag == GATHERED_TAG:
+        return f"code: {title_of(message)}"
+    if message.mentioned is not None:
+        return title_of(message)
+    if message.tag:
+        return f"{message.tag} {message.path or title_of(message)}"
+    return f"{'you' if message.role == 'user' else 'reply'}: {title_of(message)}"

@@ -1,0 +1,199 @@
+"""One provider request: stream the reply, show it, and make it one message (lessons 38, 39)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from io import StringIO
+from typing import assert_never
+
+import msgspec
+
+from codecompanion.adapters.base import (
+    Adapter,
+    ChatRequest,
+    CompactionBegun,
+    CompactionDone,
+    Finished,
+    ReasoningDelta,
+    ReasoningDone,
+    RetryScheduled,
+    TextDelta,
+    ToolCallStarted,
+)
+from codecompanion.errors import StreamCut
+from codecompanion.model.messages import CallMark, Content, Part, ReasoningPart, TextPart
+from codecompanion.session.history.tame_calls import tame
+from codecompanion.wire.events import Event, Reasoning, Retrying, Text
+
+PARTIAL_EVERY_S = 1.0
+OnCompaction = Callable[[CompactionBegun | CompactionDone], Awaitable[None]]
+
+
+class _Growing(msgspec.Struct):
+    """A text or reasoning part whose pieces are still arriving; `name` is its phase or wire field."""
+
+    kind: type[TextPart] | type[ReasoningPart]
+    name: str
+    pieces: StringIO
+    origin: str = ""
+    encrypted: str = ""
+
+    def part(self, *, with_encrypted: bool) -> Part:
+        text = self.pieces.getvalue()
+        if self.kind is TextPart:
+            return TextPart(text, self.name)
+        if with_encrypted:
+            return ReasoningPart(text, self.name, self.origin, self.encrypted)
+        return ReasoningPart(text, self.name)
+
+
+class ReplySoFar:
+    """What has arrived of a reply, in its order. `finished` stays None until the end marker.
+
+    Plain reasoning and text that alternate stay one part each; encrypted reasoning and a tool call are borders,
+    because their place matters to the provider that gets them back.
+    """
+
+    def __init__(self) -> None:
+        self.finished: Finished | None = None
+        self._parts: list[_Growing | CallMark] = []
+        self._open: dict[tuple[type, str], _Growing] = {}
+        self._calls = 0
+
+    def add_text(self, text: str, phase: str = "") -> None:
+        """Take in a piece of text."""
+        self._grow(TextPart, phase, text)
+
+    def add_reasoning(self, text: str, field: str) -> None:
+        """Take in a piece of reasoning."""
+        self._grow(ReasoningPart, field, text)
+
+    def end_reasoning(self, done: ReasoningDone) -> None:
+        """Close the reasoning block that just arrived; one without readable text is a part of its own."""
+        block = next((part for part in self._open.values() if part.kind is ReasoningPart), None)
+        if block is None:
+            block = _Growing(ReasoningPart, ReasoningPart("").field, StringIO())
+            self._parts.append(block)
+        block.origin, block.encrypted = done.origin, done.encrypted
+        self._open.clear()
+
+    def start_call(self) -> None:
+        """Remember where a tool call stands."""
+        self._parts.append(CallMark(self._calls))
+        self._calls += 1
+        self._open.clear()
+
+    @property
+    def text(self) -> str:
+        """Return the text that has arrived."""
+        return "".join(p.pieces.getvalue() for p in self._parts if isinstance(p, _Growing) and p.kind is TextPart)
+
+    @property
+    def has_text(self) -> bool:
+        """Return whether any text has arrived."""
+        return any(isinstance(part, _Growing) and part.kind is TextPart for part in self._parts)
+
+    @property
+    def has_reasoning(self) -> bool:
+        """Return whether any reasoning has arrived."""
+        return any(isinstance(part, _Growing) and part.kind is ReasoningPart for part in self._parts)
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether nothing worth keeping has arrived."""
+        return not self.text.strip()
+
+    @property
+    def is_blank(self) -> bool:
+        """Return whether there is nothing to show."""
+        return not (self.has_text or self.has_reasoning)
+
+    def as_events(self, chat_id: str) -> list[Event]:
+        """Return what has arrived as it was shown."""
+        found: list[Event] = []
+        for part in self._parts:
+            if isinstance(part, _Growing) and (text := part.pieces.getvalue()):
+                kind = Text if part.kind is TextPart else Reasoning
+                found.append(kind(chat=chat_id, text=text))
+        return found
+
+    def content(self) -> Content:
+        """Return the content of the message: a string, or parts when there was more than text.
+
+        Without an end marker nothing encrypted is kept: what it belonged to may be missing. Marks of calls that stand
+        after everything else say nothing and are left out.
+        """
+        calls = len(self.finished.tool_calls) if self.finished else 0
+        parts = [
+            part.part(with_encrypted=self.finished is not None) if isinstance(part, _Growing) else part
+            for part in self._parts
+            if not isinstance(part, CallMark) or part.position < calls
+        ]
+        while parts and isinstance(parts[-1], CallMark):
+            parts.pop()
+        if not parts:
+            return ""
+        if len(parts) == 1 and isinstance(parts[0], TextPart) and not parts[0].phase:
+            return parts[0].text
+        return tuple(parts)
+
+    def _grow(self, kind: type[TextPart] | type[ReasoningPart], name: str, text: str) -> None:
+        part = self._open.get((kind, name))
+        if part is None:
+            part = self._open[kind, name] = _Growing(kind, name, StringIO())
+            self._parts.append(part)
+        part.pieces.write(text)
+
+
+async def stream_reply(
+    adapter: Adapter,
+    request: ChatRequest,
+    reply: ReplySoFar,
+    *,
+    emit: Callable[[Event], None],
+    on_label: Callable[[str], None],
+    save_partial: Callable[[str], None],
+    on_compaction: OnCompaction,
+    on_retry: Callable[[RetryScheduled], None],
+) -> Finished:
+    """Stream one reply into `reply`, which keeps what arrived when this is cancelled or fails.
+
+    Raises:
+        AdapterError: the request failed, or the reply was cut off before its end.
+    """
+    chat, next_save = request.chat_id, time.monotonic() + PARTIAL_EVERY_S
+    async with aclosing(adapter.stream(request)) as events:
+        async for event in events:
+            match event:
+                case TextDelta(text=text, phase=phase):
+                    if not reply.has_text:
+                        on_label("streaming")
+                    reply.add_text(text, phase)
+                    emit(Text(chat=chat, text=text))
+                case ReasoningDelta(text=text, field=name):
+                    if not reply.has_reasoning:
+                        on_label("thinking")
+                    reply.add_reasoning(text, name)
+                    emit(Reasoning(chat=chat, text=text))
+                case ReasoningDone():
+                    reply.end_reasoning(event)
+                case ToolCallStarted(name=name):
+                    reply.start_call()
+                    on_label(f"preparing {name}")
+                case CompactionBegun() | CompactionDone():
+                    await on_compaction(event)
+                case RetryScheduled(reason=reason, attempt=attempt, wait_ms=wait_ms, brief=brief):
+                    on_retry(event)
+                    emit(Retrying(chat=chat, reason=reason, attempt=attempt, wait_ms=wait_ms, brief=brief))
+                case Finished():
+                    reply.finished = tame(event)
+                case _:
+                    assert_never(event)
+            if time.monotonic() >= next_save:
+                next_save = time.monotonic() + PARTIAL_EVERY_S
+                save_partial(reply.text)
+    if reply.finished is None:
+        raise StreamCut(f"{adapter.formatted_name}: the reply ended before its end marker")
+    return reply.finished

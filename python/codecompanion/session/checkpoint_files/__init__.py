@@ -1,0 +1,1 @@
+"""The snapshot, checkpoint and conversation files of a chat."""

@@ -1,0 +1,303 @@
+"""From a question to the block of code that stands before it (R-201): THE ORDER.
+
+    the question about the project? ─ no → nothing
+      │ yes, or files named, or asked for
+    at the same time: named files · definitions · search · common files · architecture · memories · team
+      │ (each with a deadline; late or failed ones are noted and missing)
+    selection within the budget → map → text
+
+Nothing here writes, and nothing asks the network but the model the user named for it (option `utility`, R-267).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Literal, Protocol
+
+import msgspec
+
+from codecompanion.model.found_code import SearchOutcome
+from codecompanion.model.gathered import Classification, Gathered, QuestionTypes, Selection, Snippet
+from codecompanion.retrieval.classifier import classify_by_words
+from codecompanion.retrieval.compose import Composed, joined
+from codecompanion.retrieval.mentions import asked_words
+from codecompanion.retrieval.question_type import types_by_words
+from codecompanion.retrieval.search.common_files import is_broad
+from codecompanion.retrieval.search_terms import MAX_SEARCHED_TERMS, says_something, simple_terms
+from codecompanion.retrieval.team import is_about_team, render_team
+from codecompanion.session.gather.ask import Ask
+from codecompanion.session.gather.choose_code import budget_of, choose, not_sent
+from codecompanion.session.gather.gatherers import (
+    MAX_AST_FILES,
+    MayUse,
+    beside,
+    beside_search,
+    found_snippet,
+    read_architecture,
+    read_common_files,
+    read_memories,
+    search_definitions,
+    use_all,
+)
+from codecompanion.session.gather.mentioned_files import ReadFiles, read_mentioned
+from codecompanion.session.gather.pinned import ReadPins, read_pinned
+from codecompanion.session.gather.project_code import ProjectCode
+from codecompanion.session.gather.running import Runs
+from codecompanion.session.gather.stopping import in_thread
+from codecompanion.session.gather.team_text import TeamText
+from codecompanion.session.gather.term_files import files_with_terms
+from codecompanion.session.gather.utility import Utility
+from codecompanion.settings_sections import GatheringSettings
+from codecompanion.workspace.project_files import Choice
+
+SHARES = {
+    "classification": 0.25,
+    "files": 0.25,
+    "terms": 0.25,
+    "search": 0.4,
+    "term files": 0.25,
+    "ast": 0.2,
+    "common": 0.4,
+    "pinned": 0.4,
+    "architecture": 0.5,
+    "memories": 0.3,
+    "team": 0.5,
+}
+"""The deadline of each gatherer as a share of the whole (R-203)."""
+GATHERING_SHARE = 0.85
+"""By then all of them have ended; the rest is for choosing among what they found."""
+ENOUGH_SHARE = 0.6
+"""Of its time, after which the AST search begins no further file: late, it would be missing as a whole."""
+MAX_FILES, PER_FILE = 12, 20
+"""Few files with many places each: whoever changes one function of a file often changes the next one, too."""
+
+
+class CodeSearch(Protocol):
+    """The index of the project, as it is searched."""
+
+    async def __call__(
+        self, question: str, *, top_k: int, per_file: int, in_play: Sequence[str], unsaved: Mapping[str, str]
+    ) -> SearchOutcome:
+        """Return the best places; `unsaved`: path → text of changed buffers."""
+        ...
+
+
+class _CodeFound(msgspec.Struct, frozen=True):
+    """The terms that were searched, what was found, and how the index answered."""
+
+    terms: tuple[str, ...] = ()
+    snippets: tuple[Snippet, ...] = ()
+    tier: str = ""
+    is_partial: bool = False
+    notes: tuple[str, ...] = ()
+
+
+_NO_CODE = _CodeFound()
+
+
+class Means(msgspec.Struct, frozen=True):
+    """What a gathering works with. Without `search` there is no index, without `utility` the words decide."""
+
+    settings: GatheringSettings
+    clock: Callable[[], float]
+    search: CodeSearch | None = None
+    utility: Utility | None = None
+    team: TeamText | None = None
+    may_use: MayUse = use_all
+
+
+async def gather(ask: Ask, means: Means) -> Gathered:
+    """Return what was found for a question; `text` "" when the plain message is to be sent.
+
+    Raises:
+        asyncio.CancelledError: stopped; nothing goes on.
+    """
+    begun = means.clock()
+    runs = Runs(means.clock, begun + GATHERING_SHARE * means.settings.timeout_s)
+    written, ask = ask.question, msgspec.structs.replace(ask, question=_words_of(ask))
+    classification, types = await _classify(ask, means, runs)
+    result = partial(_result, written, runs, begun, classification, types)
+    if not (ask.files or classification.is_codebase_related):
+        return result(budget=budget_of(ask, means.settings))
+    max_bytes = int(means.settings.max_file_size_mb * 1_000_000)
+    code = ProjectCode(ask.root, Choice(means.settings.include_hidden, max_bytes), ask.unsaved)
+    files = await runs.run(
+        "files",
+        in_thread(
+            partial(read_mentioned, code, ask.files, "" if ask.only_files else ask.active, ask.named_first, ask.lines)
+        ),
+        _limit(means, "files"),
+        ReadFiles(),
+    )
+    named = any(one.source == "mention" for one in files.snippets)
+    if not (named or classification.is_codebase_related):
+        budget = budget_of(ask, means.settings)
+        return result(notes=files.notes, budget=budget)
+    code_found, texts = _NO_CODE, list[Snippet]()
+    if not ask.only_files:
+        says_more = ask.always or ask.question == written or says_something(ask.question)
+        looks = not named or (means.settings.supplement_when_files_selected and says_more)
+        code_found, texts = await asyncio.gather(
+            _find_code(ask, means, runs, code, types, files) if looks else _only_pinned(ask, means, runs, code),
+            _find_texts(ask, means, runs, code, types),
+        )
+    everything = (*files.snippets, *code_found.snippets)
+    runs.deadline = begun + means.settings.timeout_s
+    choosing = in_thread(partial(choose, ask, means.settings, code, types, everything, texts, code_found.terms))
+    composed = await runs.run("selection", choosing, means.settings.timeout_s, None)
+    return result(
+        terms=code_found.terms,
+        found=everything,
+        notes=(*files.notes, *code_found.notes, *not_sent(composed, files.large)),
+        tier=code_found.tier,
+        is_partial=code_found.is_partial,
+        composed=composed,
+    )
+
+
+def _words_of(ask: Ask) -> str:
+    """Return what is asked in words; the named files' names where code is asked for and nothing else is said."""
+    words = asked_words(ask.question, ask.files)
+    return words or (" ".join(ask.files) if ask.always else "")
+
+
+async def _only_pinned(ask: Ask, means: Means, runs: Runs, code: ProjectCode) -> _CodeFound:
+    pinned = await runs.run("pinned", _pinned(ask, code), _limit(means, "pinned"), ReadPins())
+    return _CodeFound(snippets=pinned.snippets, notes=pinned.notes)
+
+
+def _pinned(ask: Ask, code: ProjectCode) -> Awaitable[ReadPins]:
+    return in_thread(partial(read_pinned, code, ask.pinned))
+
+
+def _limit(means: Means, name: str) -> float:
+    return SHARES[name] * means.settings.timeout_s
+
+
+async def _classify(ask: Ask, means: Means, runs: Runs) -> tuple[Classification, QuestionTypes]:
+    """Return what the question is about; asked for, everything is about the project (R-204, R-212, R-213)."""
+    said, kinds = classify_by_words(ask.question), types_by_words(ask.question)
+    if means.utility is not None and ask.question.strip():
+        limit = _limit(means, "classification")
+        by_model, types_by_model = await asyncio.gather(
+            runs.run("classification", means.utility.classify(ask.question), limit, None),
+            runs.run("question type", means.utility.types(ask.question), limit, None),
+        )
+        said, kinds = by_model or said, types_by_model or kinds
+    if (ask.always or not means.settings.classify) and not said.is_codebase_related:
+        by: Literal["model", "keywords"] = "model" if said.source == "model" else "keywords"
+        said = Classification(
+            is_codebase_related=bool(ask.question.strip()),
+            categories=("general",),
+            confidence=said.confidence,
+            source="forced",
+            overruled=by if means.settings.classify else "",
+        )
+    return said, kinds
+
+
+async def _find_code(
+    ask: Ask, means: Means, runs: Runs, code: ProjectCode, types: QuestionTypes, files: ReadFiles
+) -> _CodeFound:
+    """Return what all that search code have found."""
+    in_play = [one.path for one in files.snippets]
+    terms = simple_terms(ask.question)
+    if means.utility is not None and not ask.files:
+        by_model = await runs.run("terms", means.utility.terms(ask.question), _limit(means, "terms"), ())
+        terms = by_model[:MAX_SEARCHED_TERMS] or terms
+    outcome, common, pinned = await asyncio.gather(
+        runs.run("search", _search(ask, means, in_play, code), _limit(means, "search"), None),
+        runs.run("common", _common(ask, code, types), _limit(means, "common"), []),
+        runs.run("pinned", _pinned(ask, code), _limit(means, "pinned"), ReadPins()),
+    )
+    results = [found_snippet(one) for one in outcome.results] if outcome is not None else []
+    paths = list(dict.fromkeys(one.path for one in results))
+    if outcome is None or outcome.is_partial or len(paths) < MAX_AST_FILES:
+        # What the index does not know, or has not been asked for, is searched as text (R-221).
+        work = in_thread(partial(files_with_terms, code, terms))
+        paths += await runs.run("term files", work, _limit(means, "term files"), [])
+    until = means.clock() + ENOUGH_SHARE * min(_limit(means, "ast"), runs.left())
+    is_late = partial(_is_past, means.clock, until)
+    parsing = in_thread(partial(search_definitions, code, terms, tuple(dict.fromkeys(paths)), is_late=is_late))
+    elements = await runs.run("ast", parsing, _limit(means, "ast"), [])
+    if results:
+        elements = beside_search(elements)
+    if not (results or elements or common):
+        common = await runs.run(
+            "common", in_thread(partial(read_common_files, code, True)), _limit(means, "common"), []
+        )
+    found = (*pinned.snippets, *joined(results, elements, common))
+    # None with a search: it was late or has failed, which is said; without: there is no index yet.
+    is_partial = outcome.is_partial if outcome is not None else means.search is None
+    return _CodeFound(terms, found, outcome.tier if outcome is not None else "", is_partial, pinned.notes)
+
+
+def _is_past(clock: Callable[[], float], time: float) -> bool:
+    return clock() > time
+
+
+async def _search(ask: Ask, means: Means, in_play: Sequence[str], code: ProjectCode) -> SearchOutcome | None:
+    if means.search is None or not ask.question.strip():
+        return None
+    return await means.search(ask.question, top_k=MAX_FILES, per_file=PER_FILE, in_play=in_play, unsaved=code.unsaved)
+
+
+async def _common(ask: Ask, code: ProjectCode, types: QuestionTypes) -> list[Snippet]:
+    if not (is_broad(ask.question) or types.is_architectural):
+        return []
+    return await in_thread(partial(read_common_files, code, types.is_architectural))
+
+
+async def _find_texts(ask: Ask, means: Means, runs: Runs, code: ProjectCode, types: QuestionTypes) -> list[Snippet]:
+    """Return what is no code: architecture, team, memories, in the order of R-252."""
+    works: dict[str, tuple[Awaitable[list[Snippet]], float]] = {}
+    if types.is_architectural:
+        works["architecture"] = (in_thread(partial(read_architecture, code)), _limit(means, "architecture"))
+    if means.team is not None and means.settings.team.enabled and is_about_team(ask.question):
+        works["team"] = (_team(means.team, code), _limit(means, "team"))
+    if means.settings.memories.enabled:
+        work = in_thread(partial(read_memories, code, means.settings.memories, means.may_use))
+        works["memories"] = (work, _limit(means, "memories"))
+    found = await runs.run_all(works, [])
+    return [snippet for snippets in found.values() for snippet in snippets]
+
+
+async def _team(team: TeamText, code: ProjectCode) -> list[Snippet]:
+    text = render_team(await team.read(code.root))
+    return [beside("team", text)] if text else []
+
+
+def _result(
+    question: str,
+    runs: Runs,
+    begun: float,
+    classification: Classification,
+    types: QuestionTypes,
+    *,
+    terms: tuple[str, ...] = (),
+    found: tuple[Snippet, ...] = (),
+    notes: tuple[str, ...] = (),
+    tier: str = "",
+    is_partial: bool = False,
+    composed: Composed | None = None,
+    budget: int = 0,
+) -> Gathered:
+    return Gathered(
+        question=question,
+        classification=classification,
+        types=types,
+        terms=terms,
+        found=found,
+        selection=composed.selection if composed is not None else Selection(budget_tokens=budget),
+        beside=composed.beside if composed is not None else (),
+        text=composed.text if composed is not None else "",
+        timed_out=tuple(runs.timed_out),
+        failed=dict(runs.failed),
+        notes=notes,
+        tier=tier,
+        is_index_partial=is_partial,
+        ms=int((runs.clock() - begun) * 1000),
+        ms_by_gatherer=dict(runs.ms),
+    )

@@ -1,0 +1,36 @@
+"""What names a call in one line: its tool's own words, or what it was called with where that tool is not there."""
+
+from __future__ import annotations
+
+import msgspec
+
+from codecompanion.errors import ToolError
+from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.model.messages import ToolCall
+from codecompanion.session.history.tame_calls import one_line
+from codecompanion.tools.registry import ToolRegistry
+
+
+def title_of_call(tools: ToolRegistry, call: ToolCall) -> str:
+    """Return what a call is named where its tool is known."""
+    try:
+        return one_line(tools.get(call.name).title(tools.validate(call.name, call.arguments)))
+    except ToolError:
+        return one_line(recorded_title(call))
+
+
+def recorded_title(call: ToolCall) -> str:
+    """Return a fold title for a call whose tool is not ours: the name and the start of its arguments' values."""
+    arguments = " ".join(_values_of(call.arguments[:1_000]).split())
+    return f"{call.name} {arguments[:60]}{'…' if len(arguments) > 60 else ''}"
+
+
+def _values_of(arguments: str) -> str:
+    """Return the values of flat arguments without their names; what is none, as it is."""
+    try:
+        given = msgspec.json.decode(arguments)
+    except NOT_READABLE:
+        return arguments
+    if not isinstance(given, dict):
+        return arguments
+    return " ".join(str(value) for value in given.values() if isinstance(value, (str, int, float)))

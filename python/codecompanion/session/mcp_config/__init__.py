@@ -1,0 +1,1 @@
+"""The configured MCP servers: entries, files that name servers, expansion."""

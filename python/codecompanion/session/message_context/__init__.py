@@ -1,0 +1,1 @@
+"""Context that is sent before a message: changed files, mentions of the editor, gathered code."""

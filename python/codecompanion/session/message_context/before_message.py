@@ -1,0 +1,62 @@
+"""What stands before a message, in this order: changes of attached files, what it mentions of the editor, code.
+
+Of an edit in place the lines stand between the last two.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from codecompanion.session.message_context.found import NOTHING, Along, Found
+from codecompanion.session.message_context.gathering import CodeGathering
+from codecompanion.session.message_context.live_updates import LiveUpdates
+from codecompanion.session.message_context.taking import LABEL, MentionedContext
+from codecompanion.session.services import Services
+from codecompanion.session.window.context_control import ContextControl
+from codecompanion.wire.events import Gathering
+from codecompanion.wire.requests import Submit
+
+
+class BeforeMessage(msgspec.Struct, frozen=True):
+    """Brings together what goes along with the messages of one chat."""
+
+    services: Services
+    control: ContextControl
+    updates: LiveUpdates
+    mentioned: MentionedContext
+    gathering: CodeGathering
+
+    def whole(self, submit: Submit) -> str:
+        """Return a text as large as what has to be sent for a submit, whatever else goes along."""
+        if submit.edit is None:
+            return submit.text
+        from codecompanion.session.message_context.edit_lines import text_of
+
+        return f"{submit.text}\n{text_of(submit.edit, self.control)}"
+
+    async def of(self, submit: Submit, turn_id: str, cycle: int) -> Found:
+        """Return what goes along with a submit.
+
+        Raises:
+            InputError: something it mentions cannot be had; nothing was logged.
+            asyncio.CancelledError: stopped; nothing was logged.
+        """
+
+        def tell(what: str) -> None:
+            self.services.emit(Gathering(chat=self.control.chat_id, submit_id=submit.submit_id, what=what))
+
+        changed = NOTHING
+        if submit.snapshot.send_code:
+            changed = await self.updates.before(submit.text, submit.snapshot, turn_id, cycle)
+        mentioned = await self.mentioned.before(submit, turn_id, cycle, lambda: tell(LABEL), changed.messages)
+        found = changed.and_then(mentioned)
+        if submit.edit is not None:
+            from codecompanion.session.message_context.edit_lines import lines_before  # most chats have none
+
+            found = found.and_then(lines_before(submit.edit, self.services, self.control, turn_id, cycle))
+        tokens = self.control.meter.scaled(sum(message.tokens for message in found.messages))
+        along = Along(frozenset(item.written for item in submit.items), tokens, found.messages)
+        code = await self.gathering.before(
+            submit.text, submit.snapshot, turn_id, cycle, lambda: tell("gathering code"), along
+        )
+        return found.and_then(code)

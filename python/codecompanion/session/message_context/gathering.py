@@ -1,0 +1,258 @@
+"""When code is gathered for a message, and how that goes: before it is logged, cancelable, never in its way (R-201).
+
+The message waits in the queue meanwhile, so that a stop gives it back. Whatever goes wrong, it is sent as it was typed
+(R-202). What is gathered is logged with it, right before it, and stays as it is: the prompt cache survives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from codecompanion.model.history import MessageAdded
+from codecompanion.model.messages import Message, with_changes
+from codecompanion.session.codebase.wish import GATHERING_OFF, Wish, wish_of
+from codecompanion.session.message_context.found import NO_MORE, NOTHING, Along, Found
+from codecompanion.session.services import Services
+from codecompanion.session.window.context_control import ContextControl
+from codecompanion.wire.requests import Snapshot
+
+if TYPE_CHECKING:
+    from codecompanion.model.gathered import Gathered
+    from codecompanion.retrieval.mentions import Mentions
+    from codecompanion.session.codebase.gatherer import Question
+
+_log = logging.getLogger(__name__)
+TIME_LIMIT_S = 30.0
+"""Gatherers have deadlines of their own (R-203); this one is for what has gone wrong with them."""
+UNSAVED_LIMIT_S = 1.0
+"""An editor that is free answers in milliseconds; a prompt of its own is no reason to wait with a question."""
+CHARS4_PER_TOKEN = 0.6
+"""Code measured by characters / 4 (R-245) is that share of what tokenizers make of it (lessons, counting)."""
+MIN_TOKENS = 100
+"""With less room not even a function fits."""
+LABEL = "gathering code"
+NO_PROJECT = (
+    "{root} is no project but a home directory or larger: only files named with @ are read."
+    " :cd into a project, or set workspace.root."
+)
+NO_CODE = (
+    "No code is sent (opts.send_code is false): no files, selections or gathered code, and no tools are offered."
+    " What you type is sent."
+)
+NO_ROOM = "No code was gathered: the context window has no room for it. /compact makes room."
+ALONE = " The message was sent alone."
+_MAX_NOTES = 3
+
+
+class CodeGathering:
+    """Gathers code for the messages of one chat. `show` says what happens, "" = it is over."""
+
+    def __init__(self, services: Services, control: ContextControl, show: Callable[[str], None]) -> None:
+        self._services, self._control, self._show = services, control, show
+        self._said: set[str] = set()
+
+    async def wish(self, text: str, snapshot: Snapshot, written: Collection[str] = ()) -> Wish | None:
+        """Return what a message asks for, None when nothing is to be done about it; the editor knows `written`."""
+        if self._services.gatherer is None or self._control.purpose or not snapshot.send_code:
+            return None
+        enabled = self._services.settings.context.enabled
+        root, always = self._services.root(snapshot), self._control.policy.gathers
+        return await wish_of(text, snapshot, root, enabled, always, written)
+
+    async def before(
+        self, text: str, snapshot: Snapshot, turn_id: str, cycle: int, begin: Callable[[], None], along: Along = NO_MORE
+    ) -> Found:
+        """Return what belongs before a message, and what is said below it: what was gathered, or why nothing was.
+
+        `begin` is called when code is wanted: from then on it may take a while. `along` is what it mentions besides.
+
+        Raises:
+            asyncio.CancelledError: stopped; nothing was logged.
+        """
+        if not snapshot.send_code and not self._control.purpose:
+            return NOTHING.saying(self._control.chat_id, self._once(NO_CODE))
+        try:
+            wish = await self.wish(text, snapshot, along.written)
+        except Exception as error:
+            why = self._services.report_bug(error)
+            return NOTHING.saying(self._control.chat_id, self._once(f"No code was gathered: {why}{ALONE}"))
+        if wish is None:
+            return NOTHING
+        if not wish.is_wanted:
+            told = tuple(one for one in wish.told if one != GATHERING_OFF)
+            return NOTHING.saying(
+                self._control.chat_id, told if told == wish.told else (*told, *self._once(GATHERING_OFF))
+            )
+        begin()
+        try:
+            async with asyncio.timeout(TIME_LIMIT_S):
+                gathered, told = await self.gather(text, snapshot, wish.mentions, along)
+        except TimeoutError:
+            why = f"it took longer than {TIME_LIMIT_S:.0f} s."
+            gathered, told = None, self._once(f"No code was gathered: {why}{ALONE}")
+        except Exception as error:
+            why = self._services.report_bug(error)
+            gathered, told = None, self._once(f"No code was gathered: {why}{ALONE}")
+        if gathered is None:
+            return NOTHING.saying(self._control.chat_id, (*wish.told, *told))
+        asked_in = self._services.root(snapshot) if wish.mentions and not told else None
+        found, missing = self._found(text, gathered, turn_id, cycle, asked_in)
+        return found.saying(self._control.chat_id, (*wish.told, *told, *missing))
+
+    async def gather(
+        self, text: str, snapshot: Snapshot, mentions: Mentions, along: Along = NO_MORE
+    ) -> tuple[Gathered | None, tuple[str, ...]]:
+        """Return what is found for a question now, None where there is no room for code; and what is to be told."""
+        gatherer = self._services.gatherer
+        room = self._control.fitting.room_for_code(text, along.tokens)
+        if gatherer is None or room < MIN_TOKENS:
+            return None, self._once(NO_ROOM) if mentions else ()
+        try:
+            self._show(LABEL)
+            question = await self._question(text, snapshot, mentions, room, along.messages)
+            gathered = await self._gathered(question, lambda words: self._show(f"{LABEL} · {words}"), along.messages)
+        finally:
+            self._show("")
+        return gathered, self._once(NO_PROJECT.format(root=question.root)) if question.only_files else ()
+
+    async def preview(
+        self, text: str, snapshot: Snapshot, wish: Wish | None
+    ) -> tuple[Gathered | None, tuple[str, ...]]:
+        """Return what would be gathered for a message, and what the user would be told; None where there is no room.
+
+        The chat is not touched: whatever is shown goes to whoever asked.
+        """
+        gatherer, room = self._services.gatherer, self._control.fitting.room_for_code(text)
+        if gatherer is None or room < MIN_TOKENS:
+            return None, ()
+        from codecompanion.retrieval.mentions import NONE
+
+        question = await self._question(text, snapshot, NONE if wish is None else wish.mentions, room)
+        async with asyncio.timeout(TIME_LIMIT_S):
+            gathered = await self._gathered(msgspec.structs.replace(question, is_asked=True), lambda words: None)
+        return gathered, () if not question.only_files else (NO_PROJECT.format(root=question.root),)
+
+    async def _question(
+        self, text: str, snapshot: Snapshot, mentions: Mentions, room: int, along: Sequence[Message] = ()
+    ) -> Question:
+        from codecompanion.session.codebase.gatherer import Question
+
+        control, root = self._control, self._services.root(snapshot)
+        return Question(
+            text=text,
+            root=root,
+            files=mentions.files,
+            lines=mentions.lines,
+            active=snapshot.current,
+            cursor=snapshot.cursor[0],
+            adapter=control.adapter_name,
+            model=control.model,
+            max_tokens=int(room * CHARS4_PER_TOKEN),
+            is_asked=mentions.codebase,
+            only_files=not _is_project(root),
+            unsaved=await self._unsaved(snapshot),
+            left_out=self._control.log.chosen.left_out,
+            pinned=self._control.log.chosen.pinned,
+            seen=self._seen(text, 0, along),
+        )
+
+    async def _gathered(
+        self, question: Question, tell: Callable[[str], None], along: Sequence[Message] = ()
+    ) -> Gathered:
+        """Return what is found; what it says stands above does so in the request that this code is sent with.
+
+        Where so much more code makes something above leave, it is gathered again: only what stays in any case is then
+        taken for seen.
+        """
+        gatherer = self._services.gatherer
+        assert gatherer is not None  # noqa: S101  asked before
+        gathered = await gatherer.gather(question, tell)
+        if gathered.selection.above and not self._stays(question, gathered, along):
+            tokens = max(1, int(question.max_tokens / CHARS4_PER_TOKEN))
+            seen = self._seen(question.text, tokens, along)
+            gathered = await gatherer.gather(msgspec.structs.replace(question, seen=seen), tell)
+        return gathered
+
+    def _stays(self, question: Question, gathered: Gathered, along: Sequence[Message]) -> bool:
+        """Return whether all that was named as standing above is in the next request."""
+        from codecompanion.session.codebase.gathered_message import gathered_message
+
+        message = gathered_message(gathered, "new")
+        if message is None:
+            return True
+        tokens = self._control.meter.counted(message).tokens
+        seen = {one.id for one in self._seen(question.text, tokens, along)}
+        return seen.issuperset(gathered.selection.above_ids)
+
+    def _seen(self, text: str, code_tokens: int, along: Sequence[Message]) -> tuple[Message, ...]:
+        """Return the messages of which the model sees lines of files when this question is sent, oldest first.
+
+        Above it, whatever so many tokens of code make leave, and what goes `along` with it.
+        """
+        from codecompanion.retrieval.shown_lines import shows_lines
+
+        control = self._control
+        ids = {message.id for message in control.log.view.messages if shows_lines(message)}
+        tokens = code_tokens + sum(message.tokens for message in along)
+        return (*control.fitting.still_sent(ids, text, tokens), *filter(shows_lines, along))
+
+    async def _unsaved(self, snapshot: Snapshot) -> dict[str, str]:
+        """Return the texts of changed buffers; the editor is asked only when the snapshot says there are any."""
+        if not any(buffer.modified for buffer in snapshot.buffers):
+            return {}
+        try:
+            async with asyncio.timeout(UNSAVED_LIMIT_S):
+                opened = await self._services.editor.look(None)
+        except TimeoutError:
+            return {}
+        return {path: file.text for path, file in opened.files.items() if file.modified and file.text is not None}
+
+    def _found(
+        self, text: str, gathered: Gathered, turn_id: str, cycle: int, asked_in: Path | None
+    ) -> tuple[Found, tuple[str, ...]]:
+        """Return what is logged and shown of what was gathered, and sentences about what is missing.
+
+        `asked_in`: where code was asked for, so that it is said why there is none.
+        """
+        from codecompanion.session.codebase.gathered_message import gathered_message, gathered_record, told
+        from codecompanion.session.codebase.said_below import why_no_code, with_secrets
+
+        why = gathered.notes[:_MAX_NOTES]
+        message = gathered_message(gathered, self._services.new_token())
+        room = self._control.fitting.room_for_code(gathered.question)
+        if message is not None:
+            message = with_changes(message, cycle=cycle, turn_id=turn_id, ts=self._services.clock())
+            message = self._control.meter.counted(message)
+            if message.tokens > room:
+                why += self._once(f"The code found takes {message.tokens:,} tokens, {room:,} fit:{ALONE.lower()}")
+                message = None
+        else:
+            why += why_no_code(text, gathered, asked_in, is_project=asked_in is None or _is_project(asked_in))
+        if message is not None:
+            why += with_secrets(message)
+        record = gathered_record(gathered, message.id if message else "", turn_id)
+        if message is None:
+            return Found((record,)), why
+        tokens = self._control.meter.scaled(message.tokens)
+        shown = told(self._control.chat_id, message, tokens, gathered.ms)
+        return Found((MessageAdded(message=message), record), (shown,)), why
+
+    def _once(self, text: str) -> tuple[str, ...]:
+        """Return the sentence, nothing when it was said in this chat before."""
+        if text in self._said:
+            return ()
+        self._said.add(text)
+        return (text,)
+
+
+def _is_project(root: Path) -> bool:
+    """Return whether a folder may be searched as a whole: not a home directory, and nothing that one lies in."""
+    home, here = Path(os.path.realpath(Path.home())), Path(os.path.realpath(root))
+    return here != home and here not in home.parents and here != Path(here.anchor)

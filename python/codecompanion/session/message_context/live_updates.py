@@ -1,0 +1,274 @@
+"""What has changed in the attached files since the model saw them, told before the user's next message (issue 12).
+
+Files that have not changed cost a `stat`. What is told is logged with the message, right before it, so that the prompt
+cache of what stands above survives. Whatever goes wrong, the message is sent as it was typed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from codecompanion.errors import CodeCompanionError
+from codecompanion.formats import text_files
+from codecompanion.model.history import MessageAdded
+from codecompanion.model.live_files import GONE, UNREADABLE, Edit, LiveFile
+from codecompanion.model.messages import Message, with_changes
+from codecompanion.session.attachments.read_attachment import outside_of
+from codecompanion.session.attachments.update_text import (
+    Now,
+    absence,
+    body_of_update,
+    difference,
+    title_of_update,
+    too_large,
+    whole_text,
+)
+from codecompanion.session.message_context.found import NOTHING, Found
+from codecompanion.session.services import Services
+from codecompanion.session.window.context_control import ContextControl
+from codecompanion.tools.files.open_files import Opened
+from codecompanion.wire.events import FileUpdated, Notice, Severity
+from codecompanion.wire.requests import Snapshot
+from codecompanion.workspace.merge import merge
+from codecompanion.workspace.secret_text import why_secret
+
+TIME_LIMIT_S = 5.0
+"""A file system that does not answer shall not keep a message from being sent."""
+LOOK_LIMIT_S = 1.0
+WHOLE_AGAIN_TOKENS = 4_000
+"""A text the model does not have any more is sent whole up to this size; above it the difference, and `read_file`."""
+MAX_BESIDE = 2_000
+"""In a folder with more files nobody looks for the one that was renamed."""
+
+
+Signature = tuple[object, ...]
+
+
+class LiveUpdates:
+    """Watches the live attachments of one chat. Holds nothing but what saves reading unchanged files."""
+
+    def __init__(self, services: Services, control: ContextControl) -> None:
+        self._services, self._control = services, control
+        self._seen: dict[str, tuple[LiveFile, Signature]] = {}
+        """As which each file was known to the model, and its signature then."""
+
+    async def before(self, text: str, snapshot: Snapshot, turn_id: str, cycle: int) -> Found:
+        """Return what belongs before a message: the changes of live attachments since the model saw them.
+
+        Raises:
+            asyncio.CancelledError: stopped; nothing was logged.
+        """
+        live = [one for one in self._control.log.files.values() if one.live]
+        if not live:
+            return NOTHING
+        try:
+            async with asyncio.timeout(TIME_LIMIT_S):
+                return await self._changes(live, text, snapshot, turn_id, cycle)
+        except TimeoutError:
+            return self._saying("The attached files could not be looked at in time; what the model knows may be old.")
+        except Exception as error:
+            why = self._services.report_bug(error)
+            return self._saying(f"The attached files could not be looked at: {why}")
+
+    async def _changes(
+        self, live: Sequence[LiveFile], text: str, snapshot: Snapshot, turn_id: str, cycle: int
+    ) -> Found:
+        root = self._services.root(snapshot)
+        signatures = await asyncio.to_thread(_signatures, live, root, snapshot)
+        moved = [one for one in live if self._seen.get(one.path) != (one, signatures[one.path])]
+        if not moved:
+            return NOTHING
+        opened = await self._opened(moved, root, snapshot)
+        room = self._control.fitting.room_for_code(text)
+        messages = list[Message]()
+        notices = list[Notice]()
+        for one in moved:
+            now = await asyncio.to_thread(_now, one, root, opened)
+            message = None if now is None else await self._message(one, now, root, room)
+            if message is None:
+                self._seen[one.path] = (one, signatures[one.path])
+                continue
+            if message.file is None:
+                self._seen[one.path] = (one, signatures[one.path])
+                why = f"{one.path} has changed too much to be sent again here; the model was told to read it."
+                notices.append(Notice(chat=self._control.chat_id, level=Severity.WARN, text=why))
+            fresh = with_changes(message, cycle=cycle, turn_id=turn_id, ts=self._services.clock())
+            messages.append(self._control.meter.counted(fresh))
+            room -= messages[-1].tokens
+        told = tuple(map(self._told, messages))
+        return Found(tuple(MessageAdded(message=message) for message in messages), (*told, *notices))
+
+    def _told(self, message: Message) -> FileUpdated:
+        return FileUpdated(
+            chat=self._control.chat_id,
+            message_id=message.id,
+            title=title_of_update(message),
+            body=body_of_update(message),
+            tokens=self._control.meter.scaled(message.tokens),
+        )
+
+    async def _opened(self, files: Sequence[LiveFile], root: Path, snapshot: Snapshot) -> Opened:
+        """Return the texts of those with unsaved changes, or that are in the editor only; no other is asked for."""
+        names = {buffer.name for buffer in snapshot.buffers}
+        paths = [_real(one, root) for one in files if str(root / one.path) in names or str(_real(one, root)) in names]
+        if not paths:
+            return Opened()
+        try:
+            async with asyncio.timeout(LOOK_LIMIT_S):
+                return await self._services.editor.look(paths)
+        except TimeoutError:
+            return Opened(silent=True)
+
+    async def _message(self, one: LiveFile, now: Now, root: Path, room: int) -> Message | None:
+        """Return what the model is to be told of a file, None = it knows all there is."""
+        token = self._services.new_token()
+        if now.sha256 == one.shown and not one.edits:
+            return None
+        if now.text is None:
+            return None if now.sha256 == one.shown else absence(one.path, await self._renamed(one, now, root), token)
+        base = await asyncio.to_thread(self._base, one)
+        if base == now.text:
+            return None
+        await asyncio.to_thread(self._services.store.put_blob, now.text.encode())
+        whole = self._counted(whole_text(one.path, now, token, again=one.shown == GONE))
+        if base is None:
+            return whole if whole.tokens <= room else too_large(one.path, token)
+        is_above = self._is_above(one)
+        diff = self._counted(await asyncio.to_thread(difference, one.path, base, now, token, is_above=is_above))
+        can_read = any(spec.name == "read_file" for spec in self._control.specs)
+        wants_whole = not is_above and (whole.tokens <= WHOLE_AGAIN_TOKENS or not can_read)
+        choices = [whole, diff] if wants_whole or whole.tokens <= diff.tokens else [diff, whole]
+        return next((choice for choice in choices if choice.tokens <= room), None) or too_large(one.path, token)
+
+    def _counted(self, message: Message) -> Message:
+        return self._control.meter.counted(message)
+
+    def _is_above(self, one: LiveFile) -> bool:
+        """Return whether all it takes to know the text is still in the request, as it was sent."""
+        whole = {m.id for m in self._control.log.view.messages if not (m.edited or m.compacted)}
+        return whole.issuperset(one.parts)
+
+    def _base(self, one: LiveFile) -> str | None:
+        """Return the text the model knows: what it was shown, and what its own tools made of it; None = not known."""
+        base = self._stored(one.shown)
+        calls = {call.id for message in self._control.log.view.messages for call in message.tool_calls}
+        for edit in one.edits if base is not None else ():
+            if edit.is_done and (not edit.call_id or edit.call_id in calls):
+                base = self._edited(base or "", edit)
+        return base
+
+    def _edited(self, base: str, edit: Edit) -> str:
+        """Return the text with what a tool did to the file, as far as the model can know what came of it."""
+        before, after = self._file_text(edit.before), self._file_text(edit.after)
+        if before is None or after is None or before == base:
+            return base if after is None or before is None else after
+        if not edit.call_id:
+            return base  # a revert of more than the model knows of
+        merged = merge(before, base, after, ("known", "before", "after"))
+        return base if merged.conflicts or merged.problem else merged.text
+
+    def _stored(self, sha256: str) -> str | None:
+        if not sha256 or sha256 in (GONE, UNREADABLE):
+            return None
+        try:
+            return self._services.store.read_blob(sha256).decode()
+        except (CodeCompanionError, OSError, UnicodeDecodeError, KeyError):
+            return None  # lost with its database: the whole is sent
+
+    def _file_text(self, sha256: str) -> str | None:
+        """Return a file as it was before or after a change; "" where there was none."""
+        if not sha256:
+            return ""
+        try:
+            return text_files.printable(text_files.decode(self._services.store.read_blob(sha256)).text)
+        except (CodeCompanionError, OSError, KeyError):
+            return None
+
+    async def _renamed(self, one: LiveFile, now: Now, root: Path) -> Now:
+        """Return it with the name of the file beside it that has the text it had, if there is one."""
+        base = self._stored(one.shown)
+        if not base or now.sha256 != GONE:
+            return now
+        name = await asyncio.to_thread(_same_text_beside, root / one.path, base)
+        return msgspec.structs.replace(now, renamed=(Path(one.path).parent / name).as_posix()) if name else now
+
+    def _saying(self, text: str) -> Found:
+        return Found(told=(Notice(chat=self._control.chat_id, level=Severity.WARN, text=text),))
+
+
+def sha256_of(text: str) -> str:
+    """Return the sha256 under which a text is stored."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _real(one: LiveFile, root: Path) -> Path:
+    return Path(os.path.realpath(root / one.path))
+
+
+def _signatures(files: Sequence[LiveFile], root: Path, snapshot: Snapshot) -> Mapping[str, Signature]:
+    """Return what is different when a file may have changed: on disk, and in the editor where it is being changed."""
+    modified = {buffer.name: buffer.tick for buffer in snapshot.buffers if buffer.modified}
+    found = dict[str, Signature]()
+    for one in files:
+        path = root / one.path
+        try:
+            status = path.stat()
+            disk: Signature = (status.st_mtime_ns, status.st_size, status.st_ino)
+        except OSError:
+            disk = ()
+        tick = modified.get(str(path)) if modified else None
+        if tick is None and modified:
+            tick = modified.get(str(_real(one, root)))
+        found[one.path] = (*disk, tick)
+    return found
+
+
+def _now(one: LiveFile, root: Path, opened: Opened) -> Now | None:
+    """Return what a file is now, in the editor or on disk; None = the editor, which has it, does not answer."""
+    path = _real(one, root)
+    outside = outside_of(root, one.path)
+    if outside and outside != one.outside:
+        return Now(UNREADABLE, why="it is a link to another place now, which the user did not attach")
+    file = opened.at(path)
+    exists = path.exists()
+    if file is not None and file.text is not None and (file.modified or not exists):
+        return _shown(one, text_files.printable(file.text))
+    if not exists:
+        return None if opened.silent else Now(GONE)
+    try:
+        text = _printable(path)
+    except CodeCompanionError as error:
+        return Now(UNREADABLE, why=str(error))
+    return _shown(one, text)
+
+
+def _shown(one: LiveFile, text: str) -> Now:
+    """Return a file with its text; a file that contains a secret now is not sent automatically (issue 20)."""
+    if found := why_secret(text, one.path):
+        return Now(UNREADABLE, why=f"it holds a secret now ({found}); attach it again to send it")
+    return Now(sha256_of(text), text)
+
+
+def _printable(path: Path) -> str:
+    return text_files.printable(text_files.read_text(path).text)
+
+
+def _same_text_beside(path: Path, text: str) -> str:
+    """Return the name of another file in the folder with this text, "" = none."""
+    size = len(text.encode())
+    try:
+        with os.scandir(path.parent) as entries:
+            beside = [entry.path for _, entry in zip(range(MAX_BESIDE), entries, strict=False) if entry.is_file()]
+        for other in sorted(beside):
+            # Windows line ends make the file longer than the text.
+            if 0 <= Path(other).stat().st_size - size <= text.count("\n") and _printable(Path(other)) == text:
+                return Path(other).name
+    except (OSError, CodeCompanionError):
+        return ""
+    return ""

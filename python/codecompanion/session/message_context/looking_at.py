@@ -1,0 +1,36 @@
+"""One short line on what the user looks at: the file of the window they work in, and which of its lines they see.
+
+Said only of files of the workspace, not of what lies elsewhere, and not again while it is unchanged.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from codecompanion.model.messages import LOOKING_TAG, Message
+from codecompanion.session.editor_context.rendered_items import one_line
+from codecompanion.session.window.context_control import ContextControl
+from codecompanion.wire.requests import Snapshot
+
+
+def looking_at(snapshot: Snapshot, root: Path) -> str:
+    """Return the line, "" when no file of the workspace is open."""
+    path = Path(snapshot.current)
+    if not snapshot.current or not path.is_relative_to(root):
+        return ""
+    name = one_line(path.relative_to(root).as_posix()).replace("`", "'")
+    if snapshot.visible is None:
+        return f"The user is looking at `{name}`."
+    first, last, lines = snapshot.visible
+    return f"The user is looking at `{name}`, lines {first}-{last} of {lines}, cursor in line {snapshot.cursor[0]}."
+
+
+def told_last(control: ContextControl) -> str:
+    """Return the line that the next request has already, the newest, "" = none."""
+    messages = control.shaper.current().messages
+    return next((message.text for message in reversed(messages) if message.tag == LOOKING_TAG), "")
+
+
+def looking_message(line: str, message_id: str) -> Message:
+    """Return the line as a message."""
+    return Message(id=message_id, role="user", tag=LOOKING_TAG, content=line)

@@ -1,0 +1,177 @@
+"""What a message mentions of the editor becomes messages before it: once, as it was when it was sent, within bounds.
+
+The editor has taken it already, or is about to: a language server may be slow. Until all of it is here the message
+waits in the queue, so that a stop gives it back. What goes wrong is one sentence, and the message is back in the input.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from codecompanion.errors import InputError
+from codecompanion.formats.plural import counted
+from codecompanion.model.history import MessageAdded
+from codecompanion.model.messages import Message, with_changes
+from codecompanion.session.message_context.composing import Composing
+from codecompanion.session.message_context.found import NOTHING, Found
+from codecompanion.session.message_context.looking_at import looking_at, looking_message, told_last
+from codecompanion.session.services import Services
+from codecompanion.session.window.context_control import ContextControl
+from codecompanion.session.window.too_large import IS_BACK
+from codecompanion.wire.events import EditorContextSent
+from codecompanion.wire.requests import EditorContext, EditorItem, EditorText, Submit
+from codecompanion.workspace.secret_files import is_secret
+from codecompanion.workspace.secret_text import find_secrets, hide_secrets
+
+LATE_LIMIT_S = 60.0
+"""The editor has time limits of its own for what is slow; this one is for an editor that says nothing at all."""
+LABEL = "reading the editor"
+_CHOSEN = frozenset({"buffer", "selection", "file", "diff"})
+"""Items that show a single text chosen by the user (a diff already has no secrets); the others show any text."""
+_SHOWN_LINES = 12
+"""So many of its lines are in the fold below the message; K shows all."""
+
+
+class MentionedContext:
+    """Takes what the messages of one chat mention. `show` says what is waited for, "" = nothing any more."""
+
+    def __init__(self, services: Services, control: ContextControl, show: Callable[[str], None]) -> None:
+        self._services, self._control, self._show = services, control, show
+        self._composing = Composing(services, control)
+        self._late: dict[int, asyncio.Future[tuple[EditorItem, ...]]] = {}
+
+    def expect(self, submit: Submit) -> None:
+        """Be ready for what comes later than the submit."""
+        if any(item.comes == "later" for item in submit.items):
+            self._late[submit.submit_id] = asyncio.get_running_loop().create_future()
+
+    def take(self, request: EditorContext) -> None:
+        """Take what came later; nobody waits for that of a message that went back."""
+        late = self._late.get(request.submit_id)
+        if late is not None and not late.done():
+            late.set_result(request.items)
+
+    def forget(self, submit: Submit) -> None:
+        """Wait no more for what belongs to a submit."""
+        self._late.pop(submit.submit_id, None)
+
+    async def before(
+        self, submit: Submit, turn_id: str, cycle: int, begin: Callable[[], None], coming: Sequence[Message] = ()
+    ) -> Found:
+        """Return what belongs before a message, after what is `coming`. `begin` is called when it may take a while.
+
+        Raises:
+            InputError: something it mentions cannot be had; nothing was logged.
+            asyncio.CancelledError: stopped; nothing was logged.
+        """
+        line = self._looking_at(submit)
+        if not submit.items and not line:
+            return NOTHING
+        items = await self._all_of(submit, begin) if submit.items else ()
+        self._refuse(items)
+        mentioned = await self._composing.messages(submit, items, coming)
+        looking = [looking_message(line, self._services.new_token())] if line else []
+        ts = self._services.clock()
+        messages = [
+            self._control.meter.counted(with_changes(message, cycle=cycle, turn_id=turn_id, ts=ts))
+            for message in (*looking, *mentioned)
+        ]
+        found = Found(
+            tuple(MessageAdded(message=message) for message in messages),
+            tuple(self._told(message) for message in messages if message.mentioned is not None),
+        )
+        return found.saying(self._control.chat_id, self._with_secrets(messages))
+
+    def _looking_at(self, submit: Submit) -> str:
+        """Return the line on what the user looks at, "" where it is off, the model has it, or the lines go along."""
+        if self._control.purpose or submit.edit is not None or not self._services.settings.chat.tell_open_file:
+            return ""
+        line = looking_at(submit.snapshot, self._services.root(submit.snapshot))
+        return "" if not line or line == told_last(self._control) else line
+
+    async def _all_of(self, submit: Submit, begin: Callable[[], None]) -> tuple[EditorItem, ...]:
+        """Return what a submit mentions, with what comes later, and what the host reads."""
+        items = submit.items
+        if any(item.comes != "now" for item in items):
+            begin()
+            self._show(LABEL)
+            try:
+                late = await self._came_later(submit)
+                items = tuple([await self._complete(item, late, submit) for item in items])
+            finally:
+                self._show("")
+        if any(item.name not in _CHOSEN for item in items):
+            items = await asyncio.to_thread(lambda: tuple(map(_without_secrets, items)))
+        return items
+
+    async def _came_later(self, submit: Submit) -> Mapping[str, EditorItem]:
+        waiting = self._late.get(submit.submit_id)
+        if waiting is None:
+            return {}
+        try:
+            async with asyncio.timeout(LATE_LIMIT_S):
+                return {item.written: item for item in await waiting}
+        except TimeoutError:
+            return {}
+
+    async def _complete(self, item: EditorItem, late: Mapping[str, EditorItem], submit: Submit) -> EditorItem:
+        match item.comes:
+            case "now":
+                return item
+            case "later":
+                return late.get(item.written) or msgspec.structs.replace(
+                    item, nothing="the editor did not answer in time"
+                )
+            case "by_host":
+                from codecompanion.session.editor_context.by_host import read_by_host
+
+                given, root = self._services, self._services.root(submit.snapshot)
+                return await read_by_host(item, root, given.editor, given.context_sources)
+
+    def _refuse(self, items: Sequence[EditorItem]) -> None:
+        wrong = next((item for item in items if item.error), None)
+        if wrong is not None:
+            why = wrong.error.rstrip(".")
+            raise InputError(f"Not sent: {wrong.written}: {why}. {IS_BACK}")
+
+    def _told(self, message: Message) -> EditorContextSent:
+        return EditorContextSent(
+            chat=self._control.chat_id,
+            message_id=message.id,
+            title="" if message.mentioned is None else message.mentioned.title,
+            body=body_of_mentioned(message),
+            tokens=self._control.meter.scaled(message.tokens),
+        )
+
+    def _with_secrets(self, messages: Sequence[Message]) -> tuple[str, ...]:
+        """Return a sentence on the secret files that go to the model because the user mentioned them (R-266)."""
+        paths = [path for m in messages if m.mentioned is not None for path in m.mentioned.paths]
+        secret = [path for path in dict.fromkeys(paths) if is_secret(path)]
+        held = [m.mentioned.paths for m in messages if m.mentioned is not None and find_secrets(m.text)]
+        secret += dict.fromkeys(path for paths in held for path in paths if path not in secret)
+        if not secret:
+            return ()
+        them = "it" if len(secret) == 1 else "them"
+        return (f"Sent with {counted(len(secret), 'secret file')}, as you named {them}: {', '.join(secret)}",)
+
+
+def _without_secrets(item: EditorItem) -> EditorItem:
+    """Return the texts of an item that the user did not choose individually, without secrets (issue 20)."""
+    if item.name in _CHOSEN:
+        return item
+
+    def shown(text: EditorText) -> EditorText:
+        return msgspec.structs.replace(text, text=hide_secrets(text.text, text.path))
+
+    return msgspec.structs.replace(item, texts=tuple(map(shown, item.texts)))
+
+
+def body_of_mentioned(message: Message) -> str:
+    """Return the first lines of what was sent, for the fold below the question."""
+    lines = message.text.split("\n")
+    more = len(lines) - _SHOWN_LINES
+    shown = [line[:200] for line in lines[:_SHOWN_LINES]]
+    return "\n".join([*shown, f"… {counted(more, 'more line')} · K shows all"] if more > 0 else shown)

@@ -1,0 +1,1 @@
+"""Running the tool calls of a reply: approval, grants, audit records."""

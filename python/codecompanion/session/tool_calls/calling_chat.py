@@ -1,0 +1,69 @@
+"""What a running tool may do in its chat (`tools.base.CallingChat`)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from codecompanion.model.messages import Message, Source, with_changes
+from codecompanion.session.attachments.attached import image_attachment
+from codecompanion.session.services import Services
+from codecompanion.session.state import State
+from codecompanion.session.tool_calls.approval_desk import ApprovalDesk
+from codecompanion.tools.base import ApprovalQuestion
+from codecompanion.wire.events import ApprovalRequested
+from codecompanion.wire.events import State as StateEvent
+
+
+class ForTools:
+    """The chat of the id. `state` is what it is doing now, `attach` takes what joins its next request."""
+
+    def __init__(
+        self,
+        services: Services,
+        chat_id: str,
+        state: Callable[[], State],
+        attach: Callable[[Message], Awaitable[None]],
+        desk: ApprovalDesk,
+    ) -> None:
+        self._services, self._chat_id, self._state, self._attach = services, chat_id, state, attach
+        self._desk = desk
+
+    def progress(self, label: str) -> None:
+        """Say what the call is doing, unless the user is asked something meanwhile."""
+        if self._state() is State.RUNNING_TOOLS:
+            self._services.emit(StateEvent(chat=self._chat_id, state=State.RUNNING_TOOLS.value, label=label))
+
+    async def attach_image(self, name: str, content: bytes, source: Source) -> None:
+        """Attach an image from that source to the next request."""
+        message, _ = await asyncio.to_thread(image_attachment, name, content, self._services.new_token())
+        await asyncio.to_thread(self._services.store.put_blob, content)
+        await self._attach(with_changes(message, sources=(source,)))
+
+    async def ask_to_repeat(self, question: ApprovalQuestion) -> str | None:
+        """Ask whether a command runs again with the network or outside; in YOLO mode the user is not asked."""
+        if question.place == "network" and self._desk.approvals.reaches(question.hosts) and not question.narrowed:
+            return "always"
+        if self._desk.approvals.yolo:
+            return None
+        asked = ApprovalRequested(
+            chat=self._chat_id,
+            call_id=self._services.new_token(),
+            name="run_command",
+            title=question.title,
+            body=question.body,
+            filetype=question.filetype,
+            why=question.why,
+            note=question.note,
+            narrowed=question.narrowed,
+            place=question.place,
+            hosts=question.hosts,
+            retry=True,
+        )
+        given = await self._desk.ask_aside(asked)
+        self._desk.grant(question, given.decision)
+        return "asked" if given.decision in ("once", "always") else ""
+
+    def granted_hosts(self) -> frozenset[str]:
+        """Return the hosts that "always" allows commands of this chat to reach."""
+        return self._desk.approvals.hosts

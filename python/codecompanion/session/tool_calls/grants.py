@@ -1,0 +1,101 @@
+"""The "always" grants of a chat: listed, revoked, and stored for when the chat is opened again.
+
+Stored grants apply only in the workspace they were given in. Command prefixes, which earlier versions stored, ask
+again. Grants are not history: a copy of the chat does not have them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from codecompanion.errors import InputError
+from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.formats.plural import counted
+from codecompanion.session.services import Services
+from codecompanion.session.tool_calls.approval_desk import ApprovalDesk
+from codecompanion.tools.approval import Approvals, Grant
+from codecompanion.tools.base import ANY_HOST
+from codecompanion.tools.commands.grant_offer import Family
+from codecompanion.wire.events import Notice, Severity
+from codecompanion.wire.requests import ListGrants, RevokeGrant
+from codecompanion.workspace.paths import Workspace
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    root: str
+    always: tuple[str, ...] = ()
+    families: tuple[Family, ...] = ()
+    hosts: tuple[str, ...] = ()
+
+
+class Grants:
+    """The grants of one chat, beside the desk that uses them."""
+
+    def __init__(self, services: Services, chat_id: str, desk: ApprovalDesk, root: Callable[[], Path]) -> None:
+        self._services, self._chat_id, self._desk, self._workspace = services, chat_id, desk, root
+
+    def carry_out(self, request: ListGrants | RevokeGrant) -> Any:
+        """Carry out what the user asked for; return the answer of `requests`.
+
+        Raises:
+            InputError: the grant is not there any more, or the configuration gives it.
+        """
+        match request:
+            case ListGrants():
+                return [_row(grant) for grant in self._desk.approvals.grants()]
+            case RevokeGrant(grant=wanted):
+                return self._revoke(wanted)
+
+    def _revoke(self, wanted: str) -> str:
+        desk = self._desk
+        grant = next((one for one in desk.approvals.grants() if one.id == wanted), None)
+        if grant is None:
+            raise InputError("This was taken back already.")
+        if grant.configured:
+            raise InputError("This comes from allowed_prefixes in your configuration; take it out there.")
+        desk.approvals = desk.approvals.without(wanted)
+        self.keep(desk.approvals)
+        return f"{grant.tool} asks again: {grant.what}" if grant.what else f"{grant.tool} asks again."
+
+    def keep(self, approvals: Approvals) -> None:
+        """Let the grants outlive the host."""
+        configured = frozenset((ANY_HOST,)) if self._services.settings.sandbox.network else frozenset[str]()
+        hosts = tuple(sorted(approvals.hosts - configured))
+        kept = _Kept(self._root(), tuple(sorted(approvals.always)), tuple(sorted(approvals.families)), hosts)
+        text = msgspec.json.encode(kept).decode() if kept.always or kept.families or kept.hosts else ""
+        self._services.store.save_grants(self._chat_id, text)
+
+    async def restore(self) -> None:
+        """Grant again what was granted before the chat was closed, and say so."""
+        text = await asyncio.to_thread(self._services.store.load_grants, self._chat_id)
+        if not text:
+            return
+        try:
+            kept = msgspec.json.decode(text, type=_Kept)
+        except NOT_READABLE:
+            return  # whatever it was, asking again is safe
+        if kept.root != self._root():
+            return
+        approvals = self._desk.approvals
+        self._desk.approvals = msgspec.structs.replace(
+            approvals,
+            always=frozenset(kept.always),
+            families=frozenset(kept.families),
+            hosts=approvals.hosts | frozenset(kept.hosts),
+        )
+        count = len(kept.always) + len(kept.families) + len(kept.hosts)
+        said = f"{counted(count, 'permanent approval')} from before {'applies' if count == 1 else 'apply'} to this chat"
+        lists = f"/approvals lists {'it' if count == 1 else 'them'}"
+        self._services.emit(Notice(chat=self._chat_id, level=Severity.INFO, text=f"{said}; {lists}."))
+
+    def _root(self) -> str:
+        return str(Workspace(self._workspace()).root)
+
+
+def _row(grant: Grant) -> dict[str, Any]:
+    return {"grant": grant.id, "tool": grant.tool, "what": grant.what, "configured": grant.configured}

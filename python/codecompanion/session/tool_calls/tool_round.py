@@ -1,0 +1,360 @@
+"""One tool round: approval, running, and the results of a reply's calls, in the order of the calls (lessons 28, 47).
+
+Calls that only read run side by side; anything that asks or changes something runs alone. Every call ends with exactly
+one result in the log, also when the user says no, stops, or the tool fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from codecompanion.errors import StoreError, ToolError
+from codecompanion.formats.cutting import cut_for_preview, cut_line
+from codecompanion.formats.plural import counted
+from codecompanion.model.history import ChangeShown, EventPayload, MessageAdded, ToolRan
+from codecompanion.model.messages import Message, ToolCall
+from codecompanion.model.provenance import PLUGIN, USER
+from codecompanion.placeholders import CANCELLED_BY_USER
+from codecompanion.session.files.file_log import FileLog
+from codecompanion.session.history.chat_log import ChatLog
+from codecompanion.session.history.recorded_title import title_of_call
+from codecompanion.session.provenance.memory_sources import MemorySources
+from codecompanion.session.provenance.narrowed_grants import Narrowing
+from codecompanion.session.provenance.result_sources import reads_disk, sources_of_result
+from codecompanion.session.services import Services
+from codecompanion.session.tool_calls.approval_desk import ApprovalDesk, Verdict
+from codecompanion.session.tool_calls.audited import AuditedCall
+from codecompanion.session.untrusted.written_by_commands import instructions_watched
+from codecompanion.tools.base import ApprovalQuestion, FileChange, Tool, ToolContext, ToolOutput
+from codecompanion.tools.builtin.memory import MEMORY
+from codecompanion.tools.limit import shorten
+from codecompanion.tools.registry import ToolRegistry
+from codecompanion.tools.runner import ResolveOnce, decided, failed, question_now, run_call
+from codecompanion.wire import events
+from codecompanion.wire.events import Notice, Severity, ToolFinished, ToolStarted
+from codecompanion.workspace.secret_text import hide_keys
+
+Status = Literal["ok", "error", "cancelled", "rejected"]
+Recorded = Callable[[int], Message | None]
+"""Position of a call in its reply → the recorded result."""
+LONG_CHARS = 50_000
+"""A longer result is looked through in a thread."""
+MAX_REASON_CHARS = 200
+"""The line of a rejected call has so much of the reason; the result has all of it."""
+MAX_DIFF_CHARS = 16_000
+"""So much of a diff is drawn and kept beside the call; the whole one can be made from the log."""
+
+
+class RoundParts(msgspec.Struct, frozen=True):
+    """What a round needs of its chat. `context` gives what a call of the tool of that name may know."""
+
+    services: Services
+    log: ChatLog
+    tools: ToolRegistry
+    desk: ApprovalDesk
+    context: Callable[[str], ToolContext]
+    counted: Callable[[Message], Message]
+    recorded: Recorded | None
+    on_running: Callable[[str], None]
+    narrowing: Narrowing
+    memories: MemorySources
+
+
+class _Ran(msgspec.Struct, frozen=True):
+    call: ToolCall
+    output: ToolOutput
+    status: Status
+    title: str
+
+
+class ToolRound:
+    """The calls of one reply."""
+
+    def __init__(
+        self, parts: RoundParts, calls: Sequence[ToolCall], cycle: int, turn_id: str, reply_id: str = ""
+    ) -> None:
+        """`reply_id` is the message that made the calls."""
+        self._parts, self._services, self._calls = parts, parts.services, tuple(calls)
+        self._cycle, self._turn_id, self._reply_id = cycle, turn_id, reply_id
+        self._announced: dict[int, ToolStarted] = {}
+        self._done, self._asking = set[int](), asyncio.Lock()
+
+    async def run(self) -> None:
+        """Run all calls; results are durable in the order of the calls.
+
+        Raises:
+            asyncio.CancelledError: the user stopped; call `complete_as_cancelled` then.
+        """
+        position = 0
+        while position < len(self._calls):
+            group = self._side_by_side(position)
+            for index in group:
+                self._announce(index)
+            ran = await asyncio.gather(*(self._run_one(index) for index in group))
+            await self._record(dict(zip(group, ran, strict=True)))
+            position = group[-1] + 1
+
+    async def complete_as_cancelled(self) -> None:
+        """Give every call without a result the result "cancelled" (lesson 28)."""
+        output = ToolOutput(text=CANCELLED_BY_USER, summary="cancelled", is_error=True, sources=(PLUGIN,))
+        left = {index: call for index, call in enumerate(self._calls) if index not in self._done}
+        if left:
+            await self._record({i: _Ran(call, output, "cancelled", self._title(call)) for i, call in left.items()})
+
+    def _side_by_side(self, first: int) -> range:
+        """Return the positions that may run at once: a run of reading calls, or one call."""
+        end = first
+        while end < len(self._calls) and self._only_reads(self._calls[end]):
+            end += 1
+        return range(first, max(end, first + 1))
+
+    def _only_reads(self, call: ToolCall) -> bool:
+        if self._parts.recorded is not None:
+            return True
+        try:
+            tool = self._parts.tools.get(call.name)
+        except ToolError:
+            return True
+        return tool.effect == "read" and not self._parts.desk.approvals.asks_before(tool)
+
+    def _title(self, call: ToolCall) -> str:
+        return title_of_call(self._parts.tools, call)
+
+    def _announce(self, index: int) -> None:
+        call = self._calls[index]
+        title = self._title(call)
+        self._parts.on_running(title)
+        self._announced[index] = ToolStarted(
+            chat=self._parts.log.chat_id, call_id=call.id, name=call.name, title=title, reply_id=self._reply_id
+        )
+        self._services.emit(self._announced[index])
+
+    @property
+    def running(self) -> tuple[ToolStarted, ...]:
+        """Return what was said of the calls that have no result yet."""
+        return tuple(started for index, started in self._announced.items() if index not in self._done)
+
+    async def _run_one(self, index: int) -> _Ran:
+        parts, services, call = self._parts, self._services, self._calls[index]
+        title = self._title(call)
+        if parts.recorded is not None:
+            output = _recorded_output(parts.recorded(index))
+            return _Ran(call, output, "error" if output.is_error else "ok", title)
+        try:
+            tool = parts.tools.get(call.name)
+            arguments = parts.tools.validate(call.name, call.arguments)
+            audited = AuditedCall(services, parts.log.chat_id, self._turn_id, call.id)
+            recorder = FileLog(
+                parts.log.write, services.store.put_blob, services.new_token, self._turn_id, call.id, audited.changed
+            )
+            context = parts.context(call.name)
+            resolve = ResolveOnce(context.resolve)
+            narrowed = parts.narrowing.narrowed(self._turn_id)
+            context = msgspec.structs.replace(
+                context,
+                recorder=recorder,
+                resolve=resolve,
+                narrowed=narrowed,
+                on_second_run=audited.begins_again,
+            )
+            decision = await decided(tool, arguments, context, parts.desk.approvals)
+            question = decision.question
+            context = msgspec.structs.replace(context, decided=decision.about)
+        except ToolError as error:
+            return _Ran(call, failed(str(error)), "error", title)
+        if question is not None:
+            try:
+
+                async def now() -> ApprovalQuestion | None:
+                    resolve.forget()
+                    return await question_now(tool, arguments, context, parts.desk.approvals)
+
+                verdict = await self._ask(call, question, now)
+            except ToolError as error:
+                return _Ran(call, failed(str(error)), "error", title)
+            if verdict.refusal is not None:
+                reason = cut_line(verdict.reason, MAX_REASON_CHARS)
+                summary = f"rejected: {reason}" if reason else "rejected"
+                refused = ToolOutput(text=verdict.refusal, summary=summary, is_error=True, sources=(USER,))
+                return _Ran(call, refused, "rejected", title)
+            context = msgspec.structs.replace(context, accepted=verdict.accepted)
+            parts.on_running(title)
+        audited.begins(tool, arguments, grant=decision.grant, sandbox=decision.where, narrowed=narrowed.because)
+        try:
+            if tool.effect == "execute":
+                async with instructions_watched(services, context.root):
+                    output = await run_call(tool, arguments, context)
+            else:
+                output = await run_call(tool, arguments, context)
+        except BaseException:
+            audited.ends("stopped")
+            raise
+        audited.ends("error" if output.is_error else "ok", output.summary)
+        output = await self._with_sources(tool, arguments, output, context)
+        shown = await self._without_keys(output, printed=tool.effect == "execute")
+        return _Ran(call, shown, "error" if output.is_error else "ok", title)
+
+    async def _with_sources(
+        self, tool: Tool, arguments: Mapping[str, Any], output: ToolOutput, context: ToolContext
+    ) -> ToolOutput:
+        """Return the result with its sources; files that the call wrote get the sources of the chat."""
+        parts, outside = self._parts, self._parts.narrowing.of_turn(self._turn_id)
+        if outside and output.change is not None:
+            parts.narrowing.has_changed_files = True
+        if tool.spec.name == MEMORY.spec.name and not output.is_error:
+            with contextlib.suppress(OSError):
+                await asyncio.to_thread(parts.memories.note, arguments, parts.narrowing.kept(outside))
+        find = partial(sources_of_result, tool, arguments, output, context.recall, parts.memories)
+        sources = await asyncio.to_thread(find) if reads_disk(tool, arguments) else find()
+        return msgspec.structs.replace(output, sources=parts.narrowing.to_log(tool.spec.name, sources))
+
+    async def _without_keys(self, output: ToolOutput, *, printed: bool) -> ToolOutput:
+        """Remove known keys from a result, before it is stored, shown or sent.
+
+        `printed`: by a command or a server, so keys that name their provider are hidden, too (issue 20).
+        """
+        known, change = self._services.known_secrets.hide, output.change
+
+        def hide(text: str) -> str:
+            return known(hide_keys(text) if printed else text)
+
+        text = await asyncio.to_thread(hide, output.text) if len(output.text) > LONG_CHARS else hide(output.text)
+        if change is not None:
+            change = msgspec.structs.replace(change, diff=hide(change.diff))
+        return msgspec.structs.replace(output, text=text, summary=hide(output.summary), change=change)
+
+    async def _ask(
+        self, call: ToolCall, question: ApprovalQuestion, now: Callable[[], Awaitable[ApprovalQuestion | None]]
+    ) -> Verdict:
+        """Ask until the answer is about the file as it is: one that changed meanwhile is shown and asked again.
+
+        Raises:
+            ToolError: the change cannot be made any more; its text is the call's result.
+        """
+        while True:
+            async with self._asking:  # of calls that run side by side one asks after the other
+                verdict = await self._parts.desk.ask(call, question)
+            if verdict.refusal is not None or not question.path:
+                return verdict
+            current = await now()
+            if current is not None:
+                current = msgspec.structs.replace(current, narrowed=question.narrowed)
+            if current is None or current.same_change(question):
+                return verdict
+            lost = "" if verdict.accepted is None else " What you had changed in the proposal was not written."
+            text = f"{Path(question.path).name} changed while the approval was open; here is the change again.{lost}"
+            self._services.emit(Notice(chat=self._parts.log.chat_id, level=Severity.WARN, text=text))
+            question = current
+
+    async def _store(self, text: str) -> str:
+        """Return the sha256 of a long result, "" when there is no room for it: the model gets its ends all the same."""
+        try:
+            return await asyncio.to_thread(self._services.store.put_blob, text.encode("utf-8", "surrogatepass"))
+        except StoreError as error:
+            told = f"Only the ends of a long result are kept: {error}"
+            self._services.emit(Notice(chat=self._parts.log.chat_id, level=Severity.WARN, text=told))
+            return ""
+
+    async def _record(self, ran: Mapping[int, _Ran]) -> None:
+        """Log the results of calls that ran together at once, then show them; from here on the calls are answered."""
+        services = self._services
+        recorded = [await self._result(one) for one in ran.values()]
+        self._done.update(ran)
+        try:
+            await self._parts.log.write(*(payload for payloads, _ in recorded for payload in payloads))
+        except StoreError:
+            for _, finished in recorded:
+                failure = "ran, but could not be stored"
+                services.emit(msgspec.structs.replace(finished, status="error", summary=failure))
+            raise
+        for _, finished in recorded:
+            services.emit(finished)
+
+    async def _result(self, ran: _Ran) -> tuple[tuple[EventPayload, ...], ToolFinished]:
+        """Return what is logged of a result and what the editor is told of it."""
+        services = self._services
+        text, blob, limit = ran.output.text, "", services.settings.tools.max_result_chars
+        if len(text) > limit:
+            blob = await self._store(text)
+            text = shorten(text, limit, blob)
+        message = self._parts.counted(
+            Message(
+                id=services.new_token(),
+                role="tool",
+                content=text or "(no output)",
+                tool_call_id=ran.call.id,
+                is_error=ran.output.is_error,
+                cycle=self._cycle,
+                turn_id=self._turn_id,
+                blob=blob,
+                ts=services.clock(),
+                sources=ran.output.sources,
+            )
+        )
+        unsaid = "failed" if ran.output.is_error else line_count(ran.output.text)  # the editor adds the reason
+        summary, change = ran.output.summary or unsaid, ran.output.change
+        happened = ToolRan(
+            call_id=ran.call.id,
+            message_id=message.id,
+            name=ran.call.name,
+            title=ran.title,
+            summary=summary,
+            status=ran.status,
+            duration_ms=ran.output.duration_ms,
+            change=shown_change(change),
+        )
+        finished = ToolFinished(
+            chat=self._parts.log.chat_id,
+            call_id=ran.call.id,
+            message_id=message.id,
+            name=ran.call.name,
+            title=ran.title,
+            summary=summary,
+            reply_id=self._reply_id,
+            preview=cut_diff(change.diff) if change else cut_for_preview(ran.output.text),
+            status=ran.status,
+            tokens=message.tokens,
+            duration_ms=ran.output.duration_ms,
+            change=told_change(shown_change(change)),
+        )
+        return (MessageAdded(message=message), happened), finished
+
+
+def shown_change(change: FileChange | None) -> ChangeShown | None:
+    """Return what is logged beside the result of a call that changed a file."""
+    if change is None:
+        return None
+    return ChangeShown(change.change_id, change.path, change.added, change.removed, cut_diff(change.diff))
+
+
+def told_change(change: ChangeShown | None) -> events.FileChange | None:
+    """Return what the editor is told of it."""
+    if change is None or not change.change_id:
+        return None
+    return events.FileChange(change.change_id, change.path, change.added, change.removed)
+
+
+def cut_diff(diff: str) -> str:
+    """Return what the fold shows of a diff: its beginning, whole lines, bounded."""
+    if len(diff) <= MAX_DIFF_CHARS:
+        return diff
+    head = diff[: diff.rfind("\n", 0, MAX_DIFF_CHARS) + 1 or MAX_DIFF_CHARS]
+    return f"{head}… {counted(diff.count(chr(10)) - head.count(chr(10)), 'more line')} · K shows all\n"
+
+
+def _recorded_output(result: Message | None) -> ToolOutput:
+    if result is None:
+        return failed("The recording has no result for this call.")
+    return ToolOutput(text=result.text, is_error=result.is_error)
+
+
+def line_count(text: str) -> str:
+    """Return how many lines a result has, for a tool that does not say more."""
+    return counted(text.count("\n") + 1, "line")

@@ -1,0 +1,130 @@
+"""THE ORDER: everything that happens before a request leaves, top to bottom (R-518; the way of one message).
+
+     0  providers of tools that are not ready are waited for, MCP servers started: where the request may have
+        tools of theirs, and for a while                        `tools.toolbox`, `session.mcp.servers`
+     1  rule files that have changed are read again, those that are trusted by now join, those that are not
+        any more leave                                            R-549  `attachments.rules_sync`, `actions.follow_trust`
+        and where the chat is, when the folder is another one or the cache is cold    `window.environment_block`
+     2  a checkpoint, when one is due                                      R-464  `compaction.effects`
+     3  the `/compact` that was typed meanwhile                            R-533  `window.context_control`
+     4  how large is the window? an endpoint that can tell is asked        R-506  `window.window_watch`
+     5  a summary that only another provider can read goes                 R-542  `window.native_side`
+     6  near a limit the provider counts the request                       R-505  `window.fitting`
+     7  what can never fit ends here, and nothing is compacted for it      R-524  `window.fitting`
+     8  facts of the workspace are read                                    R-353  `window.request_shaper`
+     9  a provider that compacts on demand does it again                   R-540  `window.native_side`
+    10  the policy runs: `context.pipeline.prepare` has its order; each stage is committed as one event, its effects
+        before and after it                                                R-530  `compaction.compaction`
+    11  the guards learn how that went                                     R-532  `compaction.watch`
+    12  what does not fit is recovered, or asked about while paused        R-524, R-545  `turn.paused_and_full`
+    13  what still does not fit is not sent                                R-524  `window.fitting`
+    14  what the request is made of is logged                              R-328  `window.request_shaper`
+
+Then the turn sends it (`turn.turn`): it is shaped (R-338, `ContextControl.request`), logged, rendered, and checked
+by the adapter of its wire format (R-004, `adapters.*.check`).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from codecompanion.context.report import Prepared
+from codecompanion.context.shaping.shape import levels_of
+from codecompanion.errors import ContextOverflow
+from codecompanion.session.actions.follow_trust import follow_trust
+from codecompanion.session.chat.chat import Chat
+from codecompanion.session.state import Stop
+from codecompanion.session.toolbox.tool_groups import TOOLS_KEY
+from codecompanion.session.turn.paused_and_full import PausedAndFull
+from codecompanion.session.window.context_control import ContextControl
+
+
+async def prepare_request(chat: Chat, asking: PausedAndFull, *, is_continued: bool) -> Stop | None:
+    """Do all of it; return why the turn ends here because the user wants it so (R-545), None when it goes on.
+
+    `is_continued`: the provider wants its reply back just as it is, so nothing is summarised.
+
+    Raises:
+        ContextOverflow: it does not fit the window, and nothing more can be taken out.
+        CodeCompanionError: something could not be stored; the view is as before.
+    """
+    await _have_tools(chat)
+    await chat.reread_rules()
+    await follow_trust(chat)
+    await chat.control.read_environment(chat.root())
+    chat.effects.boundary()
+    wanted = None if is_continued else chat.take_compaction_request()
+    if wanted is not None:
+        await chat.control.compact(wanted)
+    summaries, anyway = wanted is None and not is_continued, asking.allowed
+    await _manage(chat.control, summaries=summaries, anyway=anyway)
+    declined = None if anyway or is_continued else await asking.before_request()
+    if asking.allowed and not anyway:
+        await _manage(chat.control, summaries=summaries, anyway=True)
+    return declined
+
+
+async def _have_tools(chat: Chat) -> None:
+    """Let what the request may offer be there; nobody waits for what is not sent."""
+    if not chat.control.may_have_tools:
+        return
+    await chat.control.tools.settle()
+    await chat.know_servers()
+    if chat.services.mcp is not None:
+        await chat.services.mcp.wait_for(chat)
+    for key, name in chat.control.tools.missing():
+        chat.services.report_mistake(f"{TOOLS_KEY}.{key}: there is no tool {name} here.")
+    chat.control.offer_tools()
+    chat.context.show_tools()  # which says of what was chosen whether it is there
+
+
+async def _manage(control: ContextControl, *, summaries: bool, anyway: bool) -> None:
+    """Do what is about the context window: steps 4 to 14.
+
+    While compaction is paused one that does not fit is left to the caller, unless it shall be made to fit `anyway`.
+    """
+    prepared_for = control.named
+    await control.window.make_sure()
+    await control.native.drop_foreign_blocks()
+    await control.fitting.ask_when_close()
+    await _must_be_possible(control)
+    await control.shaper.read_facts()
+    if summaries:
+        await control.native.compact_again()
+    prepared = await _run_policy(control, summaries=summaries, anyway=anyway)
+    control.watch.take(prepared, control.standing())
+    is_asked = control.pause.is_on and not anyway  # what does not fit is the user's to decide then
+    if not is_asked and control.native.compact_at and control.measured().tokens > control.limits.context_window:
+        # One result can lead from below the threshold beyond the window: refused before the provider compacts.
+        await control.recover(ContextOverflow("the request is larger than the window"))
+    if not is_asked and prepared_for == control.named:  # else prepared again, for the other window
+        await _must_fit(control)
+    await control.shaper.announce(compacted=bool(prepared.changed))
+
+
+async def _run_policy(control: ContextControl, *, summaries: bool, anyway: bool) -> Prepared:
+    """Run the policy, and once more without a model where what brings removed messages back takes room, too."""
+    level = levels_of(control.policy, control.shaper.env(), control.log.view.messages).trigger
+    await control.sources.read(control.policy, due=control.measured().tokens > level)
+    control.offer_tools()  # something may have been removed since
+    prepared = await control.run(control.plans.request(summaries=summaries, anyway=anyway))
+    if not control.offer_tools() or control.fitting.fits:
+        return prepared
+    again = await control.run(control.plans.request(summaries=False, anyway=anyway))
+    return msgspec.structs.replace(again, reports=(*prepared.reports, *again.reports))
+
+
+async def _must_be_possible(control: ContextControl) -> None:
+    """Compact nothing for a request that does not fit whatever is compacted."""
+    refusal = await control.fitting.impossible(control.log.view)
+    if refusal is not None:
+        await control.shaper.give_up(refusal.why, refusal.tokens)
+        raise ContextOverflow(refusal.why)
+
+
+async def _must_fit(control: ContextControl) -> None:
+    try:
+        await control.fitting.must_fit()
+    except ContextOverflow as error:
+        await control.shaper.give_up(str(error))
+        raise

@@ -1,0 +1,117 @@
+"""The question whether to compact, while compaction is paused and a request does not fit the window (R-545).
+
+A block in the chat with keys, like that of a tool call; the turn waits for it, and the editor does not. It comes before
+a message is logged, between the rounds of a tool loop, and when the provider refused a request as too long. Who says no
+gets the message back into the input, or keeps the chat as it is; a host that ends while it is asked has sent nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from enum import Enum, auto
+
+from codecompanion.errors import CodeCompanionError
+from codecompanion.model.messages import Message
+from codecompanion.session.chat.chat import Chat
+from codecompanion.session.state import State, Stop
+from codecompanion.wire.events import ApprovalRequested
+from codecompanion.wire.requests import Approve
+
+_BACK = "No: your message goes back into the input."
+_ENDS = "No: the turn ends here; /compact makes room and goes on."
+_NOT_AGAIN = "No: it is not sent again; /compact makes room and sends it."
+
+
+class Answer(Enum):
+    """What came of a question, where the turn goes on."""
+
+    NOT_ASKED = auto()
+    """Nobody was asked, or what the user wanted did not help: a refusal is dealt with as ever then."""
+    SEND = auto()
+    """The chat was made smaller; the request may be sent."""
+
+
+class PausedAndFull:
+    """What one turn asks, and what the user has said. `coming`: the messages that wait for its next request."""
+
+    def __init__(self, chat: Chat, coming: Callable[[], Awaitable[Sequence[Message]]]) -> None:
+        self._chat, self._coming = chat, coming
+        self._open = ""
+        self.allowed = False
+        """Whether the user wants the request that comes next made to fit."""
+        self.waits = False
+        """Whether the chat has something to go on with, once it is compacted, because the user said no."""
+
+    async def before_message(self) -> Stop | None:
+        """Ask before what is queued is logged; return why it is not, None when it may be."""
+        chat = self._chat
+        if not chat.queue or not chat.control.pause.is_on:
+            return None
+        size = await self._excess()
+        wanted = chat.take_compaction_request() if size else None
+        if wanted is not None:  # typed meanwhile: the answer was there before the question
+            await chat.control.compact(wanted)
+            size = await self._excess()
+        if not size or self.allowed or await self._ask(self._figures(size), _BACK):
+            return None
+        return Stop(f"Not sent: {self._figures(size)}.")
+
+    async def before_request(self) -> Stop | None:
+        """Ask before a request that is all in the log; return why the turn ends, None when it goes on."""
+        size = await self._chat.control.fitting.paused_excess()
+        if not size or await self._ask(self._figures(size), _ENDS):
+            return None
+        self.waits = True
+        return Stop(f"Stopped: {self._figures(size)}. /compact makes room and goes on.")
+
+    async def after_refusal(self, refusal: CodeCompanionError) -> Stop | Answer:
+        """Ask when the provider refused a request as too long."""
+        control = self._chat.control
+        if self.allowed or not control.pause.is_on or not control.is_about_size(refusal):
+            return Answer.NOT_ASKED
+        control.learn_size(refusal)
+        before = control.log.changes
+        if await self._ask("the model refused it as too long", _NOT_AGAIN, compacts=True):
+            return Answer.SEND if control.log.changes > before else Answer.NOT_ASKED
+        self.waits = True
+        return Stop("Refused as too long, not sent again. /compact makes room and sends it.")
+
+    def take(self, instructions: str) -> bool:
+        """Take a `/compact` that is typed while the question is open as a yes; return whether it is."""
+        if self._open:
+            self._chat.desk.answer(Approve(call_id=self._open, decision="once", reason=instructions))
+        return bool(self._open)
+
+    async def _excess(self) -> int:
+        return await self._chat.control.fitting.paused_excess(await self._coming())
+
+    def _figures(self, size: int) -> str:
+        return f"{size:,} tokens, {self._chat.control.fitting.room:,} fit"
+
+    async def _ask(self, why: str, no: str, *, compacts: bool = False) -> bool:
+        """Return whether the user said yes; the chat is compacted then, unless it fits by now."""
+        chat, control = self._chat, self._chat.control
+        chat.enter(State.PREPARING)  # also where a reply that was cut has just arrived
+        chat.show_meter()
+        chat.queue.tell()
+        chat.enter(State.AWAITING_APPROVAL, "waiting for your answer: compact?")
+        self._open = f"compact-{chat.services.new_token()}"
+        question = ApprovalRequested(
+            chat=chat.chat_id,
+            call_id=self._open,
+            name="compact",
+            title=why,
+            body=f"{control.pause.what} paused since your undo.\n{no}",
+            kind="compact",
+        )
+        try:
+            given = await chat.desk.put(question)
+        finally:
+            self._open = ""
+        chat.enter(State.PREPARING)
+        self.allowed = given.decision in ("once", "always")
+        if self.allowed and (compacts or await self._excess()):
+            await control.compact(given.reason)
+            chat.show_meter()
+            chat.context.show()
+        return self.allowed

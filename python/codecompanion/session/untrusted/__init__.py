@@ -1,0 +1,1 @@
+"""Files of a folder that wait for the user's trust."""

@@ -1,0 +1,86 @@
+"""The process that makes vectors beside the host: at low priority, ended with the host (R-239).
+
+Its job arrives on standard input, the key in it: the environment of a process can be read by others. It says how far
+it is in the lines of the index worker (`session.code.index_process.Progress`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from pathlib import Path
+
+import msgspec
+
+from codecompanion.adapters.embeddings.make import make_embedder
+from codecompanion.adapters.keys.key_source import KeyReader
+from codecompanion.model.code import CodeChunk
+from codecompanion.model.embedding import EmbeddingSettings
+from codecompanion.session.code.indexing import index_file
+from codecompanion.session.vectors.estimate import estimate_run
+from codecompanion.session.vectors.run import ChunksOf, Report, Run, make_vectors
+from codecompanion.store.code_index.vectors import VectorWriter
+from codecompanion.workspace.project_files import Choice
+
+NAME = "embeddings"
+"""Under which `adapters.embeddings` asks for its key."""
+
+
+class VectorJob(msgspec.Struct, frozen=True):
+    """Make the vectors of the index at `path` of the folder `root`, both as bytes of the file system.
+
+    `may_be_large`: the user agreed to the price.
+    """
+
+    root: bytes
+    path: bytes
+    choice: Choice
+    embedding: EmbeddingSettings
+    key: str = ""
+    may_be_large: bool = False
+
+    def __repr__(self) -> str:
+        """Show the folder only: there may be a key in it."""
+        return f"VectorJob({self.root!r})"
+
+
+def chunks_of_files(root: Path, choice: Choice) -> ChunksOf:
+    """Return what gives the chunks of a file of the project as it is on the disk."""
+
+    def read(path: str) -> tuple[CodeChunk, ...]:
+        with contextlib.suppress(OSError, ValueError):
+            one = index_file(root, path, choice, time.time_ns())
+            return tuple(one.chunks) if one is not None else ()
+        return ()
+
+    return read
+
+
+def carry_out(job: VectorJob, report: Report) -> Run:
+    """Make the vectors, in a loop of its own; blocks. A large run that nobody agreed to ends with what it would take.
+
+    Raises:
+        CodeCompanionError: the settings, or the index, cannot be used; says why.
+        FileNotFoundError: there is no index.
+    """
+    root, path = Path(os.fsdecode(job.root)), Path(os.fsdecode(job.path))
+    embedder = make_embedder(job.embedding, KeyReader({NAME: job.key} if job.key else {}, environ={}))
+    writer = VectorWriter(path)
+    try:
+        missing = writer.missing(embedder.name)
+    finally:
+        writer.close()
+    estimate = estimate_run(missing, job.embedding, is_paid=embedder.is_paid)
+    if estimate.is_large and not job.may_be_large:
+        why = f"The code is not searched by meaning yet: that takes {estimate.sentence}. :CodeCompanion index does it."
+        return Run(missing=estimate.chunks, why=why)
+
+    async def run() -> Run:
+        try:
+            return await make_vectors(path, embedder, chunks_of_files(root, job.choice), report=report)
+        finally:
+            await embedder.aclose()
+
+    return asyncio.run(run())

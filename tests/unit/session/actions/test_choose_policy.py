@@ -1,0 +1,114 @@
+"""A chat's policy: as configured, by adapter, or chosen with `/policy`; the user's own ones (K1, R-503)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from codecompanion.adapters.base import AdapterSettings
+from codecompanion.errors import ConfigError
+from codecompanion.session.actions.choose_policy import choose_policy, list_policies
+from codecompanion.wire.events import Notice, PolicyChanged
+from tests.unit.session.fakes import Bench, ScriptedAdapter, says
+
+MINE = {"extends": "codecompanion", "description": "Early.", "editing.trigger": 0.3}
+
+
+def configure(bench: Bench, **fields: Any) -> None:
+    services = bench.services
+    chat = msgspec.structs.replace(services.settings.chat, **fields)
+    services.settings = msgspec.structs.replace(services.settings, chat=chat)
+
+
+async def test_a_chat_goes_on_with_the_policy_it_chose(tmp_path: Path) -> None:
+    """Also after a restart; the editor is told, and the triggers are the policy's own."""
+    bench = Bench(tmp_path, ScriptedAdapter("first", [says("hi")]))
+    configure(bench, policies={"mine": MINE})
+    session = await bench.open()
+    assert session.control.policy.name == "codecompanion"
+    await choose_policy(session, "mine")
+    assert session.control.policy.stages[0].trigger.at == 0.3
+    assert bench.of(PolicyChanged)[-1].policy == "mine"
+    chosen = {row["name"]: row["current"] for row in list_policies(session.control)}
+    assert chosen["mine"] is True
+    assert chosen["codecompanion"] is False
+    reopened = await bench.resume()
+    assert reopened is not None
+    assert reopened.control.policy.name == "mine"
+    await choose_policy(reopened, "")
+    assert reopened.control.policy.name == "codecompanion"
+
+
+async def test_a_policy_that_is_gone_is_replaced_and_said_so(tmp_path: Path) -> None:
+    """The configuration changed while the chat was closed."""
+    bench = Bench(tmp_path, ScriptedAdapter("first", []))
+    configure(bench, policies={"mine": MINE})
+    await choose_policy(await bench.open(), "mine")
+    configure(bench, policies={})
+    reopened = await bench.resume()
+    assert reopened is not None
+    assert reopened.control.policy.name == "codecompanion"
+    assert any("'mine' is no longer configured" in notice.text for notice in bench.of(Notice))
+
+
+async def test_an_unknown_policy_changes_nothing(tmp_path: Path) -> None:
+    """The error names what there is."""
+    bench = Bench(tmp_path, ScriptedAdapter("first", []))
+    session = await bench.open()
+    with pytest.raises(ConfigError, match="codecompanion"):
+        await choose_policy(session, "codecompanio")
+    assert session.control.policy.name == "codecompanion"
+    assert bench.of(PolicyChanged) == []
+
+
+async def test_an_adapter_may_have_a_policy_of_its_own(tmp_path: Path) -> None:
+    """It follows the adapter; what the chat chose itself counts more."""
+    bench = Bench(tmp_path, ScriptedAdapter("first", []))
+    bench.services.adapters.add(
+        ScriptedAdapter("other", []), AdapterSettings(name="other", base_url="", kind="offline")
+    )
+    configure(bench, policies={"mine": MINE}, adapter_policies={"other": "mine"})
+    session = await bench.open()
+    await session.use_model("other", "")
+    assert session.control.policy.name == "mine"
+    await choose_policy(session, "codecompanion")
+    assert session.control.policy.name == "codecompanion"
+    await session.use_model("first", "")
+    await session.use_model("other", "")
+    assert session.control.policy.name == "codecompanion"
+
+
+async def test_settings_made_for_another_policy_are_said_to_be_unused(tmp_path: Path) -> None:
+    """Nothing is silently ignored; what both understand still counts."""
+    bench = Bench(tmp_path, ScriptedAdapter("first", []))
+    configure(bench, context_management={"editing": {"trigger": 0.4}, "enabled": False})
+    session = await bench.open()
+    assert session.control.policy.stages[0].trigger.at == 0.4
+    without_options = msgspec.structs.replace(session.control.policy, name="bare", options={})
+    assert bench.services.ignored_settings(without_options) == ("editing",)
+    assert bench.services.ignored_settings(session.control.policy) == ()
+    session.control.policy = without_options
+    session.control.tell_ignored_settings()
+    assert bench.of(Notice)[-1].text == "Policy bare has no option editing: these settings are not used."
+
+
+async def test_a_policy_may_name_another_for_chats_without_tools(tmp_path: Path) -> None:
+    """R-460: what such a chat uses follows from its tools being off."""
+    bench = Bench(tmp_path, ScriptedAdapter("first", []))
+    services = bench.services
+    base = services.policy({})
+    assert base.without_tools == ""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "codecompanion.session.services.load_policy",
+            lambda name, *rest: msgspec.structs.replace(
+                base, name=name, without_tools="" if name == "plain" else "plain"
+            ),
+        )
+        assert services.policy({}).name == "codecompanion"
+        off = msgspec.structs.replace(services.settings.tools, enabled=False)
+        services.settings = msgspec.structs.replace(services.settings, tools=off)
+        assert services.policy({}).name == "plain"

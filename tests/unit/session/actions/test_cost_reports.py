@@ -1,0 +1,40 @@
+"""Reports are written again and again while a chat goes on: only what is new is read, the result is the same."""
+
+from __future__ import annotations
+
+from codecompanion.model.messages import Usage
+from codecompanion.session.actions.cost_reports import MAX_CHATS, Reports
+from codecompanion.wire.requests import ShowCost, ShowTrace
+from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
+
+
+async def test_a_report_that_followed_the_chat_is_the_one_of_a_fresh_start(tmp_path, monkeypatch):
+    """R-360: what was read before is not read again."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: says("hello", Usage(900, 20))))
+    session = await bench.open()
+    following, read = Reports(), []
+    load = type(bench.store).load_events
+
+    def watched(store, chat_id, since=0):
+        events = load(store, chat_id, since)
+        read.append(len(events))
+        return events
+
+    monkeypatch.setattr(type(bench.store), "load_events", watched)
+    for number in (1, 2, 3):
+        session.submit(submit(f"question {number}", number))
+        await bench.idle(session)
+        shown = following.show_cost(bench.services, ShowCost(chat="chat-1"))
+        trace = following.show_trace(bench.services, ShowTrace(chat="chat-1", turn=1))
+    assert sum(read) == session.log.view.last_seq
+    assert shown == Reports().show_cost(bench.services, ShowCost(chat="chat-1"))
+    assert trace == Reports().show_trace(bench.services, ShowTrace(chat="chat-1", turn=1))
+    assert trace["turns"] == 3
+
+
+async def test_only_a_few_chats_stay_read(tmp_path):
+    bench = Bench(tmp_path, ScriptedAdapter("s", []))
+    reports = Reports()
+    for number in range(MAX_CHATS + 3):
+        reports.show_cost(bench.services, ShowCost(chat=f"chat-{number}"))
+    assert len(reports._readers) == MAX_CHATS

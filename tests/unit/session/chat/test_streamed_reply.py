@@ -1,0 +1,76 @@
+"""A reply becomes one message in its own order (R-537, R-539; lessons 26, 39)."""
+
+from __future__ import annotations
+
+from codecompanion.adapters.base import Finished, ReasoningDone
+from codecompanion.model.messages import CallMark, ReasoningPart, TextPart, ToolCall
+from codecompanion.session.chat.streamed_reply import ReplySoFar
+
+SEALED = ReasoningDone("o", "{}")
+TWO_CALLS = Finished("tool_calls", (ToolCall("a", "t"), ToolCall("b", "t")))
+
+
+def reply(*steps, finished=None):
+    made = ReplySoFar()
+    for step in steps:
+        match step:
+            case ("text", text):
+                made.add_text(text)
+            case ("phase", text, phase):
+                made.add_text(text, phase)
+            case ("think", text):
+                made.add_reasoning(text, "f")
+            case "call":
+                made.start_call()
+            case ReasoningDone():
+                made.end_reasoning(step)
+    made.finished = finished
+    return made
+
+
+def test_text_alone_is_a_string():
+    assert reply(("text", "a"), ("text", "b")).content() == "ab"
+    assert reply().content() == ""
+
+
+def test_plain_reasoning_and_text_that_alternate_stay_one_part_each():
+    steps = [("think", "x"), ("text", "a"), ("think", "y"), ("text", "b")]
+    assert reply(*steps).content() == (ReasoningPart("xy", "f"), TextPart("ab"))
+
+
+def test_sealed_blocks_and_calls_keep_their_places():
+    """Responses: reasoning, call, reasoning, call."""
+    steps = [("think", "x"), SEALED, "call", ("think", "y"), SEALED, "call"]
+    wanted = (ReasoningPart("x", "f", "o", "{}"), CallMark(0), ReasoningPart("y", "f", "o", "{}"))
+    assert reply(*steps, finished=TWO_CALLS).content() == wanted
+
+
+def test_a_block_that_says_nothing_readable_is_kept():
+    """Anthropic's redacted thinking."""
+    content = reply(SEALED, ("text", "a"), finished=Finished("stop")).content()
+    assert content == (ReasoningPart("", origin="o", encrypted="{}"), TextPart("a"))
+
+
+def test_text_in_front_of_a_sealed_block_stays_in_front():
+    content = reply(("text", "a"), ("think", "x"), SEALED, ("text", "b"), finished=Finished("stop")).content()
+    assert content == (TextPart("a"), ReasoningPart("x", "f", "o", "{}"), TextPart("b"))
+
+
+def test_without_an_end_nothing_encrypted_and_no_call_is_kept():
+    """Lessons 26, 39: what it belonged to may be missing."""
+    assert reply(("think", "x"), SEALED, "call", ("text", "a")).content() == (ReasoningPart("x", "f"), TextPart("a"))
+
+
+def test_marks_of_calls_that_did_not_come_are_left_out():
+    """A limit cut the second call."""
+    one = Finished("length", (ToolCall("a", "t"),))
+    assert reply("call", ("text", "a"), "call", ("text", "b"), finished=one).content() == (
+        CallMark(0),
+        TextPart("a"),
+        TextPart("b"),
+    )
+
+
+def test_phases_are_parts_of_their_own():
+    content = reply(("phase", "hm", "commentary"), ("phase", "done", "final_answer")).content()
+    assert content == (TextPart("hm", "commentary"), TextPart("done", "final_answer"))

@@ -1,0 +1,25 @@
+"""The title of a call whose tool is not there any more."""
+
+from __future__ import annotations
+
+import pytest
+
+from codecompanion.model.messages import ToolCall
+from codecompanion.session.history.recorded_title import recorded_title
+
+
+@pytest.mark.parametrize(
+    ("arguments", "title"),
+    [
+        ('{"text": "hello", "times": 3, "deep": {"a": 1}}', "odd__echo hello 3"),
+        ('{"text": "two\\nlines"}', "odd__echo two lines"),
+        ("", "odd__echo "),
+        ("{}", "odd__echo "),
+        ("[1]", "odd__echo [1]"),
+        ('{"text": "cut', 'odd__echo {"text": "cut'),
+        ('{"text": "' + "x" * 99 + '"}', "odd__echo " + "x" * 60 + "…"),
+    ],
+)
+def test_a_call_is_named_by_its_values(arguments: str, title: str) -> None:
+    """Not by raw JSON, unless it is nothing else."""
+    assert recorded_title(ToolCall(id="c1", name="odd__echo", arguments=arguments)) == title

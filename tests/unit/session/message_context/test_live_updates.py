@@ -1,0 +1,483 @@
+"""Live attachments: before each message the model is told what changed, once, and can put the file together again."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from codecompanion.errors import InputError
+from codecompanion.model.history import MessageAdded, ViewChanged
+from codecompanion.model.live_files import files_in
+from codecompanion.model.messages import UPDATE_TAG, Message, with_changes
+from codecompanion.session.attachments.read_attachment import read_attachment
+from codecompanion.session.chat.inspection import inspect
+from codecompanion.session.session import Session
+from codecompanion.tools.files.open_files import Opened, OpenFile
+from codecompanion.wire.events import ContextItems, FileUpdated, Notice
+from codecompanion.wire.requests import Attach, Buffer, EditTarget, Snapshot, Submit
+from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says
+
+TEXT = "".join(f"line {number} of the file\n" for number in range(1, 41))
+
+
+class Editor:
+    """An editor with one open file, perhaps."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, OpenFile] = {}
+        self.asked = 0
+
+    async def look(self, paths):
+        self.asked += 1
+        wanted = None if paths is None else {str(path) for path in paths}
+        return Opened({p: f for p, f in self.files.items() if wanted is None or p in wanted})
+
+    async def change(self, file, text, *, save=True):
+        raise AssertionError("nothing is changed here")
+
+    async def reload(self, deleted=None):
+        return
+
+    def edit(self, path: Path, text: str, tick: int) -> Snapshot:
+        self.files[str(path)] = OpenFile(path=str(path), buffer=1, tick=tick, modified=True, text=text)
+        return Snapshot(buffers=(Buffer(name=str(path), modified=True, tick=tick),))
+
+
+class Desk:
+    """A chat with attachments, and the messages its model was sent."""
+
+    def __init__(self, root: Path, replies=None, **more) -> None:
+        self.root = root
+        self.adapter = ScriptedAdapter("offline", replies or (lambda request: says("ok")))
+        self.bench = Bench(root, self.adapter, **more)
+        self.editor = Editor()
+        self.bench.services.editor = self.editor
+        self.number = 0
+
+    async def open(self) -> Session:
+        self.session = await self.bench.open()
+        return self.session
+
+    async def attach(self, name: str = "a.py", live: bool | None = None, kind: str = "file", text: str = "") -> None:
+        request = Attach(chat="chat-1", kind=kind, path=name, live=live, text=text)
+        await self.session.attach(await read_attachment(self.bench.services, request, self.root))
+
+    async def say(self, text: str = "go on", snapshot: Snapshot | None = None) -> list[Message]:
+        """Send a message; return what was told right before it."""
+        self.number += 1
+        snapshot = snapshot or Snapshot()
+        before = len(self.session.log.view.messages)
+        self.session.submit(Submit(chat="chat-1", submit_id=self.number, text=text, snapshot=snapshot))
+        await self.bench.until(lambda: len(self.adapter.requests) and self.session.task is None)
+        return [m for m in self.session.log.view.messages[before:] if m.tag == UPDATE_TAG]
+
+    def write(self, text: str, name: str = "a.py") -> None:
+        path = self.root / name
+        old = path.stat().st_mtime_ns if path.exists() else 0
+        path.write_text(text)
+        os.utime(path, ns=(old + 1_000_000, old + 1_000_000))
+
+
+@pytest.fixture
+async def desk(tmp_path):
+    made = Desk(tmp_path)
+    await made.open()
+    made.write(TEXT)
+    return made
+
+
+def applied(text: str, message: Message) -> str:
+    """Return the text after an update, as one who reads the message puts it together."""
+    lines = message.text.split("\n")
+    fences = [at for at, line in enumerate(lines) if re.fullmatch(r"`{3,}\w*", line)]
+    body = lines[fences[0] + 1 : fences[-1]]
+    if "All of it" in lines[0]:
+        ends = "has no newline" not in lines[-1] and any(body)
+        return "\n".join(body) + ("\n" if ends else "")
+    old, new, at = text.removesuffix("\n").split("\n") if text.strip("\n") or text else [], [], 0
+    for line in body[2:]:
+        header = re.fullmatch(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@", line)
+        if header:
+            start = int(header[1]) - (header[2] != "0")
+            new += old[at:start]
+            at = start
+        elif line.startswith("+"):
+            new.append(line[1:])
+        else:
+            assert old[at] == line[1:]
+            at += 1
+            if line.startswith(" "):
+                new.append(line[1:])
+    new += old[at:]
+    ends = text.endswith("\n") or not text
+    if "now has no newline" in lines[-1]:
+        ends = False
+    elif "now has a newline" in lines[-1]:
+        ends = True
+    return "\n".join(new) + ("\n" if ends and new else "")
+
+
+async def test_what_is_attached_as_a_text_stays_that_text(desk):
+    """A slash command of the user's own attaches what it made of a file, under the name of that file."""
+    await desk.attach(kind="text", text="- [ ] water the plants\n")
+    shown = next(m for m in desk.session.log.view.messages if m.tag == "text")
+    assert shown.text == "`a.py`, as it was when it was attached:\n```\n- [ ] water the plants\n```"
+    assert (shown.path, shown.file) == ("a.py", None)
+    desk.write("something else\n")
+    assert await desk.say() == []
+    assert [(item.kind, item.live) for item in desk.bench.of(ContextItems)[-1].items] == [("text", False)]
+
+
+async def test_a_change_is_told_as_a_diff_in_the_commit_of_the_message(desk):
+    """Issue 12: what stands above stays byte for byte, so that the prompt cache survives."""
+    await desk.attach()
+    await desk.say("first")
+    above = desk.adapter.requests[-1].messages
+    desk.write(TEXT.replace("line 7 of", "line seven of"))
+    seen, append = [], desk.bench.services.store.append
+    desk.bench.services.store.append = lambda chat, payloads: (seen.append(list(payloads)), append(chat, payloads))[1]
+    [told] = await desk.say("second")
+    assert "-line 7 of the file\n+line seven of the file" in told.text
+    assert len(told.text) < 400
+    assert desk.adapter.requests[-1].messages[: len(above)] == above
+    [commit] = [c for c in seen if any(isinstance(p, MessageAdded) and p.message.tag == UPDATE_TAG for p in c)]
+    assert [p.message.text for p in commit if isinstance(p, MessageAdded)] == [told.text, "second"]
+    [event] = [e for e in desk.bench.events if isinstance(e, FileUpdated)]
+    assert event.title == "a.py · +1 −1"
+
+
+async def test_no_change_is_told_and_no_tool_offered_while_no_code_may_be_sent(desk):
+    """`opts.send_code`; what has changed meanwhile is told once code may be sent again."""
+    await desk.attach()
+    await desk.say("first")
+    desk.write(TEXT.replace("line 7 of", "line seven of"))
+    no_code = Snapshot(send_code=False)
+    assert await desk.say("second", no_code) == []
+    assert desk.adapter.requests[-1].tools == ()
+    await desk.say("third", no_code)
+    notices = [e.text for e in desk.bench.events if isinstance(e, Notice)]
+    assert [text.split(":")[0] for text in notices] == ["No code is sent (opts.send_code is false)"], "said once"
+    assert len(await desk.say("fourth")) == 1
+    assert desk.adapter.requests[-1].tools != ()
+
+
+async def test_an_edit_in_place_is_refused_while_no_code_may_be_sent(desk):
+    """The editor refuses it as well; nothing is logged."""
+    edit = EditTarget(path="a.py", first=1, region=("x",))
+    request = Submit(chat="chat-1", submit_id=1, text="edit", snapshot=Snapshot(send_code=False), edit=edit)
+    with pytest.raises(InputError, match=r"opts\.send_code is false"):
+        desk.session.submit(request)
+    assert desk.adapter.requests == []
+
+
+async def test_what_has_not_changed_costs_nothing(desk):
+    """No tokens; the file is not read again, the editor is not asked."""
+    await desk.attach()
+    await desk.say()
+    (desk.root / "a.py").chmod(0)  # reading it would be said
+    assert await desk.say() == []
+    assert desk.editor.asked <= 1
+    assert not [e for e in desk.bench.events if isinstance(e, Notice)]
+
+
+async def test_a_touched_file_is_not_told(desk):
+    """The time of change says where to look; the content decides."""
+    await desk.attach()
+    await desk.say()
+    desk.write(TEXT)
+    assert await desk.say() == []
+
+
+async def test_a_change_is_told_once(desk):
+    """And the next one against it."""
+    await desk.attach()
+    desk.write(TEXT + "one more\n")
+    assert len(await desk.say()) == 1
+    assert await desk.say() == []
+    desk.write(TEXT + "one more\nand another\n")
+    [told] = await desk.say()
+    assert "+and another" in told.text
+    assert "+one more" not in told.text
+
+
+async def test_the_whole_is_sent_where_it_is_shorter(desk):
+    """A rewritten file."""
+    await desk.attach()
+    desk.write("all new\n")
+    [told] = await desk.say()
+    assert "All of it" in told.text
+    assert "all new" in told.text
+
+
+async def test_unsaved_changes_of_an_open_buffer_count(desk):
+    """What the user sees is what the model gets; the tick says whether to look."""
+    await desk.attach(kind="buffer", text=TEXT)
+    path = desk.root / "a.py"
+    snapshot = desk.editor.edit(path, TEXT.replace("line 3 ", "line three "), 5)
+    [told] = await desk.say(snapshot=snapshot)
+    assert "+line three of the file" in told.text
+    await desk.say(snapshot=snapshot)
+    asked = desk.editor.asked
+    assert await desk.say(snapshot=snapshot) == []
+    assert desk.editor.asked == asked
+
+
+async def test_a_deleted_a_renamed_and_a_binary_file_are_said_once(desk):
+    """And that it is there again."""
+    await desk.attach()
+    (desk.root / "a.py").rename(desk.root / "b.py")
+    [told] = await desk.say()
+    assert "`a.py` is gone" in told.text
+    assert "`b.py` beside it has the text" in told.text
+    assert await desk.say() == []
+    desk.write("\0\0binary")
+    [told] = await desk.say()
+    assert "can no longer be read as text" in told.text
+    desk.write(TEXT)
+    [told] = await desk.say()
+    assert "All of it" in told.text
+    (desk.root / "a.py").unlink()
+    (desk.root / "b.py").unlink()
+    [told] = await desk.say()
+    assert told.text.endswith("deleted or moved.")
+
+
+async def test_the_models_own_edit_is_not_told_again(tmp_path):
+    """It knows what it did; only what the user changed beside it is told."""
+    edit = json.dumps({"path": "a.py", "old_text": "line 7 of the file", "new_text": "line seven"})
+    script = iter([calls(("c1", "insert_edit", edit)), says("done"), says("ok"), says("ok")])
+    desk = Desk(tmp_path, lambda request: next(script))
+    await desk.open()
+    desk.write(TEXT)
+    await desk.attach()
+    await desk.say("edit it")
+    assert "line seven\n" in (tmp_path / "a.py").read_text()
+    assert await desk.say() == []
+    desk.write((tmp_path / "a.py").read_text().replace("line 30 of", "line thirty of"))
+    [told] = await desk.say()
+    assert "+line thirty of the file" in told.text
+    assert "+line seven" not in told.text
+
+
+async def test_once_means_once(desk):
+    """Not live: sent as it was; switched on it is told against what was sent."""
+    await desk.attach(live=False)
+    desk.write(TEXT + "more\n")
+    assert await desk.say() == []
+    item = next(iter(desk.session.log.files.values())).item
+    said = await desk.session.context.set_live((item,), True)
+    assert said == "a.py is live: changes are sent with your messages."
+    assert [e for e in desk.bench.events if isinstance(e, ContextItems)][-1].items[0].live
+    [told] = await desk.say()
+    assert "+more" in told.text
+
+
+async def test_the_option_is_the_default(tmp_path):
+    """`interactions.chat.opts.live_attachments`."""
+    desk = Desk(tmp_path, settings={"live_attachments": False})
+    await desk.open()
+    desk.write(TEXT)
+    await desk.attach()
+    assert not desk.session.log.files["a.py"].live
+
+
+async def test_secret_files_are_never_live(desk):
+    """R-266: read only when the user names them, each time."""
+    desk.write("KEY=1\n", ".env")
+    await desk.attach(".env")
+    desk.write("KEY=2\n", ".env")
+    assert await desk.say() == []
+    item = desk.session.log.files[".env"].item
+    with pytest.raises(Exception, match="keys or passwords by its name"):
+        await desk.session.context.set_live((item,), True)
+    with pytest.raises(Exception, match="cannot be live"):
+        await desk.attach(".env", live=True)
+
+
+async def test_it_is_a_projection_of_the_log(desk):
+    """A host that was restarted goes on where the other one was."""
+    await desk.attach()
+    desk.write(TEXT + "one\n")
+    await desk.say()
+    await desk.session.close()
+    events = desk.bench.services.store.load_events("chat-1")
+    assert files_in(events) == desk.session.log.files
+    desk.bench.services.store.release("chat-1").result()
+    desk.session = await desk.bench.resume()
+    assert await desk.say() == []
+    desk.write(TEXT + "one\ntwo\n")
+    [told] = await desk.say()
+    assert "+two" in told.text
+    assert "+one" not in told.text
+
+
+async def test_after_a_compaction_the_difference_says_that_the_rest_is_gone(desk):
+    """What was shown is the base; a small file is sent whole again, and what has not changed is not."""
+    await desk.attach()
+    await desk.say()
+    view = desk.session.log.view
+    attachment = next(m for m in view.messages if m.tag == "file")
+    gone = with_changes(attachment, content="[file a.py was here]", compacted=True)
+    await desk.session.log.write(ViewChanged(change_id="x", kind="compacted", replaced=(gone,)))
+    assert await desk.say() == []
+    desk.session.context.show()
+    item = [e for e in desk.bench.events if isinstance(e, ContextItems)][-1].items[0]
+    assert (item.live, item.note) == (True, "summarised, changes still told")
+    desk.write(TEXT + "more\n")
+    [told] = await desk.say()
+    assert "All of it" in told.text
+    big = "".join(f"number {n} of many lines that are all a little different {n * n}\n" for n in range(2000))
+    desk.write(big)
+    await desk.say()
+    for m in [m for m in desk.session.log.view.messages if m.tag == UPDATE_TAG]:
+        await desk.session.log.write(ViewChanged(change_id=m.id + "x", kind="compacted", removed=(m.id,)))
+    desk.write(big + "the end\n")
+    [told] = await desk.say()
+    assert "no longer in this conversation" in told.text
+    assert "+the end" in told.text
+    assert len(told.text) < 800
+
+
+async def test_an_undone_detach_goes_on_from_what_was_shown(desk):
+    """Detached: nothing is told, and what was told of it leaves, too. Undone: as before."""
+    await desk.attach()
+    desk.write(TEXT + "one\n")
+    await desk.say()
+    item = desk.session.log.files["a.py"].item
+    await desk.session.detach((item,))
+    assert not [m for m in desk.session.log.view.messages if m.tag in ("file", UPDATE_TAG)]
+    desk.write(TEXT + "one\ntwo\n")
+    assert await desk.say() == []
+    events = desk.bench.services.store.load_events("chat-1")
+    [change] = [e.payload for e in events if isinstance(e.payload, ViewChanged) and e.payload.kind == "detached"]
+    await desk.session.log.undo([change.change_id], by_user=True)
+    [told] = await desk.say()
+    assert "+two" in told.text
+    assert "+one" not in told.text
+
+
+async def test_a_change_too_large_is_said_and_the_base_stays(tmp_path):
+    """50,000 lines in a small window; the model is told to read it."""
+    desk = Desk(tmp_path, window=12_000)
+    await desk.open()
+    desk.write("short\n")
+    await desk.attach()
+    await desk.say()
+    desk.write("".join(f"line {n} is another one\n" for n in range(50_000)))
+    [told] = await desk.say()
+    assert "in more places than fit here" in told.text
+    assert any("changed too much" in e.text for e in desk.bench.events if isinstance(e, Notice))
+    assert await desk.say() == []
+    desk.write("short\nbut more\n")
+    [told] = await desk.say()
+    assert "+but more" in told.text or "All of it" in told.text
+
+
+async def test_trouble_never_keeps_a_message_from_being_sent(desk):
+    """A bug of ours is said; the message goes."""
+    await desk.attach()
+    desk.write("other\n")
+    desk.bench.services.store.put_blob = lambda content: 1 / 0
+    assert await desk.say() == []
+    assert desk.bench.bugs
+    assert desk.adapter.requests[-1].messages[-1].text == "go on"
+
+
+edits = st.lists(
+    st.one_of(
+        st.tuples(st.just("set"), st.integers(0, 50), st.text("ab`\n€", max_size=8)),
+        st.tuples(st.just("drop"), st.integers(0, 50), st.integers(1, 9)),
+        st.tuples(st.just("all"), st.text("ab`@+- \n", max_size=60), st.none()),
+        st.tuples(st.just("end"), st.none(), st.none()),
+        st.tuples(st.just("unsaved"), st.integers(0, 50), st.text("xy\n", max_size=8)),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+def edited(text: str, edit) -> str:
+    lines = text.split("\n")
+    match edit:
+        case ("set" | "unsaved", at, new):
+            lines[at % len(lines)] = new
+        case ("drop", at, count):
+            del lines[at % len(lines) : at % len(lines) + count]
+        case ("all", new, _):
+            return new
+        case _:
+            return text.removesuffix("\n") if text.endswith("\n") else text + "\n"
+    return "\n".join(lines)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(edits)
+async def test_after_any_edits_the_model_can_put_the_file_together(tmp_path_factory, done):
+    """From what it was sent alone: the attachment, then each update in turn."""
+    desk = Desk(tmp_path_factory.mktemp("live"))
+    await desk.open()
+    desk.write(TEXT)
+    await desk.attach()
+    known, text, snapshot = TEXT, TEXT, Snapshot()
+    for tick, edit in enumerate(done, 1):
+        text = edited(text, edit)
+        if edit[0] == "unsaved":
+            snapshot = desk.editor.edit(desk.root / "a.py", text, tick)
+        else:
+            desk.write(text)
+            desk.editor.files.clear()
+            snapshot = Snapshot()
+        told = await desk.say(snapshot=snapshot)
+        assert len(told) <= 1
+        for message in told:
+            known = applied(known, message)
+        assert known == text
+    sent = desk.adapter.requests[-1].messages
+    assert [m.text for m in sent if m.tag == UPDATE_TAG] == [
+        m.text for m in desk.session.log.view.messages if m.tag == UPDATE_TAG
+    ]
+    assert msgspec.json.encode(desk.session.log.files["a.py"])
+
+
+async def test_a_link_that_was_attached_is_followed_and_one_that_came_later_is_not(tmp_path):
+    """A file of the project that is put in its place as a link sends nothing of what lies elsewhere."""
+    desk = Desk(tmp_path / "work")
+    desk.root.mkdir()
+    other = tmp_path / "other.py"
+    other.write_text("first = 1\n")
+    (desk.root / "link.py").symlink_to(other)
+    desk.write(TEXT)
+    await desk.open()
+    for name in ("link.py", str(other), "a.py"):
+        await desk.attach(name, live=True)
+    await desk.say()
+    other.write_text("first = 1\nsecond = 2\n")
+    told = await desk.say()
+    assert [message.path for message in told] == ["link.py", str(other)]
+    assert all("second = 2" in message.text for message in told)
+    (desk.root / "a.py").unlink()
+    (desk.root / "a.py").symlink_to(other)
+    (told,) = await desk.say()
+    assert "a link to another place now" in told.text
+    assert "second" not in told.text
+
+
+async def test_the_block_above_the_chat_the_line_below_and_the_inspector_count_alike(desk):
+    """One number for a message wherever it stands, as the chat's model counts."""
+    meter = desk.session.meter
+    meter.calibration = msgspec.structs.replace(meter.calibration, ratio=1.4)
+    await desk.attach()
+    await desk.say()
+    desk.write(TEXT.replace("line 7 of", "line seven of"))
+    [told] = await desk.say()
+    rows = {row["id"]: row["tokens"] for row in inspect(desk.session.control, desk.session.log)["rows"]}
+    (item,) = desk.bench.of(ContextItems)[-1].items
+    assert item.tokens == rows[item.id] != next(m for m in desk.session.log.view.messages if m.id == item.id).tokens
+    assert desk.bench.of(FileUpdated)[-1].tokens == rows[told.id]

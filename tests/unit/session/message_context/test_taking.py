@@ -1,0 +1,263 @@
+"""What a message mentions, in a session: order, bounds, repetition, stops, branches, clearing, restarts."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+
+import pytest
+
+from codecompanion.counting.calibration import Calibration
+from codecompanion.model.messages import EDITOR_TAG, GATHERED_TAG, LOOKING_TAG
+from codecompanion.session.actions.forking import fork
+from codecompanion.session.chat.buffer_entries import entries
+from codecompanion.session.chat.inspection import original
+from codecompanion.session.chat.redraw import redraw
+from codecompanion.session.editor_context.source import Taken
+from codecompanion.session.message_context import taking
+from codecompanion.wire.events import EditorContextSent, Gathering, MessageSent, Notice, Restored, SubmitFailed
+from codecompanion.wire.requests import (
+    ClearMessage,
+    EditorContext,
+    EditorItem,
+    EditorText,
+    ForkChat,
+    Pin,
+    RestoreMessage,
+    Snapshot,
+    Submit,
+)
+from tests.unit.session.fakes import Bench, ScriptedAdapter, says
+
+
+def item(written="#{x}", text="content\n", **more):
+    return EditorItem(written=written, name="x", texts=(EditorText(text, title="the x"),), **more)
+
+
+def ask(text, *items, submit_id=1, **snapshot):
+    return Submit(
+        chat="chat-1", submit_id=submit_id, text=text, snapshot=Snapshot(**snapshot), key=f"k{submit_id}", items=items
+    )
+
+
+@pytest.fixture
+async def bench(tmp_path):
+    return Bench(tmp_path, ScriptedAdapter("model", lambda request: says("answer")))
+
+
+async def say(bench, session, request):
+    session.submit(request)
+    await bench.until(lambda: bench.is_idle(session))
+
+
+def sent(bench):
+    return [message.text for message in bench.adapter.requests[-1].messages if message.role != "system"]
+
+
+async def test_its_size_is_as_the_model_counts_also_when_the_chat_is_drawn_again(bench):
+    session = await bench.open()
+    session.meter.switch_model(Calibration(ratio=1.5))
+    await say(bench, session, ask("see #{x}", item(text="some words " * 90)))
+    (told,) = bench.of(EditorContextSent)
+    await redraw(session)
+    drawn = [entry.tokens for piece in bench.of(Restored) for entry in piece.entries if entry.kind == "mentioned"]
+    (mentioned,) = (message for message in session.log.view.messages if message.mentioned is not None)
+    assert drawn == [told.tokens] == [round(1.5 * mentioned.tokens)]
+
+
+async def test_it_stands_right_before_its_question_in_one_commit(bench, monkeypatch):
+    session, written, append = await bench.open(), [], bench.store.append
+    monkeypatch.setattr(
+        bench.store, "append", lambda chat, payloads: [written.append(payloads), append(chat, payloads)][1]
+    )
+    await say(bench, session, ask("see #{x}", item()))
+    assert sent(bench) == ["`#{x}`: the x:\n```\ncontent\n```", "see #{x}"]
+    together = [
+        [m.message.tag for m in payloads if hasattr(m, "message") and m.message.role == "user"] for payloads in written
+    ]
+    assert [EDITOR_TAG, None] in together
+    (told,) = bench.of(EditorContextSent)
+    assert (told.title, told.tokens > 0) == ("#{x} · 1 line", True)
+    assert bench.events.index(told) > bench.events.index(bench.of(MessageSent)[0])
+    kinds = [(entry.kind, entry.title) for entry in entries(await session.log.events())][:2]
+    assert kinds == [("user", ""), ("mentioned", "#{x} · 1 line")]
+
+
+async def test_what_comes_later_is_waited_for_and_order_is_kept(bench):
+    session = await bench.open()
+    late = EditorItem(written="#{lsp}", name="lsp", comes="later")
+    session.submit(ask("first #{lsp}", late))
+    await bench.until(lambda: bench.of(Gathering))
+    assert bench.of(Gathering)[0].what == taking.LABEL
+    session.submit(ask("second", submit_id=2))
+    session.mentioned.take(EditorContext(submit_id=1, items=(item("#{lsp}"),)))
+    await bench.until(lambda: bench.is_idle(session))
+    typed = [message.text for message in session.log.view.messages if message.role == "user"]
+    assert typed == ["`#{lsp}`: the x:\n```\ncontent\n```", "first #{lsp}", "second"]
+
+
+async def test_an_editor_that_says_nothing_holds_nobody_up(bench, monkeypatch):
+    monkeypatch.setattr(taking, "LATE_LIMIT_S", 0.01)
+    session = await bench.open()
+    await say(bench, session, ask("#{lsp}", EditorItem(written="#{lsp}", name="lsp", comes="later")))
+    assert sent(bench)[0] == "`#{lsp}`: the editor did not answer in time."
+
+
+async def test_a_stop_gives_it_back_and_what_comes_then_is_dropped(bench):
+    session = await bench.open()
+    session.submit(ask("#{lsp}", EditorItem(written="#{lsp}", name="lsp", comes="later")))
+    await bench.until(lambda: bench.of(Gathering))
+    await session.stop()
+    assert [event.text for event in bench.of(SubmitFailed)] == ["#{lsp}"]
+    session.mentioned.take(EditorContext(submit_id=1, items=(item(),)))
+    assert [m.text for m in session.log.view.messages if m.role == "user"] == []
+    await say(bench, session, ask("again", submit_id=2))
+    assert sent(bench) == ["again"]
+
+
+async def test_what_cannot_be_had_is_one_sentence_and_the_words_are_back(bench):
+    session = await bench.open()
+    wrong = EditorItem(written="#{file:gone}", name="file", argument="gone", comes="by_host")
+    session.submit(ask("see #{file:gone}", wrong))
+    session.submit(ask("and this", submit_id=2))
+    await bench.until(lambda: bench.is_idle(session))
+    (failed,) = bench.of(SubmitFailed)
+    assert failed.text == "see #{file:gone}"
+    assert failed.error.count("Your message is back in the input.") == 1
+    assert "There is no file" in failed.error
+    assert sent(bench) == ["and this"], "the one after it is not held up"
+
+
+async def test_the_first_message_alone_that_cannot_be_sent_says_it_once(bench):
+    session = await bench.open()
+    await say(bench, session, ask("x", EditorItem(written="#{nope}", name="nope", comes="by_host")))
+    (failed,) = bench.of(SubmitFailed)
+    assert failed.error == "Not sent: #{nope}: nothing here reads #{nope}. Your message is back in the input."
+    assert bench.adapter.requests == []
+
+
+async def test_it_is_not_sent_again_while_the_model_has_it(bench):
+    session = await bench.open()
+    long = "content\n" * 40
+    await say(bench, session, ask("one", item(text=long)))
+    await say(bench, session, ask("two", item(text=long), submit_id=2))
+    assert sent(bench)[-2] == "`#{x}`: unchanged since it was sent above."
+    await say(bench, session, ask("three", item(text="other"), item("#{y}", text="other"), submit_id=3))
+    assert sent(bench)[-3:-1] == ["`#{x}`: the x:\n```\nother\n```", "`#{y}`: the same as `#{x}`."]
+    first = next(message for message in session.log.view.messages if message.mentioned)
+    await session.edits.carry_out(ClearMessage(chat="chat-1", item=first.id))
+    await say(bench, session, ask("four", item(text=long), submit_id=4))
+    assert sent(bench)[-2] == f"`#{{x}}`: the x:\n```\n{long}```", "what was cleared is sent again"
+
+
+async def test_it_is_cleared_restored_and_pinned_like_others(bench):
+    session = await bench.open()
+    await say(bench, session, ask("one", item(text="content\n" * 50)))
+    message = next(message for message in session.log.view.messages if message.mentioned)
+    await session.edits.carry_out(ClearMessage(chat="chat-1", item=message.id))
+    cleared = next(m for m in session.log.view.messages if m.id == message.id)
+    assert cleared.text == (
+        "<important>`#{x}` of an earlier message cleared to save context. Read the files again, or ask the user,"
+        " if you need it.</important>"
+    )
+    assert original(await session.log.events(), session.log.view.messages, message.id).text == message.text
+    await session.edits.carry_out(RestoreMessage(chat="chat-1", item=message.id))
+    assert next(m for m in session.log.view.messages if m.id == message.id).text == message.text
+    assert await session.edits.carry_out(Pin(chat="chat-1", item=message.id)) == "Pinned: #{x} · 50 lines."
+
+
+async def test_a_branch_at_its_question_leaves_it_out(bench):
+    session = await bench.open()
+    await say(bench, session, ask("zero"))
+    await say(bench, session, ask("one", item(), submit_id=2))
+    at = next(message for message in session.log.view.messages if message.text == "one").id
+    branch = await fork(bench.services, ForkChat(chat="chat-1", fork="chat-2", at=at))
+    copied = await bench.resume(branch)
+    assert [message.text for message in copied.log.view.messages] == ["zero", "answer"]
+
+
+async def test_much_is_cut_to_what_is_left_and_little_of_it_is_not(tmp_path):
+    bench = Bench(tmp_path, ScriptedAdapter("model", lambda request: says("answer")), window=8_000)
+    session = await bench.open()
+    large = item("#{large}", text="some words of it\n" * 20_000)
+    await say(bench, session, ask("see", large, item("#{small}", text="just this\n")))
+    first, second, _ = sent(bench)
+    assert "of 20,000 lines, because more does not fit" in first
+    assert second == "`#{small}`: the x:\n```\njust this\n```"
+    assert session.meter.measure(session.log.view.messages).tokens < 8_000
+    assert "cut, " in bench.of(EditorContextSent)[0].title
+
+
+async def test_a_full_window_leaves_it_out_and_says_so(tmp_path):
+    bench = Bench(tmp_path, ScriptedAdapter("model", lambda request: says("answer")), window=4_000)
+    session = await bench.open()
+    await say(bench, session, ask("w " * 1_200, item(text="words of it\n" * 5_000)))
+    shown = [event.title for event in bench.of(EditorContextSent)]
+    assert shown
+    assert "no room" in shown[0] or "cut" in shown[0]
+
+
+async def test_secret_files_are_named(bench, tmp_path):
+    session = await bench.open()
+    secret = EditorText("KEY=1", path=str(tmp_path / ".env"), first=1, whole=True)
+    await say(bench, session, ask("see", EditorItem(written="#{buffer}", name="buffer", texts=(secret,))))
+    assert [notice.text for notice in bench.of(Notice)] == ["Sent with 1 secret file, as you named it: .env"]
+
+
+async def test_other_sources_are_asked_by_their_argument(bench):
+    async def read(argument, root):
+        return Taken((EditorText(f"read {argument}", title="a resource"),))
+
+    bench.services.context_sources["mcp"] = read
+    session = await bench.open()
+    wanted = EditorItem(written="#{mcp:a/b}", name="mcp", argument="a/b", comes="by_host")
+    await say(bench, session, ask("see", wanted))
+    assert sent(bench)[0] == "`#{mcp:a/b}`: a resource:\n```\nread a/b\n```"
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"), [("", "+two"), ("staged", "+staged"), ("unstaged", "+two"), ("branch", "+two")]
+)
+async def test_diffs_are_what_git_says(bench, tmp_path, kind, said):
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(tmp_path)]
+    (tmp_path / "a.txt").write_text("one\n", "utf-8")
+    (tmp_path / "b.txt").write_text("b\n", "utf-8")
+    (tmp_path / "id_rsa").write_text("private\n", "utf-8")
+    for command in (["init", "-qb", "main"], ["add", "a.txt", "b.txt", "id_rsa"], ["commit", "-qm", "x"]):
+        await asyncio.to_thread(subprocess.run, [*git, *command], check=True)
+    (tmp_path / "b.txt").write_text("staged\n", "utf-8")
+    await asyncio.to_thread(subprocess.run, [*git, "add", "b.txt"], check=True)
+    (tmp_path / "a.txt").write_text("two\n", "utf-8")
+    (tmp_path / "id_rsa").write_text("planted\n", "utf-8")
+    session = await bench.open()
+    wanted = EditorItem(written="#{diff}", name="diff", argument=kind, comes="by_host")
+    await say(bench, session, ask("see", wanted))
+    diff = sent(bench)[0]
+    assert said in diff
+    assert "planted" not in diff
+    assert ("+staged" in diff) == (kind != "unstaged")
+    assert ("+two" in diff) == (kind != "staged")
+
+
+async def test_no_repository_is_said(bench):
+    session = await bench.open()
+    await say(bench, session, ask("see", EditorItem(written="#{diff}", name="diff", comes="by_host")))
+    assert "is not in a git repository" in bench.of(SubmitFailed)[0].error
+
+
+async def test_what_is_looked_at_is_told_once_and_only_of_the_workspace(bench, tmp_path):
+    session = await bench.open()
+    here = {"cwd": str(tmp_path), "current": str(tmp_path / "a.py"), "cursor": (3, 0), "visible": (1, 40, 90)}
+    await say(bench, session, ask("one", **here))
+    line = "The user is looking at `a.py`, lines 1-40 of 90, cursor in line 3."
+    assert sent(bench) == [line, "one"]
+    await say(bench, session, ask("two", submit_id=2, **here))
+    assert sent(bench)[-2:] == ["answer", "two"]
+    await say(bench, session, ask("three", submit_id=3, **{**here, "current": "/elsewhere/b.py"}))
+    assert sent(bench)[-2:] == ["answer", "three"]
+    await session.clear()
+    await say(bench, session, ask("four", submit_id=4, **here))
+    assert sent(bench)[-2:] == [line, "four"], "what is cleared is not known any more"
+    assert [m.tag for m in session.log.view.messages if m.tag] == [LOOKING_TAG]
+    assert [entry.kind for entry in entries(await session.log.events()) if "looking" in entry.text] == []
+    assert GATHERED_TAG not in {m.tag for m in session.log.view.messages}

@@ -1,0 +1,118 @@
+"""A question compared with the vectors of an index, and why it is not (R-227, R-232, R-239)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from codecompanion.errors import NetworkFailed
+from codecompanion.model.embedding import Vector
+from codecompanion.retrieval.search.cascade import TierUnavailable
+from codecompanion.session.vectors import question_vector as question
+from codecompanion.session.vectors.question_vector import QuestionVectors
+from codecompanion.session.vectors.run import make_vectors
+from codecompanion.store.code_index.reader import IndexReader
+from tests.unit.session.vectors.test_run import HashedWords, Project
+
+
+class Index:
+    """What a search has of an index."""
+
+    def __init__(self, path: Path) -> None:
+        self.reader = IndexReader(path)
+
+
+@pytest.fixture
+async def project(tmp_path: Path) -> Project:
+    project = Project(tmp_path)
+    project.put("a.py", "load file", "paint window")
+    project.put("b.py", "save file", "send mail")
+    await make_vectors(project.path, HashedWords(), project.read)
+    return project
+
+
+def places(project: Project, found: dict[int, float] | object) -> list[str]:
+    assert isinstance(found, dict)
+    with IndexReader(project.path).reading() as connection:
+        query = "SELECT c.id, f.path || ':' || c.start FROM chunks c JOIN files f ON f.id = c.file_id"
+        names = dict(connection.execute(query))
+    return [names[chunk] for chunk in found]
+
+
+async def test_the_nearest_chunks_come_first(project: Project) -> None:
+    pytest.importorskip("numpy")
+    vectors = QuestionVectors(HashedWords())
+    nearest = await vectors.nearest(Index(project.path), "fetch file")
+    found = nearest(2)
+    assert places(project, found)[0] == "a.py:1"
+    assert list(found.values()) == sorted(found.values(), reverse=True)
+    assert len(found) == 2
+
+
+async def test_without_numpy_the_chunks_that_the_words_find_are_compared(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(question, "find_spec", lambda name: None)
+    vectors = QuestionVectors(HashedWords())
+    nearest = await vectors.nearest(Index(project.path), "send mail")
+    assert places(project, nearest(9)) == ["b.py:2"]
+    found = (await vectors.nearest(Index(project.path), "the file"))(9)
+    assert sorted(places(project, found)) == ["a.py:1", "b.py:1"]
+    assert places(project, (await vectors.nearest(Index(project.path), "?!"))(9)) == []
+
+
+async def test_a_question_is_embedded_once(project: Project) -> None:
+    embedder = HashedWords()
+    vectors = QuestionVectors(embedder)
+    for _ in range(3):
+        await vectors.nearest(Index(project.path), "where is mail sent")
+    assert embedder.texts == ["where is mail sent"]
+    await vectors.nearest(Index(project.path), "x" * 9_999)
+    assert len(embedder.texts[-1]) == 4_096
+
+
+class Slow(HashedWords):
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        await asyncio.Event().wait()
+        return []
+
+
+class Broken(HashedWords):
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        raise NetworkFailed("embeddings: no connection to http://127.0.0.1:9.")
+
+
+async def test_whatever_is_wrong_is_one_sentence_and_the_words_go_on(project: Project, tmp_path: Path) -> None:
+    index = Index(project.path)
+    cases = [
+        (QuestionVectors(Broken()), index, "no connection to"),
+        (QuestionVectors(Slow(), limit_s=0.01), index, r"no vector within 0\.01 s"),
+        (QuestionVectors(HashedWords()), Index(tmp_path / "none.db"), "not indexed yet"),
+        (QuestionVectors(Other()), index, "no vectors of this model yet"),
+    ]
+    for vectors, one, said in cases:
+        nearest = await vectors.nearest(one, "where is mail sent")
+        with pytest.raises(TierUnavailable, match=said):
+            nearest(5)
+
+
+async def test_a_blank_question_has_no_vector(project: Project) -> None:
+    class Blank(HashedWords):
+        async def embed_query(self, text: str) -> Vector:
+            return (await self.embed([""]))[0]
+
+    nearest = await QuestionVectors(Blank()).nearest(Index(project.path), " ")
+    with pytest.raises(TierUnavailable, match="no vector"):
+        nearest(5)
+
+
+class Other(HashedWords):
+    """Another model: its vectors are not those of the index, so it is not asked."""
+
+    name = "other"
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        raise AssertionError("there is nothing to compare with")
