@@ -153,7 +153,7 @@ def modules() -> Iterator[tuple[Path, str]]:
 
 
 def test_imports_point_one_way() -> None:
-    """architecture.md, The arrows, 1-4."""
+    """architecture.md, Layers and rooms, 1-4."""
     violations = [
         violation
         for path, module in modules()
@@ -215,7 +215,7 @@ def test_the_walk_sees_the_package() -> None:
 
 
 def test_only_the_rplugin_file_and_the_bridge_name_pynvim() -> None:
-    """architecture.md, The arrows, 4: one door to the editor."""
+    """architecture.md, Layers and rooms, 4: one door to the editor."""
     named = dict(modules())
     files = [*named, *(REPO / "rplugin").rglob("*.py")]
     naming = {
@@ -228,7 +228,7 @@ def test_only_the_rplugin_file_and_the_bridge_name_pynvim() -> None:
 
 
 def test_lua_requires_no_message_model() -> None:
-    """architecture.md, The arrows, 5: Lua draws and asks; it counts no tokens and knows no policy."""
+    """architecture.md, Layers and rooms, 5: Lua draws and asks; it counts no tokens and knows no policy."""
     forbidden = ("tiktoken", "estimate_tokens", "count_tokens")
     naming = [
         f"{path.relative_to(REPO)}: {word}"

@@ -1,13 +1,6 @@
-"""THE ORDER: how the next request is prepared (pipeline.md 5.4, R-518…R-520, R-529, R-530).
+"""Prepare the next request: step 7.12 of "From Enter to the bytes" (`doc/dev/architecture.md`).
 
-    repair pairs → is management on, and no call open? →
-        do new results fit? else older ones are cleared, and the new ones cut by what is missing then (R-524) →
-        for each stage of the policy, in its order:
-            trigger crossed? → run it (`stage_run`): for each of its tiers, until a result is accepted:
-                run its steps → check the result → does it fit the target?
-            → swap
-        → does the request fit the window? else the stages of `recovery.toml`, which ask no model (R-524)
-        → has that made room? new results that were cut are cut again, by what is missing in the end
+pipeline.md 5.4, R-518…R-520, R-529, R-530.
 
 `prepare`, `compact` and `recover` are generators: they yield `Ask`s and receive `SummaryReply`s, and return `Prepared`.
 They change nothing; the session commits the result as one event per stage.

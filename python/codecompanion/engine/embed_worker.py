@@ -1,4 +1,4 @@
-"""`python -m codecompanion.engine.embed_worker`: gives vectors of questions to a host (`session.vectors.model_process`).
+"""`python -m codecompanion.engine.embed_worker`: embeds questions for a host (`session.vectors.model_process`).
 
 The model is loaded here and not in the host, whose memory would grow by ten times the model's size. Reads settings from
 the first line of standard input, then requests, one a line; ends when that closes, or when nothing was asked for long.

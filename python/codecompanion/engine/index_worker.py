@@ -1,4 +1,4 @@
-"""`python -m codecompanion.engine.index_worker`: builds the index of a project for a host (`session.code.index_process`).
+"""`python -m codecompanion.engine.index_worker`: builds a project's index for a host (`session.code.index_process`).
 
 Reads its job from the first line of standard input; ends when the rest of it closes, which is when the host has ended.
 """

@@ -130,8 +130,8 @@ class Insertion(msgspec.Struct, frozen=True, omit_defaults=True):
 class ViewChanged(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="view_changed"):
     """One change of the view: messages removed, replaced in place, inserted. The originals stay in the log.
 
-    `tools`: what of tools and groups is chosen from here on (`session.toolbox.tool_groups`), () = as configured, None = this
-    is no choice of tools.
+    `tools`: the tools and groups chosen from here on (`session.toolbox.tool_groups`), () = as configured, None = not a
+    choice of tools.
     """
 
     change_id: str

@@ -292,9 +292,9 @@ class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a call: `text` for the model, `summary` for the fold (`120 lines`), the changed file.
 
     `text` is complete, whatever its length; `limit.shorten` derives the model's version. `runner` sets `duration_ms`.
-    `sources`: the sources of the text, () = derived from tool and arguments (`session.provenance.result_sources`). `printed`:
-    the program whose output this is, if it may have read anything; "" = there was no output, or only from files of the
-    workspace and the system.
+    `sources`: the sources of the text, () = derived from tool and arguments (`session.provenance.result_sources`).
+    `printed`: the program whose output this is, if it may have read anything; "" = there was no output, or only from
+    files of the workspace and the system.
     """
 
     text: str

@@ -1,1 +1,1 @@
-"""What a chat counts: tokens, usage, money, budgets, reports."""
+"""What a chat counts: its requests, the context meter, whether reported usage can be true."""

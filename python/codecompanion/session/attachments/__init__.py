@@ -1,1 +1,1 @@
-"""What the user attaches: files, images, rules, pins; and whether it still holds."""
+"""Attachments of a chat: files, images, rules, pins, chosen tools; and whether their text is current."""

@@ -1,1 +1,1 @@
-"""How gathered code meets a chat: when it is gathered, the message it becomes, what is shown of it (issue 11)."""
+"""Gathered code as a message of a chat, and what the user asks of the project in a message."""

@@ -1,1 +1,1 @@
-"""Carrying edits and compactions out: asking, committing, effects, telling; or only trying."""
+"""Carrying out edits and compactions: the summariser, commits, effects, events."""

@@ -1,1 +1,1 @@
-"""What a message mentions of the editor (`#{diagnostics}`), and the line on what the user looks at, as messages."""
+"""Items of editor context (`#{diagnostics}`): what the host reads itself, how they read to the model."""

@@ -1,1 +1,1 @@
-"""Changes of project files: asked, logged, reverted."""
+"""Changes of project files by tools: asked for, logged, and worked out backwards for a revert."""

@@ -1,10 +1,4 @@
-"""From a question to the block of code that stands before it (R-201): THE ORDER.
-
-    the question about the project? ─ no → nothing
-      │ yes, or files named, or asked for
-    at the same time: named files · definitions · search · common files · architecture · memories · team
-      │ (each with a deadline; late or failed ones are noted and missing)
-    selection within the budget → map → text
+"""Gather the code that a question is about: step 5.4 of "From Enter to the bytes" (`doc/dev/architecture.md`; R-201).
 
 Nothing here writes, and nothing asks the network but the model the user named for it (option `utility`, R-267).
 """

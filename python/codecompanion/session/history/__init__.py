@@ -1,1 +1,1 @@
-"""The log of a chat and what is done with it: undo, recall, branches, showing it."""
+"""The log of a chat and its projections: the view, undo, titles."""

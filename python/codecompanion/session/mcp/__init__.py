@@ -1,1 +1,1 @@
-"""MCP servers at work: which there are, when they run, what of them joins a chat."""
+"""MCP servers at work: started when wanted, their tools in chats, their questions."""

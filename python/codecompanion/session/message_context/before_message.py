@@ -1,7 +1,4 @@
-"""What stands before a message, in this order: changes of attached files, what it mentions of the editor, code.
-
-Of an edit in place the lines stand between the last two.
-"""
+"""Collect what is sent before a message: step 5 of "From Enter to the bytes" (`doc/dev/architecture.md`)."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from codecompanion.wire.requests import Submit
 
 
 class BeforeMessage(msgspec.Struct, frozen=True):
-    """Brings together what goes along with the messages of one chat."""
+    """Collects what is sent before the messages of one chat."""
 
     services: Services
     control: ContextControl
@@ -27,7 +24,7 @@ class BeforeMessage(msgspec.Struct, frozen=True):
     gathering: CodeGathering
 
     def whole(self, submit: Submit) -> str:
-        """Return a text as large as what has to be sent for a submit, whatever else goes along."""
+        """Return a text as large as what has to be sent for a submit."""
         if submit.edit is None:
             return submit.text
         from codecompanion.session.message_context.edit_lines import text_of
@@ -35,7 +32,7 @@ class BeforeMessage(msgspec.Struct, frozen=True):
         return f"{submit.text}\n{text_of(submit.edit, self.control)}"
 
     async def of(self, submit: Submit, turn_id: str, cycle: int) -> Found:
-        """Return what goes along with a submit.
+        """Return what is sent before the message of a submit.
 
         Raises:
             InputError: something it mentions cannot be had; nothing was logged.

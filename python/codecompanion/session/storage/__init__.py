@@ -1,1 +1,1 @@
-"""Opening chats and losing them: from the log, from checkpoints, after a crash."""
+"""Opening stored chats and recovering lost ones: from the log, from checkpoints, after a crash."""

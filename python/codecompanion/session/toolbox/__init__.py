@@ -1,1 +1,1 @@
-"""Which tools a chat has: what providers bring, what was chosen in it."""
+"""The tools of one chat: what the providers bring for its folder, in groups."""

@@ -1,1 +1,1 @@
-"""One turn: what is queued, the agent loop, the reply, its tools and their approval."""
+"""One turn: the agent loop, and what happens before each request."""

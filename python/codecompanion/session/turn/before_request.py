@@ -1,28 +1,4 @@
-"""THE ORDER: everything that happens before a request leaves, top to bottom (R-518; the way of one message).
-
-     0  providers of tools that are not ready are waited for, MCP servers started: where the request may have
-        tools of theirs, and for a while                        `tools.toolbox`, `session.mcp.servers`
-     1  rule files that have changed are read again, those that are trusted by now join, those that are not
-        any more leave                                            R-549  `attachments.rules_sync`, `actions.follow_trust`
-        and where the chat is, when the folder is another one or the cache is cold    `window.environment_block`
-     2  a checkpoint, when one is due                                      R-464  `compaction.effects`
-     3  the `/compact` that was typed meanwhile                            R-533  `window.context_control`
-     4  how large is the window? an endpoint that can tell is asked        R-506  `window.window_watch`
-     5  a summary that only another provider can read goes                 R-542  `window.native_side`
-     6  near a limit the provider counts the request                       R-505  `window.fitting`
-     7  what can never fit ends here, and nothing is compacted for it      R-524  `window.fitting`
-     8  facts of the workspace are read                                    R-353  `window.request_shaper`
-     9  a provider that compacts on demand does it again                   R-540  `window.native_side`
-    10  the policy runs: `context.pipeline.prepare` has its order; each stage is committed as one event, its effects
-        before and after it                                                R-530  `compaction.compaction`
-    11  the guards learn how that went                                     R-532  `compaction.watch`
-    12  what does not fit is recovered, or asked about while paused        R-524, R-545  `turn.paused_and_full`
-    13  what still does not fit is not sent                                R-524  `window.fitting`
-    14  what the request is made of is logged                              R-328  `window.request_shaper`
-
-Then the turn sends it (`turn.turn`): it is shaped (R-338, `ContextControl.request`), logged, rendered, and checked
-by the adapter of its wire format (R-004, `adapters.*.check`).
-"""
+"""Prepare a request before it is sent: step 7 of "From Enter to the bytes" (`doc/dev/architecture.md`; R-518)."""
 
 from __future__ import annotations
 
@@ -40,7 +16,7 @@ from codecompanion.session.window.context_control import ContextControl
 
 
 async def prepare_request(chat: Chat, asking: PausedAndFull, *, is_continued: bool) -> Stop | None:
-    """Do all of it; return why the turn ends here because the user wants it so (R-545), None when it goes on.
+    """Prepare the request; return why the turn ends here because the user wants it so (R-545), None when it goes on.
 
     `is_continued`: the provider wants its reply back just as it is, so nothing is summarised.
 
@@ -79,9 +55,9 @@ async def _have_tools(chat: Chat) -> None:
 
 
 async def _manage(control: ContextControl, *, summaries: bool, anyway: bool) -> None:
-    """Do what is about the context window: steps 4 to 14.
+    """Do what is about the context window: steps 7.6 to 7.16.
 
-    While compaction is paused one that does not fit is left to the caller, unless it shall be made to fit `anyway`.
+    While compaction is paused, a request that does not fit is left to the caller, unless `anyway`.
     """
     prepared_for = control.named
     await control.window.make_sure()

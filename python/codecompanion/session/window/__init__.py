@@ -1,1 +1,1 @@
-"""Between the view and a request: limits, policy, shaping, the provider side, what does not fit."""
+"""Context management of a chat: its model and limits, the policy's plans, what does not fit."""
