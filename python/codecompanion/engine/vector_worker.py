@@ -1,4 +1,4 @@
-"""`python -m codecompanion.engine.vector_worker`: makes an index's vectors for a host (`session.vectors.vector_process`).
+"""`python -m codecompanion.engine.vector_worker`: makes a host's vectors (`session.vectors.vector_process`).
 
 Reads its job from the first line of standard input; ends when the rest of it closes, which is when the host has ended.
 """
