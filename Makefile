@@ -103,7 +103,7 @@ lock: ## solve the dependencies anew: uv.lock and the requirements*.lock made of
 	    --output-file "requirements$${1:+-$$1}$${2:+-$$2}.lock" || exit 1; \
 	done
 
-bench: setup ## measure start-up, first paint, stalls, passes; BENCH=--quick; PEER=checkout of codecompanion.nvim
+bench: setup ## measure ours and the peer in turn, 3 runs; BENCH="--only turns --markdown"; PEER=checkout of codecompanion.nvim
 	@$(PYTHON_ENV) -m bench.editor $(BENCH) $(if $(PEER),--peer $(PEER))
 
 ci: export HYPOTHESIS_PROFILE = ci

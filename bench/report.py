@@ -1,0 +1,86 @@
+"""The report of a run of the bench: lines for a terminal, tables for the documents. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from bench.figures import Measurement, Row, Spread, Taken, rows
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Where and how quietly it was measured. `others` is the share 0..1 of all cores that other programs used."""
+
+    cores: int
+    neovim: str
+    python: str
+    load_before: float
+    load_after: float
+    others: float
+    wall_s: float
+    cpu_s: float
+    runs: int
+    quick: bool = False
+
+    def line(self) -> str:
+        """Return one sentence about it."""
+        quick = "; a quick run, its figures mean nothing" if self.quick else ""
+        return (
+            f"{self.cores} cores, {self.neovim}, Python {self.python}; {self.runs} runs in {self.wall_s / 60:.0f} min,"
+            f" {self.cpu_s / 60:.0f} min of CPU; load average {self.load_before:.1f} → {self.load_after:.1f},"
+            f" other programs used {self.others:.0%} of the cores{quick}."
+        )
+
+
+def number(value: float) -> str:
+    """Return a number with as many digits as can be trusted."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def spread(found: Spread | None, unit: str = "") -> str:
+    """Return `median (low–high) unit`; only the median when all runs agree."""
+    if found is None:
+        return ""
+    middle, low, high = number(found.median), number(found.low), number(found.high)
+    text = middle if low == high else f"{middle} ({low}–{high})"
+    return f"{text} {unit}".strip()
+
+
+def label(row: Row, measurement: Measurement) -> str:
+    """Return the name of a line: the figure, and the size where there are several."""
+    if not measurement.size_unit:
+        return row.figure.title
+    return f"{row.figure.title}, {row.size:,} {measurement.size_unit}"
+
+
+def text(measurement: Measurement, taken: Sequence[Taken]) -> Iterator[str]:
+    """Yield the lines of a measurement for a terminal."""
+    yield f"{measurement.name}: {measurement.title}"
+    for row in rows(measurement, taken):
+        cells = [f"  {label(row, measurement):<66}{spread(row.ours, row.figure.unit):>26}"]
+        if row.peer:
+            cells.append(f"peer {spread(row.peer)}; ratio {spread(row.ratio)}")
+        if row.growth:
+            cells.append(f"exponent {spread(row.growth)}")
+        yield "   ".join(cells).rstrip()
+
+
+def markdown(measurement: Measurement, taken: Sequence[Taken]) -> Iterator[str]:
+    """Yield the lines of a table for the documents, with the command that measures it."""
+    found = list(rows(measurement, taken))
+    has_peer, has_growth = any(row.peer for row in found), any(row.growth for row in found)
+    yield f"**{measurement.title}** (`make bench BENCH='--only {measurement.name}'`)" + (
+        f". {measurement.note}" if measurement.note else ""
+    )
+    yield ""
+    heads = ["", "measured"] + ["codecompanion.nvim", "ratio"] * has_peer + ["growth"] * has_growth
+    yield "| " + " | ".join(heads) + " |"
+    yield "|" + "---|" * len(heads)
+    for row in found:
+        cells = [label(row, measurement), spread(row.ours, row.figure.unit)]
+        cells += [spread(row.peer, row.figure.unit), spread(row.ratio)] * has_peer
+        cells += [spread(row.growth)] * has_growth
+        yield "| " + " | ".join(cells) + " |"

@@ -1,0 +1,62 @@
+"""Where a measurement works: fresh folders, stored chats that are made once, how often to repeat."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench.histories import messages
+from bench.sides import Side
+from codecompanion.model.messages import Message
+
+
+@dataclass
+class Room:
+    """Shared by all measurements of a run of the bench. `quick`: see that each works, twice each thing at most."""
+
+    folder: Path
+    quick: bool = False
+    _made: dict[Any, Any] = field(default_factory=dict)
+    _number: Any = field(default_factory=itertools.count)
+
+    def times(self, number: int) -> range:
+        """Return how often to repeat."""
+        return range(min(number, 2) if self.quick else number)
+
+    def fresh(self, name: str) -> Path:
+        """Return a new folder."""
+        folder = self.folder / f"{name}-{next(self._number)}"
+        folder.mkdir()
+        return folder
+
+    def once(self, key: Any, make: Callable[[], Any]) -> Any:
+        """Return what was made under this key, making it when it is the first time."""
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
+
+    def history(self, number: int, chars: int = 600) -> list[Message]:
+        """Return messages; a long history is made once."""
+        made: list[Message] = self.once(("history", number, chars), lambda: messages(number, chars))
+        return made
+
+    def chat(self, side: Side, root: Path, number: int, chars: int = 600) -> str:
+        """Put a stored chat of so many messages below `root`; return what to open it with, "" = a new one."""
+        if not number:
+            return ""
+
+        def store() -> tuple[Path, str]:
+            source = self.fresh("stored")
+            return source, side.store(source, self.history(number, chars))
+
+        source, chat = self.once((side.name, number, chars), store)
+        shutil.copytree(source, root, dirs_exist_ok=True)
+        return str(chat)
+
+    def forget(self, root: Path) -> None:
+        """Remove a folder whose editor has ended."""
+        shutil.rmtree(root, ignore_errors=True)

@@ -1,0 +1,115 @@
+"""Start-up, and the first message right after the first chat was opened, nothing running yet."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from bench.figures import Figure, Measurement, Samples
+from bench.room import Room
+from bench.served import served
+from bench.sides import NUMBERS, Ours, Side
+from harness import find_nvim
+
+SETUP = "require('codecompanion').setup({ interactions = { chat = { adapter = %s } } })\n"
+OPEN_AND_ASK = """
+local number = ...
+bench.began = bench.now()
+bench.open()
+vim.cmd.redraw()
+bench.opened = bench.now() - bench.began
+bench.ask("hello", number)
+"""
+
+
+def start_up(side: Side, size: int, room: Room) -> Samples:
+    """Time added to Neovim's start: sourcing plugin/ and calling setup().
+
+    The first `require` of anything makes Neovim build its list of module folders; that is taken before, because any
+    other plugin pays it just the same.
+    """
+    samples, setup = [], SETUP % ("'offline'" if side.has_host else "'openai'")
+    for _ in room.times(15):
+        file = room.fresh("startup") / "init.lua"
+        file.write_text(
+            "pcall(require, 'no_such_module')\nlocal t = vim.uv.hrtime()\n"
+            f"{side.setup_lua}{setup}"
+            "print(('ADDED %.3f'):format((vim.uv.hrtime() - t) / 1e6))\n",
+            encoding="utf-8",
+        )
+        done = subprocess.run(
+            [find_nvim() or "nvim", "--headless", "-u", str(file), "-i", "NONE", "+qa!"],
+            capture_output=True, text=True, timeout=20, check=True,
+        )  # fmt: skip
+        samples.append(float(done.stderr.split("ADDED ")[1].split()[0]))
+    return {"added": samples}
+
+
+def cold_start(side: Side, size: int, room: Room) -> Samples:
+    """Open the first chat and send at once: until the first token is drawn, in time, CPU and modules."""
+    taken: dict[str, list[float]] = {key: [] for key in ("first", "cpu", "paint", "stall")}
+    with served() as server:
+        for _ in room.times(5):
+            with side.start(room.fresh("cold"), server.url) as driven:
+                driven.longest_stall()
+                before = driven.cpu_ms()
+                driven.nvim.notify_lua(OPEN_AND_ASK, f"{next(NUMBERS):06}")
+                drawn = driven.drawn()
+                taken["cpu"].append(driven.cpu_ms() - before)
+                began, opened = driven.nvim.lua("return { bench.began, bench.opened }")
+                taken["first"].append(drawn - began)
+                taken["paint"].append(opened)
+                taken["stall"].append(driven.longest_stall())
+        modules = _modules(side, room, server.url)
+    return {**taken, **modules}
+
+
+def _modules(side: Side, room: Room, url: str) -> Mapping[str, list[float]]:
+    """Return how many modules a cold start has loaded when its first token is drawn; of Python and of Lua."""
+    root = room.fresh("modules")
+    if isinstance(side, Ours):
+        wrapper = root / "python"
+        wrapper.write_text(f'#!/bin/sh\nexec {sys.executable} -X importtime "$@" 2>>"{root}/imports.$$"\n')
+        wrapper.chmod(0o755)
+        side = replace(side, host_prog=str(wrapper))
+    with side.start(root, url) as driven:
+        driven.nvim.notify_lua(OPEN_AND_ASK, f"{next(NUMBERS):06}")
+        driven.drawn()
+        lua = driven.nvim.lua("return bench.lua_modules().own")
+        python = _imported(root / f"imports.{driven.host_pid()}") if side.has_host else []
+    own = [name for name in python if name.partition(".")[0] == "codecompanion"]
+    return {"lua": [lua]} | ({"python": [len(python)], "own": [len(own)]} if side.has_host else {})
+
+
+def _imported(file: Path) -> list[str]:
+    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    return [line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")][1:]
+
+
+MEASUREMENTS = (
+    Measurement(
+        "start_up",
+        "Added to Neovim's start",
+        (Figure("added", "plugin/ and setup()"),),
+        start_up,
+        peer_sizes=(0,),
+    ),
+    Measurement(
+        "cold_start",
+        "Cold start: first chat opened and sent at once",
+        (
+            Figure("first", "command → first token"),
+            Figure("cpu", "CPU of all processes until then"),
+            Figure("paint", "command → chat painted"),
+            Figure("stall", "longest stall of the editor"),
+            Figure("python", "Python modules loaded", ""),
+            Figure("own", "… of this project", ""),
+            Figure("lua", "Lua modules loaded (the plugin's, and plenary's)", ""),
+        ),
+        cold_start,
+        peer_sizes=(0,),
+    ),
+)

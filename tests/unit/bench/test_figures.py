@@ -1,0 +1,94 @@
+"""How the samples of a bench become figures: medians of runs, ratios within a run, growth within a run."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.figures import OURS, PEER, Figure, Measurement, Spread, Taken, rows, spread, value
+from bench.report import Machine, markdown, text
+
+FIRST = Figure("first", "sent → first token")
+TURNS = Measurement("turns", "A turn", (FIRST,), lambda side, size, room: {}, size_unit="messages", note="A note.")
+
+
+def taken(run: int, side: str, size: int, *samples: float) -> Taken:
+    """Return the samples of one run."""
+    return Taken("turns", run, side, size, {"first": samples})
+
+
+def three_runs() -> list[Taken]:
+    """Return three runs in which we are twice as fast as the peer, however busy the machine was."""
+    made = []
+    for run, busy in enumerate((1.0, 3.0, 2.0)):
+        made += [taken(run, OURS, 100, 10 * busy, 9 * busy, 11 * busy), taken(run, PEER, 100, 20 * busy)]
+        made += [taken(run, OURS, 10_000, 1_000 * busy)]
+    return made
+
+
+def test_a_run_gives_its_median_and_the_report_the_median_of_the_runs() -> None:
+    row = next(rows(TURNS, three_runs()))
+    assert row.ours == Spread(20.0, 10.0, 30.0)
+
+
+def test_the_ratio_to_the_peer_is_taken_within_a_run() -> None:
+    row = next(rows(TURNS, three_runs()))
+    assert row.ratio == Spread(0.5, 0.5, 0.5)
+
+
+def test_growth_is_the_exponent_from_one_size_to_the_next_within_a_run() -> None:
+    small, large = rows(TURNS, three_runs())
+    assert small.growth is None
+    assert large.growth == Spread(pytest.approx(1.0), pytest.approx(1.0), pytest.approx(1.0))  # type: ignore[arg-type]
+
+
+def test_a_size_of_nothing_has_no_growth_after_it() -> None:
+    found = list(rows(TURNS, [taken(0, OURS, 0, 5.0), taken(0, OURS, 100, 10.0)]))
+    assert [row.growth for row in found] == [None, None]
+
+
+def test_a_run_of_one_side_alone_has_no_ratio() -> None:
+    (row,) = rows(TURNS, [taken(0, OURS, 100, 5.0), taken(1, PEER, 100, 10.0)])
+    assert row.ratio is None
+    assert row.peer == Spread(10.0, 10.0, 10.0)
+
+
+def test_other_measurements_do_not_count() -> None:
+    other = Taken("memory", 0, OURS, 100, {"first": [99.0]})
+    (row,) = rows(TURNS, [other, taken(0, OURS, 100, 5.0)])
+    assert row.ours.high == 5.0
+
+
+def test_a_p95_is_a_sample_and_the_nearest_rank() -> None:
+    samples = [float(number) for number in range(1, 41)]
+    assert value(Figure("key", "", of="p95"), samples) == 38.0
+    assert value(Figure("key", "", of="p95"), [7.0]) == 7.0
+
+
+def test_the_spread_of_nothing_is_nothing() -> None:
+    assert spread([]) is None
+
+
+def test_the_lines_name_size_ratio_and_exponent() -> None:
+    head, small, large = text(TURNS, three_runs())
+    assert head == "turns: A turn"
+    assert "100 messages" in small
+    assert "20.0 (10.0–30.0) ms" in small
+    assert "ratio 0.50" in small
+    assert "exponent 1.00" in large
+    assert "10,000 messages" in large
+
+
+def test_the_table_has_a_column_for_each_thing_that_was_measured_and_names_its_command() -> None:
+    table = list(markdown(TURNS, three_runs()))
+    assert table[0] == "**A turn** (`make bench BENCH='--only turns'`). A note."
+    assert table[2] == "|  | measured | codecompanion.nvim | ratio | growth |"
+    assert table[4] == ("| sent → first token, 100 messages | 20.0 (10.0–30.0) ms | 40.0 (20.0–60.0) ms | 0.50 |  |")
+    alone = list(markdown(TURNS, [taken(0, OURS, 100, 5.0)]))
+    assert alone[2] == "|  | measured |"
+
+
+def test_the_machine_says_how_busy_it_was_and_that_a_quick_run_means_nothing() -> None:
+    machine = Machine(2, "NVIM v0.11.4", "3.11.7", 1.5, 4.0, 0.25, 600.0, 300.0, 3)
+    assert "load average 1.5 → 4.0, other programs used 25% of the cores." in machine.line()
+    quick = Machine(2, "NVIM v0.11.4", "3.11.7", 1.5, 4.0, 0.25, 600.0, 300.0, 3, quick=True)
+    assert "mean nothing" in quick.line()
