@@ -72,16 +72,20 @@ def queries_of(reader: IndexReader, count: int) -> list[str]:
     return found
 
 
+def make_index(root: Path, path: Path, files: int = 0) -> IndexReader:
+    """Index the first `files` files of a folder, 0 = all; return what reads the index."""
+    listed = list_project_files(root, Choice()).paths[: files or None]
+    writer = IndexWriter(path, root)
+    write_changes(writer, root, Difference(tuple(listed)), Choice(), time.time_ns, lambda done, total: None)
+    writer.finish()
+    writer.close()
+    return IndexReader(path)
+
+
 def measure(root: Path, files: int, queries: int) -> None:
     """Make the index, search, print."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "index.db"
-        listed = list_project_files(root, Choice()).paths[: files or None]
-        writer = IndexWriter(path, root)
-        write_changes(writer, root, Difference(tuple(listed)), Choice(), time.time_ns, lambda done, total: None)
-        writer.finish()
-        writer.close()
-        reader = IndexReader(path)
+        reader = make_index(root, Path(folder) / "index.db", files)
         search = CodeSearcher(Project(root, reader))
         asked = queries_of(reader, queries + WARM_UP)
         for text in asked[:WARM_UP]:

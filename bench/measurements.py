@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench import at_home, bursts, compacting, long_chat, resuming, starting, turning
+from bench import at_home, bursts, code_search, compacting, long_chat, resuming, starting, turning
 from bench.figures import Measurement
 
 MEASUREMENTS: tuple[Measurement, ...] = (
@@ -13,4 +13,5 @@ MEASUREMENTS: tuple[Measurement, ...] = (
     *bursts.MEASUREMENTS,
     *long_chat.MEASUREMENTS,
     *at_home.MEASUREMENTS,
+    *code_search.MEASUREMENTS,
 )

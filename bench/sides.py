@@ -1,4 +1,4 @@
-"""The two plugins that are compared, behind one surface: start an editor, store a chat, open it, ask, wait.
+"""The two plugins that are compared, with one surface: start an editor, store a chat, open it, ask, wait.
 
 A measurement is written once, against `Side` and `Driven`, and taken of both. What differs is here: how each is
 configured, the few Lua functions each is driven with, where its chats are stored. codecompanion.nvim stores none; a
