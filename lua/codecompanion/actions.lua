@@ -5,7 +5,7 @@
 local api = vim.api
 local choice = require("codecompanion.adapters.choice")
 local choose = require("codecompanion.screen.choose")
-local fit = require("codecompanion.screen.fit")
+local fit = require("codecompanion.text.fit")
 
 local M = {}
 

@@ -6,7 +6,7 @@
 local api = vim.api
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
-local starting_with = require("codecompanion.completion.starting_with")
+local starting_with = require("codecompanion.values.starting_with")
 
 local M = {}
 
@@ -103,7 +103,7 @@ function M.parse(text)
       return options, (text:gsub("^%-%-%s+", "", 1))
     end
     if not vim.list_contains(OPTIONS, name) then
-      local near = require("codecompanion.config.nearest").word(name, OPTIONS)
+      local near = require("codecompanion.values.nearest").word(name, OPTIONS)
       if near then
         return {}, "", ("No option %s=; did you mean %s=? Nothing was sent"):format(name, near)
       end
@@ -123,7 +123,7 @@ end
 ---@param text string
 ---@return string?
 local function mistyped(text)
-  return text:find("^%a+$") and require("codecompanion.config.nearest").word(text, M.names()) or nil
+  return text:find("^%a+$") and require("codecompanion.values.nearest").word(text, M.names()) or nil
 end
 
 ---@param word string
@@ -189,7 +189,7 @@ end
 
 ---@return string[]
 local function builtin_policies()
-  local folder = require("codecompanion.environment").root() .. "/python/codecompanion/context/policies"
+  local folder = require("codecompanion.system.python_environment").root() .. "/python/codecompanion/context/policies"
   local names = vim.tbl_keys((require("codecompanion.config").options.interactions.chat.opts.policies or {}))
   for file in vim.fs.dir(folder) do
     names[#names + 1] = file:match("^(.+)%.toml$")

@@ -2,7 +2,7 @@
 
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
-local starting_with = require("codecompanion.completion.starting_with")
+local starting_with = require("codecompanion.values.starting_with")
 local subcommands = require("codecompanion.subcommands")
 
 local M = {}
@@ -17,7 +17,7 @@ end
 ---@param name string
 ---@param known string[]
 local function refuse_name(command, name, known)
-  local near = require("codecompanion.config.nearest").word(name:lower(), known)
+  local near = require("codecompanion.values.nearest").word(name:lower(), known)
   local all = table.concat(known, ", ")
   if near then
     local meant = ("No command %s; did you mean %s?"):format(name, near)
@@ -55,7 +55,7 @@ local function is_instruction(args)
   elseif subcommands[name] then
     return false
   end
-  local near = #words == 2 and require("codecompanion.config.nearest").word(name, vim.tbl_keys(subcommands))
+  local near = #words == 2 and require("codecompanion.values.nearest").word(name, vim.tbl_keys(subcommands))
   return not near or not vim.list_contains(subcommands[near].arguments or {}, words[2]:lower())
 end
 
@@ -83,7 +83,7 @@ local function run_word(word, args)
       table.sort(names)
       return refuse_name("CodeCompanion", word, vim.fn.uniq(names) --[[@as string[] ]])
     end
-    local nearest = require("codecompanion.config.nearest")
+    local nearest = require("codecompanion.values.nearest")
     local near = nearest.word(word, names)
     if near and nearest.distance(word:lower(), near) == 1 then
       local meant = ("No prompt %s; did you mean %s?"):format(word, near)
@@ -301,7 +301,7 @@ end
 ---@param lead string
 ---@return string[]
 function M.complete_revert(lead)
-  local files = require("codecompanion.literal").beginning_with(lead, vim.fn.getcwd())
+  local files = require("codecompanion.system.literal_paths").beginning_with(lead, vim.fn.getcwd())
   return vim.list_extend(starting_with({ "turn" }, lead), files)
 end
 

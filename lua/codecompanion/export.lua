@@ -20,7 +20,7 @@ local function read(arguments)
   if not form then
     form = path:lower():match("%.md$") and "md" or "html"
   end
-  return form, path ~= "" and require("codecompanion.literal").absolute(path) or ""
+  return form, path ~= "" and require("codecompanion.system.literal_paths").absolute(path) or ""
 end
 
 ---@param chat { id: string }

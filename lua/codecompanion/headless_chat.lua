@@ -5,7 +5,7 @@
 
 local choice = require("codecompanion.adapters.choice")
 local host = require("codecompanion.host")
-local new_id = require("codecompanion.new_id")
+local new_id = require("codecompanion.values.new_id")
 
 local M = {}
 

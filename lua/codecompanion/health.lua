@@ -374,7 +374,7 @@ local function check_tools()
     },
   }
   for _, name in ipairs({ "rg", "git" }) do
-    if require("codecompanion.programs").find(name) ~= "" then
+    if require("codecompanion.system.programs").find(name) ~= "" then
       health.ok(("%s: %s"):format(name, uses[name][1]))
     else
       health.info(("%s was not found: %s"):format(name, uses[name][2]))

@@ -1,7 +1,7 @@
 ---`:CodeCompanion index`: the index of the code below the current folder.
 
 local host = require("codecompanion.host")
-local numbers = require("codecompanion.screen.numbers")
+local numbers = require("codecompanion.text.numbers")
 local progress = require("codecompanion.index_progress")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")

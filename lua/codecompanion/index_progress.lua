@@ -1,7 +1,7 @@
 ---How far the building of a code index is, on the command line; and, once there is an index, the host hears which files
 ---the editor writes, so that a question need not look at every file of a very large project.
 
-local numbers = require("codecompanion.screen.numbers")
+local numbers = require("codecompanion.text.numbers")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 

@@ -55,7 +55,7 @@ end
 ---@param opts? CodeCompanion.ChatOpts
 ---@return CodeCompanion.Chat?
 function M.chat(opts)
-  require("codecompanion.arguments").chat(opts)
+  require("codecompanion.values.arguments").chat(opts)
   if is_refused() then
     return nil
   end
@@ -74,7 +74,7 @@ end
 ---Bring a chat back from the history.
 ---@param id? string Id of a stored chat, or "last"; without it a list is shown
 function M.resume(id)
-  require("codecompanion.arguments").optional("id", id, "string")
+  require("codecompanion.values.arguments").optional("id", id, "string")
   if is_refused() then
     return nil
   end
@@ -84,7 +84,7 @@ end
 ---Restore a chat from a checkpoint beside the database, as a chat of its own.
 ---@param id? string Id of a chat or of one of its checkpoints; without it a list is shown
 function M.restore(id)
-  require("codecompanion.arguments").optional("id", id, "string")
+  require("codecompanion.values.arguments").optional("id", id, "string")
   if is_refused() then
     return nil
   end
@@ -95,8 +95,8 @@ end
 ---@param name string Its alias, or its name
 ---@param argument? string What it wants to know
 function M.prompt(name, argument)
-  require("codecompanion.arguments").text("name", name)
-  require("codecompanion.arguments").optional("argument", argument, "string")
+  require("codecompanion.values.arguments").text("name", name)
+  require("codecompanion.values.arguments").optional("argument", argument, "string")
   if is_refused() then
     return nil
   end
@@ -106,7 +106,7 @@ end
 ---Compact the chat of this buffer, or the last chat, whatever its size.
 ---@param instructions? string What the summary should take care of
 function M.compact(instructions)
-  require("codecompanion.arguments").optional("instructions", instructions, "string")
+  require("codecompanion.values.arguments").optional("instructions", instructions, "string")
   return require("codecompanion.chat").compact(instructions)
 end
 
@@ -119,7 +119,7 @@ end
 ---Attach files to the chat in use (a new one when there is none) and show it.
 ---@param paths string[] Those that cannot be read are named, the others are attached
 function M.attach(paths)
-  require("codecompanion.arguments").paths(paths)
+  require("codecompanion.values.arguments").paths(paths)
   if is_refused() then
     return nil
   end

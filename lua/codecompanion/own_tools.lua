@@ -3,7 +3,7 @@
 ---The function runs in the editor, with the user's rights; one that takes long has to be asynchronous, or the editor
 ---stands still. What it returns is data: text, or what JSON can hold.
 
-local plain = require("codecompanion.config.plain")
+local plain = require("codecompanion.values.plain")
 
 local M = {}
 
@@ -31,7 +31,7 @@ local runs = {}
 ---@param name string
 ---@param text string
 local function note(name, text)
-  require("codecompanion.log").append(("tool %s: %s"):format(name, text))
+  require("codecompanion.system.log").append(("tool %s: %s"):format(name, text))
 end
 
 ---Note what went wrong, and list it for `:CodeCompanion problems`.

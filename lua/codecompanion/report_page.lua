@@ -1,7 +1,7 @@
 ---How a report stands in its buffer and window: changed line by line, sections folded.
 
 local api = vim.api
-local numbers = require("codecompanion.screen.numbers")
+local numbers = require("codecompanion.text.numbers")
 local shown = require("codecompanion.chat.buffer.shown")
 
 local M = {}

@@ -60,7 +60,7 @@ function M.fitting(texts, room)
     elseif fits(text) then
       return text, index == 1
     end
-    brief = require("codecompanion.screen.brief")
+    brief = require("codecompanion.text.shorten_sentence")
     local short = brief.with_short_paths(text, room)
     if fits(short) then
       return short, false
@@ -81,7 +81,7 @@ function M.line(text, level)
     end
     if not is_builtin_notify() then
       local width = math.max(vim.o.columns - NOTIFIED_MARGIN, 20)
-      local lines = require("codecompanion.screen.fit").wrap(line, width)
+      local lines = require("codecompanion.text.fit").wrap(line, width)
       vim.notify(table.concat(lines, "\n"), level or severity.INFO) -- no title: the line begins with it
       return
     end
@@ -90,7 +90,7 @@ function M.line(text, level)
       local is_whole
       line, is_whole = M.fitting(type(text) == "table" and text or { whole }, vim.v.echospace)
       if not is_whole then
-        require("codecompanion.log").append(one_line(whole)) -- what does not fit can be read there
+        require("codecompanion.system.log").append(one_line(whole)) -- what does not fit can be read there
       end
     end
     vim.api.nvim_echo({ { line, HIGHLIGHTS[level] } }, true, {})
@@ -133,7 +133,7 @@ end
 function M.hint(text)
   local line, room = one_line(text), math.max(vim.v.echospace - 1, 1)
   if vim.api.nvim_strwidth(line) > room then
-    line = require("codecompanion.screen.brief").line(line, room)
+    line = require("codecompanion.text.shorten_sentence").line(line, room)
   end
   vim.api.nvim_echo({ { line } }, false, {})
 end

@@ -46,7 +46,7 @@ end
 ---@param adapters { keys: string[], sent: string[] } Where they have their keys; what goes to their endpoints
 ---@return CodeCompanion.SecretRules
 local function make_rules(settings, adapters)
-  local environment = require("codecompanion.environment")
+  local environment = require("codecompanion.system.python_environment")
   local path = environment.root() .. "/python/codecompanion/tools/commands/secret_variables.json"
   local listed = vim.json.decode(environment.read(path) or "{}")
   local names = {}

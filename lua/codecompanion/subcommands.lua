@@ -243,11 +243,11 @@ return {
   log = {
     description = "open the log file",
     run = function()
-      local path = require("codecompanion.log").path()
+      local path = require("codecompanion.system.log").path()
       if not (vim.uv or vim.loop).fs_stat(path) then
         return say.line("The log is empty: " .. path)
       end
-      require("codecompanion.literal").open(path, "tabedit")
+      require("codecompanion.system.literal_paths").open(path, "tabedit")
       vim.bo.readonly, vim.bo.autoread = true, true
       vim.cmd.normal({ "G", bang = true })
     end,
@@ -273,7 +273,7 @@ return {
       if not path then
         return say.line("doc/codecompanion.txt is missing; install the plugin again", severity.ERROR)
       end
-      require("codecompanion.literal").open(path, "split")
+      require("codecompanion.system.literal_paths").open(path, "split")
       vim.bo.filetype, vim.bo.readonly, vim.bo.modifiable = "help", true, false
     end,
   },

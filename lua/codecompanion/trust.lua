@@ -3,15 +3,15 @@
 ---folder.
 
 local api = vim.api
-local fit = require("codecompanion.screen.fit")
+local fit = require("codecompanion.text.fit")
 local float = require("codecompanion.screen.float")
 local host = require("codecompanion.host")
-local numbers = require("codecompanion.screen.numbers")
+local numbers = require("codecompanion.text.numbers")
 local say = require("codecompanion.say")
 local scratch = require("codecompanion.screen.scratch")
 local severity = require("codecompanion.severity")
 local uv = vim.uv or vim.loop
-local visible = require("codecompanion.screen.visible")
+local visible = require("codecompanion.text.visible_characters")
 
 local M = {}
 

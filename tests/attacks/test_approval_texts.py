@@ -29,7 +29,7 @@ _SHOWN = re.compile(
     r"|<(?P<byte>[0-9A-F]{2})>|<(?P<blanks>\d+) blanks?>|<(?P<tabs>\d+) tabs?>"
 )
 _TEXT = """
-  local visible, found = require('codecompanion.screen.visible'), {}
+  local visible, found = require('codecompanion.text.visible_characters'), {}
   for index, text in ipairs(...) do found[index] = visible.text(text) end
   return found
 """

@@ -33,7 +33,7 @@ ALLOWED = {
 
 
 def test_expansion_by_vim_is_used_for_listed_reasons_only() -> None:
-    """A new call must be listed with a reason, or use `codecompanion.literal`."""
+    """A new call must be listed with a reason, or use `codecompanion.system.literal_paths`."""
     root, used, wrong = REPO / "lua" / "codecompanion", set[tuple[str, str]](), list[str]()
     for path in sorted([*root.rglob("*.lua"), *(REPO / "plugin").rglob("*.lua"), *(REPO / "ftplugin").rglob("*.lua")]):
         name = path.relative_to(root if root in path.parents else REPO).as_posix()

@@ -95,7 +95,7 @@ def test_a_chat_installs_what_its_servers_need_and_calls_their_tool(start: Start
         assert chat.text().count(NAMES_IT) == 1
         result = [message for message in server.requests[-1].json["messages"] if message["role"] == "tool"]
         assert [message["content"] for message in result] == ["echo: hello"]
-        assert chat.nvim.lua("return require('codecompanion.environment').wants('mcp')")
+        assert chat.nvim.lua("return require('codecompanion.system.python_environment').wants('mcp')")
 
 
 def test_without_a_network_it_is_said_and_the_chat_goes_on(start: Start) -> None:
@@ -114,7 +114,7 @@ def test_without_a_network_it_is_said_and_the_chat_goes_on(start: Start) -> None
         assert not chat.nvim.blocked()
         assert chat.job_pid() == before
         assert len(environments(chat.nvim)) == 1
-        assert not chat.nvim.lua("return require('codecompanion.environment').wants('mcp')")
+        assert not chat.nvim.lua("return require('codecompanion.system.python_environment').wants('mcp')")
         assert chat.draft() == NAMES_IT
         chat.nvim.feed("GcchelloX<Esc>x<CR>")
         chat.nvim.wait_screen(r"Without it\.")

@@ -224,10 +224,10 @@ def test_the_meter_stands_out_from_80_and_95_percent_on(chat: ChatDriver) -> Non
 def test_numbers_take_at_most_five_characters(chat: ChatDriver) -> None:
     """999, 1.2k, 35.8k, 1.0M."""
     numbers = [0, 999, 1000, 1234, 35849, 999949, 999950, 1_000_000, 12_345_678]
-    shown = chat.nvim.lua("return vim.tbl_map(require('codecompanion.screen.numbers').short, ...)", numbers)
+    shown = chat.nvim.lua("return vim.tbl_map(require('codecompanion.text.numbers').short, ...)", numbers)
     assert shown == ["0", "999", "1.0k", "1.2k", "35.8k", "999.9k", "1.0M", "1.0M", "12.3M"]
     tokens = [128000, 200000, 1000000, 131072]
-    windows = chat.nvim.lua("return vim.tbl_map(require('codecompanion.screen.numbers').short_window, ...)", tokens)
+    windows = chat.nvim.lua("return vim.tbl_map(require('codecompanion.text.numbers').short_window, ...)", tokens)
     assert windows == ["128k", "200k", "1M", "131.1k"]
 
 

@@ -35,7 +35,7 @@ def test_gf_splits_where_no_window_can_take_the_file(nvim_factory: Callable[...,
     assert chat.nvim.lua("return { #vim.api.nvim_list_wins(), vim.wo.winfixbuf }") == [3, False]
     calm(chat)
     chat.nvim.command("wincmd t")
-    chat.nvim.lua("require('codecompanion.files.show').file(vim.fn.fnamemodify('found.txt', ':p'), 1)")
+    chat.nvim.lua("require('codecompanion.screen.open_file').file(vim.fn.fnamemodify('found.txt', ':p'), 1)")
     assert chat.nvim.lua("return { #vim.api.nvim_list_wins(), vim.fn.expand('%:t') }") == [3, "found.txt"]
 
 

@@ -187,7 +187,7 @@ def test_the_log_is_private_and_knows_no_secret(start: Callable[..., Nvim], tmp_
     nvim.lua("draft('bug'); draft('raise')")
     reply, raised = replies(nvim, 2)
     assert raised["err"] == "The [redacted]; try again in a minute"
-    log = Path(nvim.lua("return require('codecompanion.log').path()"))
+    log = Path(nvim.lua("return require('codecompanion.system.log').path()"))
     text = log.read_text()
     assert "TypeError: a bug with key [redacted]" in text
     assert "Traceback" in text

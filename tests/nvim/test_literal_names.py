@@ -22,13 +22,13 @@ NAMES += [
 DOORS = {
     "completion of a name": "require('codecompanion.project_files').fitting(text, 50)",
     "completion of /file": "require('codecompanion.slash.paths').complete(text)",
-    "completion of an argument": "require('codecompanion.literal').beginning_with(text, vim.fn.getcwd())",
+    "completion of an argument": "require('codecompanion.system.literal_paths').beginning_with(text, vim.fn.getcwd())",
     "the words of /file": "require('codecompanion.slash.paths').attach_to_current(vim.split(text, ' '))",
-    "a pattern of /file": "require('codecompanion.literal').matching(text)",
+    "a pattern of /file": "require('codecompanion.system.literal_paths').matching(text)",
     "a pasted path": "require('codecompanion.sources.dropped').files_in(text, true)",
-    "a place in a file": "require('codecompanion.files.named_place').read(text, { vim.fn.getcwd() })",
-    "a file that is opened": "require('codecompanion.files.show').file(text)",
-    "its absolute path": "require('codecompanion.literal').absolute(text)",
+    "a place in a file": "require('codecompanion.screen.named_location').read(text, { vim.fn.getcwd() })",
+    "a file that is opened": "require('codecompanion.screen.open_file').file(text)",
+    "its absolute path": "require('codecompanion.system.literal_paths').absolute(text)",
     "a help tag": "require('codecompanion.sources.help_tags').complete(text)",
 }
 
@@ -69,7 +69,9 @@ def test_file_patterns_match_like_glob(chat: ChatDriver, tmp_path: Path) -> None
         f"{tmp_path}/pro*/a.py",
     ):
         expected = sorted(chat.nvim.lua("return vim.fn.glob(..., false, true)", pattern))
-        assert chat.nvim.lua("return require('codecompanion.literal').matching(...)", pattern) == expected, pattern
+        assert (
+            chat.nvim.lua("return require('codecompanion.system.literal_paths').matching(...)", pattern) == expected
+        ), pattern
 
 
 HAS_TERMINAL = "return vim.iter(vim.api.nvim_list_bufs()):any(function(b) return vim.bo[b].buftype == 'terminal' end)"

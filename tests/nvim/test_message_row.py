@@ -91,5 +91,5 @@ def test_no_message_asks_for_a_key(nvim_factory: Callable[..., Nvim], columns: i
         nvim.wait_screen(rf"\n{begin}[^\n]*$")
         assert not nvim.blocked()
     if said == "line":
-        log = nvim.lua("return table.concat(vim.fn.readfile(require('codecompanion.log').path()), '\\n')")
+        log = nvim.lua("return table.concat(vim.fn.readfile(require('codecompanion.system.log').path()), '\\n')")
         assert "漢字" * 120 in log

@@ -13,7 +13,7 @@ local function literal(value)
     return type(value) == "string" and ('"%s"'):format(value) or tostring(value)
   end
   local parts = {}
-  for key, element in require("codecompanion.config.sorted")(value) do
+  for key, element in require("codecompanion.values.sorted")(value) do
     local name = tostring(key):match("^[%a_][%w_]*$") or ('["%s"]'):format(key)
     parts[#parts + 1] = type(key) == "number" and literal(element) or ("%s = %s"):format(name, literal(element))
   end

@@ -13,7 +13,7 @@
 ---@field address_variable? string Names the address, where it is set
 ---@field entry? CodeCompanion.AdapterEntry A first layer below the user's, for what depends on the environment
 
-local environment = require("codecompanion.environment")
+local environment = require("codecompanion.system.python_environment")
 local path = environment.root() .. "/python/codecompanion/builtin_adapters.json"
 local text = environment.read(path) or error(path .. " cannot be read")
 local data = vim.json.decode(text)

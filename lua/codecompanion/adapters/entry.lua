@@ -4,8 +4,8 @@
 
 local builtin = require("codecompanion.adapters.builtin")
 local layering = require("codecompanion.adapters.layers")
-local plain = require("codecompanion.config.plain")
-local sorted = require("codecompanion.config.sorted")
+local plain = require("codecompanion.values.plain")
+local sorted = require("codecompanion.values.sorted")
 
 ---@class CodeCompanion.AdapterSettings What the editor itself needs to know of an adapter
 ---@field name string

@@ -1,9 +1,9 @@
 ---The entries an adapter is made of: names, inheritance, keys. What they say together is read in `adapters/entry.lua`.
 
 local builtin = require("codecompanion.adapters.builtin")
-local nearest = require("codecompanion.config.nearest")
-local plain = require("codecompanion.config.plain")
-local sorted = require("codecompanion.config.sorted")
+local nearest = require("codecompanion.values.nearest")
+local plain = require("codecompanion.values.plain")
+local sorted = require("codecompanion.values.sorted")
 
 ---@class CodeCompanion.AdapterEntry
 ---@field extends? string

@@ -1,7 +1,7 @@
 ---Adapters that have a login in place of a key, by kind: whether there is one, as far as it can be told without asking,
 ---and what is needed when there is none. Nothing of a login is read here.
 
-local environment = require("codecompanion.environment")
+local environment = require("codecompanion.system.python_environment")
 
 ---@class CodeCompanion.LoginKind
 ---@field is_there fun(): boolean

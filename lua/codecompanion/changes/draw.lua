@@ -3,9 +3,9 @@
 ---cursor stays where it is on the screen.
 
 local api = vim.api
-local fit = require("codecompanion.screen.fit")
+local fit = require("codecompanion.text.fit")
 local keys = require("codecompanion.changes.keys")
-local redraw = require("codecompanion.screen.redraw")
+local redraw = require("codecompanion.screen.redraw_rows")
 
 local M = {}
 

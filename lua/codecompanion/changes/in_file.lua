@@ -7,7 +7,7 @@ local hunks = require("codecompanion.changes.hunks")
 local present = require("codecompanion.changes.present")
 local proposals = require("codecompanion.changes.proposal")
 local say = require("codecompanion.say")
-local show = require("codecompanion.files.show")
+local show = require("codecompanion.screen.open_file")
 local standing = require("codecompanion.changes.standing")
 
 local M = {}

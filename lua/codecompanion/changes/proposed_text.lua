@@ -165,7 +165,7 @@ function M.new(before, after, is_editable, path, kept)
   local self = { before = before, after = after, is_editable = is_editable, bufnr = bufnr, hunks = {} }
   setmetatable(self, Proposed)
   local name, bo = ("[proposal] %s"):format(file ~= "" and file or "[No Name]"), vim.bo[bufnr]
-  require("codecompanion.files.show").only_files(bufnr)
+  require("codecompanion.screen.open_file").only_files(bufnr)
   if not pcall(api.nvim_buf_set_name, bufnr, name) then -- another proposal for it is open
     pcall(api.nvim_buf_set_name, bufnr, ("%s#%d"):format(name, bufnr))
   end

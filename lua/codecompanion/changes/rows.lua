@@ -2,9 +2,9 @@
 ---Changed lines come first: lines around them are shown as long as all of them fit. Pure, but for measuring widths.
 
 local api = vim.api
-local fit = require("codecompanion.screen.fit")
+local fit = require("codecompanion.text.fit")
 local hunks = require("codecompanion.changes.hunks")
-local visible = require("codecompanion.screen.visible")
+local visible = require("codecompanion.text.visible_characters")
 
 local M = {}
 

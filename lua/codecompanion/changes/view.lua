@@ -6,7 +6,7 @@
 local api = vim.api
 local counts = require("codecompanion.files.counts").text
 local draw = require("codecompanion.changes.draw")
-local fit = require("codecompanion.screen.fit")
+local fit = require("codecompanion.text.fit")
 local float = require("codecompanion.screen.float")
 local hunks = require("codecompanion.changes.hunks")
 local keys = require("codecompanion.changes.keys")
@@ -53,7 +53,8 @@ local ROWS_ABOVE = 3
 ---Colours of the language, and tabs and indentation as in the file where it is open. FileType is not fired: plugins
 ---for the language, its servers and linters have nothing to do here, and some take seconds.
 function View:_colour()
-  local file = self.options.path ~= "" and require("codecompanion.literal").buffer_of(self.options.path) or -1
+  local file = self.options.path ~= "" and require("codecompanion.system.literal_paths").buffer_of(self.options.path)
+    or -1
   if file > 0 and api.nvim_buf_is_loaded(file) then
     for _, option in ipairs({ "tabstop", "shiftwidth", "softtabstop", "expandtab" }) do
       vim.bo[self.bufnr][option] = vim.bo[file][option]

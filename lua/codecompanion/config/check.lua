@@ -8,9 +8,9 @@
 
 local foreign = require("codecompanion.config.foreign")
 local moved = require("codecompanion.config.moved")
-local nearest = require("codecompanion.config.nearest")
-local plain = require("codecompanion.config.plain")
-local sorted = require("codecompanion.config.sorted")
+local nearest = require("codecompanion.values.nearest")
+local plain = require("codecompanion.values.plain")
+local sorted = require("codecompanion.values.sorted")
 local values = require("codecompanion.config.values")
 
 ---@class CodeCompanion.Checked

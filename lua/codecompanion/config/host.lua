@@ -2,7 +2,7 @@
 
 local adapters = require("codecompanion.adapters")
 local choice = require("codecompanion.adapters.choice")
-local plain = require("codecompanion.config.plain")
+local plain = require("codecompanion.values.plain")
 
 ---@class CodeCompanion.SystemPromptContext
 ---@field default_system_prompt string Stands for the built-in prompt wherever it is put
@@ -59,7 +59,7 @@ end
 function Evaluation:placeholders(path, text)
   for name in (type(text) == "string" and text or ""):gmatch("%${([%w_%.]+)}") do
     local written = ("${%s}"):format(name)
-    local near = require("codecompanion.config.nearest").word(name, { DEFAULT_PROMPT:sub(3, -2) })
+    local near = require("codecompanion.values.nearest").word(name, { DEFAULT_PROMPT:sub(3, -2) })
     if written ~= DEFAULT_PROMPT and (near or name:find("^%a[%w_]*%.%a")) then
       local text_of = "%s: %s stands for nothing here and stays as it is; expected %s"
       table.insert(self.problems, text_of:format(path, written, DEFAULT_PROMPT))
@@ -168,7 +168,7 @@ end
 ---@return table
 local function tool_groups(options, evaluation)
   local told = {}
-  for name, group in require("codecompanion.config.sorted")(options.interactions.chat.tools.groups) do
+  for name, group in require("codecompanion.values.sorted")(options.interactions.chat.tools.groups) do
     if not group then
       told[name] = vim.NIL
     elseif not group.tools then
@@ -200,7 +200,7 @@ local function tools(options, evaluation)
   local function is_on(path, value)
     return evaluation:value(path, value, "boolean", false)
   end
-  for name, tool in require("codecompanion.config.sorted")(options.interactions.chat.tools) do
+  for name, tool in require("codecompanion.values.sorted")(options.interactions.chat.tools) do
     if not is_built_in[name] then
       local told, problem
       if tool then

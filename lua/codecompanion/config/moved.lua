@@ -1,7 +1,7 @@
 ---Options of codecompanion.nvim, of any of its versions, that mean the same here under another key: put where they
 ---belong before the configuration is checked, so that a copied one works as it stands.
 
-local sorted = require("codecompanion.config.sorted")
+local sorted = require("codecompanion.values.sorted")
 
 local M = {}
 

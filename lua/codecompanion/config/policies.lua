@@ -1,7 +1,7 @@
 ---Checks of the options `policy` and `policies`. What a policy's table may say is known to the host, which checks it
 ---when it is greeted (`python/codecompanion/context/policy/table.py`).
 
-local plain = require("codecompanion.config.plain")
+local plain = require("codecompanion.values.plain")
 
 local M = {}
 

@@ -1,7 +1,7 @@
 ---One value against its option: types, choices, further checks, and how each is said.
 
-local nearest = require("codecompanion.config.nearest")
-local plain = require("codecompanion.config.plain")
+local nearest = require("codecompanion.values.nearest")
+local plain = require("codecompanion.values.plain")
 
 local M = {}
 

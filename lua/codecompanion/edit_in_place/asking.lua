@@ -129,7 +129,7 @@ function M.take(edit, event)
     return
   end
   if event.type == "trust_waits" and event.waits ~= "" and not edit.conversation:has_window() then
-    local waits = require("codecompanion.screen.visible").line(event.waits).text
+    local waits = require("codecompanion.text.visible_characters").line(event.waits).text
     say.once(("Not loaded until trusted: %s · :CodeCompanion trust to review"):format(waits))
   end
   local take = TAKEN[event.type]

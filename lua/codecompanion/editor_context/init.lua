@@ -98,7 +98,7 @@ function M.list()
   end
   items[#items + 1] = known.codebase and vim.tbl_extend("force", known.codebase, { contains_code = true })
   vim.list_extend(items, added)
-  for name in require("codecompanion.config.sorted")(given) do
+  for name in require("codecompanion.values.sorted")(given) do
     if not known[name] and given[name] then
       items[#items + 1] = configured(name, given[name])
     end

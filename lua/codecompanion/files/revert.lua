@@ -12,7 +12,7 @@ local M = {}
 ---@param chat CodeCompanion.Chat
 ---@param conflict table
 local function mark(chat, conflict)
-  require("codecompanion.files.show").file(conflict.path)
+  require("codecompanion.screen.open_file").file(conflict.path)
   local payload = { changes = conflict.changes, markers = true }
   session.request(chat, "revert_changes", payload, function(result)
     if #result.conflicts > 0 then
@@ -115,7 +115,7 @@ end
 local function path_of(what)
   local bufnr = (what == "%" and 0) or (what == "#" and vim.fn.bufnr("#")) or tonumber(what:match("^#(%d+)$")) or -1
   local name = bufnr >= 0 and vim.api.nvim_buf_is_valid(bufnr) and vim.api.nvim_buf_get_name(bufnr) or what
-  return require("codecompanion.files.buffers").real_path(require("codecompanion.literal").absolute(name))
+  return require("codecompanion.files.buffers").real_path(require("codecompanion.system.literal_paths").absolute(name))
 end
 
 ---`:CodeCompanionRevert turn` or `:CodeCompanionRevert {path}`

@@ -5,7 +5,7 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
----What an event may ask of the host; `host.lua` itself.
+---What an event may ask of the host; `codecompanion.host` itself.
 ---@class CodeCompanion.HostOfEvents
 ---@field request fun(verb: string, payload: table?, callback: CodeCompanion.HostCallback?)
 ---@field notify fun(verb: string, payload: table?)

@@ -22,7 +22,7 @@ function M.prepare()
     cache_dir = vim.fn.stdpath("cache") .. "/codecompanion",
     state_dir = vim.fn.stdpath("state") .. "/codecompanion",
     config_dir = vim.fn.stdpath("config") .. "/codecompanion",
-    log_path = require("codecompanion.log").path(),
+    log_path = require("codecompanion.system.log").path(),
     shell = vim.o.shell,
     language = config.language(),
     nvim = ("%d.%d.%d"):format(version.major, version.minor, version.patch),

@@ -1,4 +1,4 @@
----Requests to the host and events from it, over a channel that `host.lua` opens and closes.
+---Requests to the host and events from it, over a channel that `init.lua` opens and closes.
 ---
 ---Requests are `rpcnotify`, answers come as `reply` events. What an event means is known by those who subscribe.
 

@@ -7,7 +7,7 @@ local M = {}
 ---@param part? "all"|"line"|"word" "all" when not given
 ---@return boolean accepted There was one
 function M.accept_completion(part)
-  require("codecompanion.arguments").optional("part", part, "string")
+  require("codecompanion.values.arguments").optional("part", part, "string")
   local inline = package.loaded["codecompanion.inline"]
   return inline ~= nil and inline.accept(part)
 end

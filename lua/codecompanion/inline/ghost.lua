@@ -1,7 +1,7 @@
 ---Draws a suggestion at the cursor: its first line in the line, the others as virtual lines below it. Nothing of it is
 ---in the buffer.
 
-local fit = require("codecompanion.screen.fit")
+local fit = require("codecompanion.text.fit")
 local shorter = require("codecompanion.inline.shorter")
 
 local api = vim.api

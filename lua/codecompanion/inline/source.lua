@@ -49,7 +49,7 @@ end
 local function payload_of(query)
   local place = query.place
   local text = surroundings.of(place)
-  local is_utf8 = require("codecompanion.config.plain").is_utf8
+  local is_utf8 = require("codecompanion.values.plain").is_utf8
   if not (is_utf8(text.before) and is_utf8(text.after) and is_utf8(text.head)) then
     return nil, "the text is not UTF-8"
   end

@@ -1,13 +1,14 @@
 ---Makes a Python environment with child processes: with `uv` when it is present, else with `venv` and pip and the
----hashes of the lock file. Loaded by `install.lua`, which says when.
+---hashes of the lock file. Loaded by `install/init.lua`, which says when.
 
 local uv = vim.uv or vim.loop
 
 -- build.lua loads this before the plugin is on the runtimepath.
 local here = vim.fs.dirname(debug.getinfo(1, "S").source:sub(2))
-local environment = dofile(vim.fs.dirname(here) .. "/environment.lua")
+local system = vim.fs.dirname(here) .. "/system"
+local environment = dofile(system .. "/python_environment.lua")
 local output = dofile(here .. "/output.lua")
-local programs = dofile(vim.fs.dirname(here) .. "/programs.lua")
+local programs = dofile(system .. "/programs.lua")
 
 local M = {}
 

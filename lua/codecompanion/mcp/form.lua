@@ -1,8 +1,8 @@
 ---What a server asks the user for, one simple input after the other.
 
 local choose = require("codecompanion.screen.choose")
-local fit = require("codecompanion.screen.fit")
-local visible = require("codecompanion.screen.visible")
+local fit = require("codecompanion.text.fit")
+local visible = require("codecompanion.text.visible_characters")
 
 local M = {}
 

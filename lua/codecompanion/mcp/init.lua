@@ -2,15 +2,15 @@
 ---them. In a chat it is the folder of the chat, elsewhere Neovim's working folder.
 
 local api = vim.api
-local fit = require("codecompanion.screen.fit")
+local fit = require("codecompanion.text.fit")
 local float = require("codecompanion.screen.float")
 local host = require("codecompanion.host")
 local known = require("codecompanion.mcp.known")
-local numbers = require("codecompanion.screen.numbers")
+local numbers = require("codecompanion.text.numbers")
 local say = require("codecompanion.say")
 local scratch = require("codecompanion.screen.scratch")
 local severity = require("codecompanion.severity")
-local visible = require("codecompanion.screen.visible")
+local visible = require("codecompanion.text.visible_characters")
 
 local M = {}
 

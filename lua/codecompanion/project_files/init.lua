@@ -158,7 +158,7 @@ function M.fitting(lead, max, folder)
       take(matching.find(entry.text, entry.lower, lead, max))
     end
   end
-  take(require("codecompanion.literal").beginning_with(lead, folder), true) -- ignored ones too
+  take(require("codecompanion.system.literal_paths").beginning_with(lead, folder), true) -- ignored ones too
   return found
 end
 

@@ -181,7 +181,7 @@ function M.by_name(name, use)
     local aliases = vim.tbl_map(function(one)
       return one.alias
     end, library.list())
-    local near = require("codecompanion.config.nearest").word(name, aliases)
+    local near = require("codecompanion.values.nearest").word(name, aliases)
     local advice = near and ("did you mean /%s?"):format(near) or ":CodeCompanionActions lists them"
     use.refuse(("No prompt /%s; %s"):format(name, advice))
   end)

@@ -82,7 +82,7 @@ function M.text(text, label, done, refuse)
     if err then
       return refuse(err)
     end
-    for written, why in require("codecompanion.config.sorted")(beyond) do
+    for written, why in require("codecompanion.values.sorted")(beyond) do
       text = text:gsub(vim.pesc(written), (spaced(written):gsub("%%", "%%%%")))
       notes[#notes + 1] = note(label, written, why)
     end

@@ -55,7 +55,7 @@ function M.unknown(text, parameters)
     names[#names + 1] = "context." .. field
   end
   for name in (type(text) == "string" and text or ""):gmatch("%${([%w_%.]+)}") do
-    local near = require("codecompanion.config.nearest").word(name, names)
+    local near = require("codecompanion.values.nearest").word(name, names)
     if not vim.list_contains(names, name) and (near or name:find("^%a[%w_]*%.%a")) then
       local meant = near and ("did you mean ${%s}?"):format(near)
         or "expected ${arguments}, ${parameters.…} or ${context.…}"

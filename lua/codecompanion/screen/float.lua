@@ -2,7 +2,7 @@
 
 local api = vim.api
 
-local numbers = require("codecompanion.screen.numbers")
+local numbers = require("codecompanion.text.numbers")
 local scratch = require("codecompanion.screen.scratch")
 
 local M = {}
@@ -51,7 +51,7 @@ end
 ---@param enough integer
 ---@return integer
 local function wrapped_rows(lines, width, enough)
-  local fit, rows = require("codecompanion.screen.fit"), 0
+  local fit, rows = require("codecompanion.text.fit"), 0
   for _, line in ipairs(lines) do
     -- words are not cut, so a wrapped line may take a little more than its width
     local cells_of_line = vim.fn.strdisplaywidth(fit.without_nul(line))
@@ -196,7 +196,7 @@ function M.open(options)
   vim.cmd.stopinsert()
   local bufnr, from = scratch.new(options.lines), api.nvim_get_current_win()
   local config = place(options, options.lines)
-  local title = require("codecompanion.screen.fit").cut((options.title:gsub("%s+", " ")), config.width - 2)
+  local title = require("codecompanion.text.fit").cut((options.title:gsub("%s+", " ")), config.width - 2)
   local looks = { border = "rounded", style = "minimal", title = " " .. title .. " " }
   local win = api.nvim_open_win(bufnr, true, vim.tbl_extend("force", config, looks))
   vim.wo[win].wrap = options.wrap ~= false
@@ -243,7 +243,7 @@ function M.show_rows(result)
   local room = math.max(vim.o.columns - 4, 20)
   for _, line in ipairs(vim.split(result.text, "\n", { plain = true })) do
     if vim.startswith(line, "# ") then
-      for _, part in ipairs(require("codecompanion.screen.fit").wrap(line:sub(3), room - 2)) do
+      for _, part in ipairs(require("codecompanion.text.fit").wrap(line:sub(3), room - 2)) do
         lines[#lines + 1] = "# " .. part
       end
     else

@@ -10,7 +10,7 @@ function M.new(lines)
   local bufnr = api.nvim_create_buf(false, true)
   vim.bo[bufnr].bufhidden = "wipe"
   M.write(bufnr, lines)
-  require("codecompanion.files.show").only_files(bufnr)
+  require("codecompanion.screen.open_file").only_files(bufnr)
   return bufnr
 end
 

@@ -164,7 +164,7 @@ end
 ---@return string[]
 function M.problems(configured, built_in)
   local found = {}
-  for name, entry in require("codecompanion.config.sorted")(configured) do
+  for name, entry in require("codecompanion.values.sorted")(configured) do
     found[#found + 1] = problem_of(name, entry, built_in)
   end
   return found
@@ -176,7 +176,7 @@ end
 ---@return CodeCompanion.SlashCommand[]
 function M.commands(configured, built_in)
   local found = {}
-  for name, entry in require("codecompanion.config.sorted")(configured) do
+  for name, entry in require("codecompanion.values.sorted")(configured) do
     if entry and entry.callback and not problem_of(name, entry, built_in) then
       found[#found + 1] = command(name, entry)
     end

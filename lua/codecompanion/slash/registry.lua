@@ -4,7 +4,7 @@
 ---A group is a module below `codecompanion.slash.commands` that returns its commands, or a function that returns those
 ---of this moment. `M.add` takes another group later.
 
-local nearest = require("codecompanion.config.nearest")
+local nearest = require("codecompanion.values.nearest")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 

@@ -68,7 +68,7 @@ end
 ---@param argument string
 ---@param refuse fun(reason: string)
 function M.symbols(chat, argument, refuse)
-  local path = argument ~= "" and require("codecompanion.literal").absolute(argument) or work_file()
+  local path = argument ~= "" and require("codecompanion.system.literal_paths").absolute(argument) or work_file()
   if not path then
     return refuse("No file is open; name one, as in /symbols src/main.py.")
   end

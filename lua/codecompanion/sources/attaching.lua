@@ -1,7 +1,7 @@
 ---Attaching something to a chat: the host is asked, and one line says that it is there. The context block, which shows
 ---it, stands at the top of the chat and is seldom in sight.
 
-local numbers = require("codecompanion.screen.numbers")
+local numbers = require("codecompanion.text.numbers")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")

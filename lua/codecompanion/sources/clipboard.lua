@@ -1,7 +1,7 @@
 ---The image in the clipboard, by the program that reads it here; `/paste`.
 
 local attaching = require("codecompanion.sources.attaching")
-local own_programs = require("codecompanion.programs")
+local own_programs = require("codecompanion.system.programs")
 
 local uv = vim.uv or vim.loop
 

@@ -7,7 +7,7 @@ local attaching = require("codecompanion.sources.attaching")
 local buffer = require("codecompanion.chat.buffer.text")
 local draft = require("codecompanion.chat.wire.draft")
 local keys = require("codecompanion.chat.state.keys")
-local is_image = require("codecompanion.files.images")
+local is_image = require("codecompanion.system.image_names")
 local say = require("codecompanion.say")
 local view = require("codecompanion.chat.buffer.view")
 
@@ -58,7 +58,7 @@ local function file_of(word, any)
   if not any and not word:find("^[/~]") then
     return nil
   end
-  local path = require("codecompanion.literal").absolute(word)
+  local path = require("codecompanion.system.literal_paths").absolute(word)
   return word ~= "" and vim.fn.filereadable(path) == 1 and path or nil
 end
 

@@ -3,8 +3,8 @@
 local api = vim.api
 local blocks = require("codecompanion.chat.draw.blocks")
 local draw = require("codecompanion.chat.draw.put")
-local fit = require("codecompanion.screen.fit")
-local numbers = require("codecompanion.screen.numbers")
+local fit = require("codecompanion.text.fit")
+local numbers = require("codecompanion.text.numbers")
 
 local M = {}
 

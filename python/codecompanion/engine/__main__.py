@@ -1,4 +1,4 @@
-"""`python -m codecompanion.engine <rplugin file>`: the host process that `lua/codecompanion/host.lua` starts.
+"""`python -m codecompanion.engine <rplugin file>`: the host process that `lua/codecompanion/host/init.lua` starts.
 
 With `--check` in place of the file it only says whether this Python can run the host (used after an installation).
 Checks what must be there before anything is imported, so that a wrong Python ends in one sentence on stderr.

@@ -5,8 +5,8 @@
 ---The state, that compaction is paused and the percentage stay.
 
 local api = vim.api
-local fit = require("codecompanion.screen.fit")
-local numbers = require("codecompanion.screen.numbers")
+local fit = require("codecompanion.text.fit")
+local numbers = require("codecompanion.text.numbers")
 local registry = require("codecompanion.chat.state.registry")
 local status = require("codecompanion.chat.state.status")
 

@@ -6,8 +6,8 @@
 
 local api = vim.api
 
-local fit = require("codecompanion.screen.fit")
-local numbers = require("codecompanion.screen.numbers")
+local fit = require("codecompanion.text.fit")
+local numbers = require("codecompanion.text.numbers")
 local registry = require("codecompanion.chat.state.registry")
 
 local M = {}

@@ -25,9 +25,9 @@
 ---@field eol? boolean Up to the edge of the window
 
 local api = vim.api
-local fit = require("codecompanion.screen.fit")
+local fit = require("codecompanion.text.fit")
 local keys = require("codecompanion.chat.state.keys")
-local numbers = require("codecompanion.screen.numbers")
+local numbers = require("codecompanion.text.numbers")
 local options = require("codecompanion.chat.state.options")
 local severity = require("codecompanion.severity")
 

@@ -4,12 +4,12 @@
 ---Longer than other files because one module owns a change: its words, its marks, its undo.
 
 local api = vim.api
-local fit = require("codecompanion.screen.fit")
+local fit = require("codecompanion.text.fit")
 local folds = require("codecompanion.chat.buffer.folds")
 local gone = require("codecompanion.chat.state.gone")
 local keys = require("codecompanion.chat.state.keys")
 local marks = require("codecompanion.chat.buffer.marks")
-local numbers = require("codecompanion.screen.numbers")
+local numbers = require("codecompanion.text.numbers")
 local summary = require("codecompanion.chat.draw.summary")
 
 local M = {}

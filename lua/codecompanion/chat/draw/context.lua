@@ -3,9 +3,9 @@
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
 local buffer = require("codecompanion.chat.buffer.text")
-local fit = require("codecompanion.screen.fit")
+local fit = require("codecompanion.text.fit")
 local folds = require("codecompanion.chat.buffer.folds")
-local numbers = require("codecompanion.screen.numbers")
+local numbers = require("codecompanion.text.numbers")
 local options = require("codecompanion.chat.state.options")
 
 local M = {}

@@ -2,7 +2,7 @@
 
 local api = vim.api
 local blocks = require("codecompanion.chat.draw.blocks")
-local numbers = require("codecompanion.screen.numbers")
+local numbers = require("codecompanion.text.numbers")
 
 local M = {}
 

@@ -5,9 +5,9 @@ local api = vim.api
 local blocks = require("codecompanion.chat.draw.blocks")
 local buffer = require("codecompanion.chat.buffer.text")
 local draw = require("codecompanion.chat.draw.put")
-local fit = require("codecompanion.screen.fit")
+local fit = require("codecompanion.text.fit")
 local marks = require("codecompanion.chat.buffer.marks")
-local numbers = require("codecompanion.screen.numbers")
+local numbers = require("codecompanion.text.numbers")
 local unread = require("codecompanion.chat.buffer.unread")
 
 local M = {}

@@ -1,7 +1,7 @@
 ---The question before a compaction: how much there is now, how much there will be, what is kept (R-533).
 
 local confirm = require("codecompanion.screen.confirm")
-local numbers = require("codecompanion.screen.numbers")
+local numbers = require("codecompanion.text.numbers")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")

@@ -3,10 +3,10 @@
 ---Nothing is sent. A piece can be left out of the next question or pinned for the chat; its place is one key away.
 
 local api = vim.api
-local fit = require("codecompanion.screen.fit")
+local fit = require("codecompanion.text.fit")
 local float = require("codecompanion.screen.float")
 local loading = require("codecompanion.chat.lists.loading")
-local numbers = require("codecompanion.screen.numbers")
+local numbers = require("codecompanion.text.numbers")
 local say = require("codecompanion.say")
 local scratch = require("codecompanion.screen.scratch")
 local session = require("codecompanion.chat.state.session")
@@ -72,8 +72,8 @@ local function open(path, line, root)
   if vim.fn.filereadable(whole) == 0 then
     return say.hint(("No file %s"):format(path))
   end
-  whole = require("codecompanion.literal").absolute(whole)
-  require("codecompanion.files.show").file(whole, line and line > 0 and line or nil)
+  whole = require("codecompanion.system.literal_paths").absolute(whole)
+  require("codecompanion.screen.open_file").file(whole, line and line > 0 and line or nil)
 end
 
 ---Open the place a line of the fold names.

@@ -6,7 +6,7 @@ local float = require("codecompanion.screen.float")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
-local visible = require("codecompanion.screen.visible")
+local visible = require("codecompanion.text.visible_characters")
 local scratch = require("codecompanion.screen.scratch")
 
 local M = {}

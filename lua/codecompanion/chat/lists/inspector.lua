@@ -1,10 +1,10 @@
 ---What the model will see, one line per message: tokens, age, state. The sum is what the meter shows.
 
 local api = vim.api
-local fit = require("codecompanion.screen.fit")
+local fit = require("codecompanion.text.fit")
 local float = require("codecompanion.screen.float")
 local history = require("codecompanion.chat.wire.history")
-local numbers = require("codecompanion.screen.numbers")
+local numbers = require("codecompanion.text.numbers")
 local originals = require("codecompanion.chat.lists.originals")
 local session = require("codecompanion.chat.state.session")
 local scratch = require("codecompanion.screen.scratch")

@@ -1,9 +1,9 @@
 ---The adapters and models the host knows: for `/model`, `/adapter` and their completion.
 
-local nearest = require("codecompanion.config.nearest")
+local nearest = require("codecompanion.values.nearest")
 local registry = require("codecompanion.chat.state.registry")
 local session = require("codecompanion.chat.state.session")
-local sorted = require("codecompanion.config.sorted")
+local sorted = require("codecompanion.values.sorted")
 
 local M = {}
 

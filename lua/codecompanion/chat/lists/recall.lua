@@ -2,7 +2,7 @@
 
 local float = require("codecompanion.screen.float")
 local history = require("codecompanion.chat.wire.history")
-local numbers = require("codecompanion.screen.numbers")
+local numbers = require("codecompanion.text.numbers")
 local originals = require("codecompanion.chat.lists.originals")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")

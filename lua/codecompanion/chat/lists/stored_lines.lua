@@ -2,8 +2,8 @@
 ---Resume`.
 
 local api = vim.api
-local fit = require("codecompanion.screen.fit")
-local numbers = require("codecompanion.screen.numbers")
+local fit = require("codecompanion.text.fit")
+local numbers = require("codecompanion.text.numbers")
 local scratch = require("codecompanion.screen.scratch")
 
 local M = {}

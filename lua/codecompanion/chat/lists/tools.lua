@@ -2,14 +2,14 @@
 
 local api = vim.api
 local blocks = require("codecompanion.chat.draw.blocks")
-local fit = require("codecompanion.screen.fit")
+local fit = require("codecompanion.text.fit")
 local float = require("codecompanion.screen.float")
-local numbers = require("codecompanion.screen.numbers")
+local numbers = require("codecompanion.text.numbers")
 local say = require("codecompanion.say")
 local scratch = require("codecompanion.screen.scratch")
 local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
-local visible = require("codecompanion.screen.visible")
+local visible = require("codecompanion.text.visible_characters")
 
 local M = {}
 
@@ -189,7 +189,7 @@ function M.names(chat)
     return found
   end
   local configured = require("codecompanion.config").options.interactions.chat.tools
-  for name in require("codecompanion.config.sorted")(configured.groups) do
+  for name in require("codecompanion.values.sorted")(configured.groups) do
     found[#found + 1] = { name = name, description = "group" }
   end
   for _, name in ipairs({ "files", "full", "none", "read_only" }) do
@@ -197,13 +197,13 @@ function M.names(chat)
       found[#found + 1] = { name = name, description = "group" }
     end
   end
-  for name, server in require("codecompanion.config.sorted")(require("codecompanion.config").options.mcp.servers) do
+  for name, server in require("codecompanion.values.sorted")(require("codecompanion.config").options.mcp.servers) do
     if server and server.enabled then
       local short = name:gsub("[^%w_-]", "_")
       found[#found + 1] = { name = "mcp:" .. short, short = short, description = "group" }
     end
   end
-  for name, tool in require("codecompanion.config.sorted")(configured) do
+  for name, tool in require("codecompanion.values.sorted")(configured) do
     if name ~= "opts" and name ~= "groups" and tool and tool.enabled ~= false then
       found[#found + 1] = { name = name, description = "tool" }
     end

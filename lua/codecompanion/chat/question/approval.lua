@@ -10,7 +10,7 @@ local attention = require("codecompanion.chat.question.attention")
 local buffer = require("codecompanion.chat.buffer.text")
 local choose = require("codecompanion.screen.choose")
 local draw = require("codecompanion.chat.draw.put")
-local fit = require("codecompanion.screen.fit")
+local fit = require("codecompanion.text.fit")
 local float = require("codecompanion.screen.float")
 local follow = require("codecompanion.chat.question.follow")
 local host = require("codecompanion.host")
@@ -33,7 +33,7 @@ end
 
 ---@return table
 local function visible()
-  return require("codecompanion.screen.visible")
+  return require("codecompanion.text.visible_characters")
 end
 
 local GONE = "This approval was already answered or cancelled."

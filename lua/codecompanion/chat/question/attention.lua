@@ -48,7 +48,7 @@ function M.approval(chat, event)
     tell(("%s %s · :CodeCompanion approval"):format(questions.name_of(chat), kind.told), severity.WARN)
   elseif hidden then
     local what = event.title ~= "" and event.title or event.name
-    what = require("codecompanion.screen.visible").line(what).text
+    what = require("codecompanion.text.visible_characters").line(what).text
     if event.filetype == "sh" then
       what = ("%s: %s"):format(event.name, vim.fn.strcharpart(what, 0, 60))
     end

@@ -3,12 +3,12 @@
 
 local api = vim.api
 local counts = require("codecompanion.files.counts").text
-local fit = require("codecompanion.screen.fit")
+local fit = require("codecompanion.text.fit")
 local keymaps = require("codecompanion.chat.state.keys")
 local keys = require("codecompanion.changes.keys")
 local kinds = require("codecompanion.chat.state.question_kinds")
 local rows_of_change = require("codecompanion.changes.rows")
-local visible = require("codecompanion.screen.visible")
+local visible = require("codecompanion.text.visible_characters")
 
 local M = {}
 

@@ -1,9 +1,9 @@
 ---How a chat is doing, in words: state, meter, numbers. Used by the buffer, the winbar and status lines.
 
 local api = vim.api
-local fit = require("codecompanion.screen.fit")
+local fit = require("codecompanion.text.fit")
 local installing = require("codecompanion.chat.state.installing")
-local numbers = require("codecompanion.screen.numbers")
+local numbers = require("codecompanion.text.numbers")
 local questions = require("codecompanion.chat.state.questions")
 
 local M = {}
@@ -164,7 +164,7 @@ function M.activity(chat, brief)
     if kind then
       return kind.waiting[brief and 2 or 1]
     end
-    local what = not brief and title ~= "" and require("codecompanion.screen.visible").line(title).text
+    local what = not brief and title ~= "" and require("codecompanion.text.visible_characters").line(title).text
     return what and ("waiting for your approval: %s"):format(what) or "waiting for your approval"
   elseif chat.compaction then
     local label = chat.compaction.label

@@ -303,7 +303,7 @@ function M.open_file(chat)
   local item = require("codecompanion.chat.draw.context").item_at(chat, view.cursor_row())
   local root = require("codecompanion.config").options.workspace.root
   local folders = { vim.fn.getcwd(), type(root) == "string" and root ~= "" and vim.fs.normalize(root) or nil }
-  local named = require("codecompanion.files.named_place")
+  local named = require("codecompanion.screen.named_location")
   local place
   if item then
     place = named.read(item.label, folders)
@@ -317,7 +317,7 @@ function M.open_file(chat)
     end
     return say.hint(path == "" and "No file here to open, and none changed in this chat" or ("No file %s"):format(path))
   end
-  require("codecompanion.files.show").file(place.path, place.line, place.column)
+  require("codecompanion.screen.open_file").file(place.path, place.line, place.column)
 end
 
 ---Show the files of the chat's folder and which of them are trusted.

@@ -2,7 +2,7 @@
 
 local api = vim.api
 local changes = require("codecompanion.changes.keys")
-local fit = require("codecompanion.screen.fit")
+local fit = require("codecompanion.text.fit")
 local float = require("codecompanion.screen.float")
 local keymaps = require("codecompanion.config.options.keymaps")
 local keys = require("codecompanion.chat.state.keys")

@@ -28,7 +28,7 @@ end
 ---Set the keys of a chat buffer.
 ---@param chat CodeCompanion.Chat
 function M.set(chat)
-  require("codecompanion.files.show").only_files(chat.bufnr)
+  require("codecompanion.screen.open_file").only_files(chat.bufnr)
   for name, entry in pairs(keys.configured()) do
     if entry then
       set(chat, name, entry)

@@ -2,7 +2,7 @@
 
 local api = vim.api
 
-local numbers = require("codecompanion.screen.numbers")
+local numbers = require("codecompanion.text.numbers")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 

@@ -3,7 +3,7 @@
 
 local api = vim.api
 
-local fit = require("codecompanion.screen.fit")
+local fit = require("codecompanion.text.fit")
 local options = require("codecompanion.chat.state.options")
 
 local M = {}

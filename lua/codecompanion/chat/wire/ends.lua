@@ -74,7 +74,7 @@ end
 
 ---The host is gone: the buffer stays, what was not stored goes back into the draft, the next action restarts it.
 ---@param chat CodeCompanion.Chat
----@param event table As `host.lua` dispatches it
+---@param event table As `codecompanion.host` dispatches it
 function M.host_exit(chat, event)
   if chat.attached == "no" then
     return

@@ -384,7 +384,7 @@ end
 function M.trust_waits(chat, event)
   notices.happened(chat, "trust")
   if event.waits ~= "" then
-    local waits = require("codecompanion.screen.visible").line(event.waits).text
+    local waits = require("codecompanion.text.visible_characters").line(event.waits).text
     local key = keys.keys("trust", "n")[1] or ":CodeCompanion trust"
     local text = ("Not loaded until trusted: %s · %s to review"):format(waits, key)
     say.chat(chat, text, severity.WARN)

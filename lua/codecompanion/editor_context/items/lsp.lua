@@ -91,7 +91,7 @@ end
 ---@param count integer
 ---@return string[]
 local function read(path, first, count)
-  local bufnr = require("codecompanion.literal").buffer_of(path)
+  local bufnr = require("codecompanion.system.literal_paths").buffer_of(path)
   if bufnr > 0 and api.nvim_buf_is_loaded(bufnr) then
     return api.nvim_buf_get_lines(bufnr, first - 1, first - 1 + count, false)
   end

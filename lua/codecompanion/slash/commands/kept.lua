@@ -38,7 +38,7 @@ return {
     description = "List what compactions remembered", -- R-446, R-447; the chosen one is opened
     run = function()
       require("codecompanion.chat.lists.pickers").memory(function(path)
-        require("codecompanion.files.show").file(path)
+        require("codecompanion.screen.open_file").file(path)
       end)
     end,
   },

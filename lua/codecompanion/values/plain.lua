@@ -46,7 +46,7 @@ function M.problem(value, path, depth)
     return path .. ": it is nested too deeply"
   end
   local is_list = vim.islist(value)
-  for key, inner in require("codecompanion.config.sorted")(value) do
+  for key, inner in require("codecompanion.values.sorted")(value) do
     local here = is_list and ("%s[%d]"):format(path, key) or ("%s.%s"):format(path, tostring(key))
     if not is_list and type(key) ~= "string" then
       local text = "%s: it is half a list (%s) and half a table with names; expected one of them"

@@ -1,14 +1,15 @@
 ---When the private Python environment is made (`build.lua`, `:CodeCompanion install`, first use), who is told, and what
----Python the host runs with. Everything runs in child processes (`install/make.lua`): the editor never waits.
+---Python the host runs with. Everything runs in child processes (`make.lua`): the editor never waits.
 
 local uv = vim.uv or vim.loop
 
 -- build.lua loads this file while the plugin is not on the runtimepath yet.
 local here = vim.fs.dirname(debug.getinfo(1, "S").source:sub(2))
-local environment = dofile(here .. "/environment.lua")
-local make = dofile(here .. "/install/make.lua")
-local claims = dofile(here .. "/install/claim.lua")
-local programs = dofile(here .. "/programs.lua")
+local system = vim.fs.dirname(here) .. "/system"
+local environment = dofile(system .. "/python_environment.lua")
+local make = dofile(here .. "/make.lua")
+local claims = dofile(here .. "/claim.lua")
+local programs = dofile(system .. "/programs.lua")
 
 local M = {}
 

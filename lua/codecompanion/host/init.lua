@@ -116,7 +116,7 @@ local function greet(channel, payload)
       state.status, state.text = "ready", ""
       state.ready_ms = (uv.hrtime() - began) / 1e6
       if state.python then
-        require("codecompanion.environment").remember(state.python)
+        require("codecompanion.system.python_environment").remember(state.python)
       end
       wire.dispatch({ type = "host_started" })
       wire.send_kept()

@@ -26,7 +26,7 @@ local BINARY = vim.fn.has("win32") == 1 and "/Scripts/python.exe" or "/bin/pytho
 ---@return string root The plugin's folder
 function M.root()
   local source = debug.getinfo(1, "S").source:sub(2)
-  return vim.fs.normalize(vim.fn.fnamemodify(source, ":p:h:h:h"))
+  return vim.fs.normalize(vim.fn.fnamemodify(source, ":p:h:h:h:h"))
 end
 
 ---@return string

@@ -99,7 +99,7 @@ local function check_adapters(result)
   http.opts.order = vim.tbl_filter(function(name)
     return exists("adapters.http.opts.order", name)
   end, http.opts.order)
-  for name in require("codecompanion.config.sorted")(http.extend or {}) do
+  for name in require("codecompanion.values.sorted")(http.extend or {}) do
     name = tostring(name)
     if not vim.list_contains(names, name) then
       table.insert(result.problems, ("adapters.http.extend.%s: %s"):format(name, resolve.no_such_adapter(name, names)))

@@ -36,7 +36,7 @@ end
 ---@param line? integer 1-based; one after the end is the last line
 ---@param column? integer 1-based, in bytes
 function M.file(path, line, column)
-  local bufnr = require("codecompanion.literal").buffer_of(path)
+  local bufnr = require("codecompanion.system.literal_paths").buffer_of(path)
   local shown = bufnr > 0 and vim.fn.win_findbuf(bufnr) or {}
   local here = vim.tbl_filter(function(win)
     return vim.list_contains(api.nvim_tabpage_list_wins(0), win)
@@ -45,7 +45,7 @@ function M.file(path, line, column)
     api.nvim_set_current_win(here)
   else
     go_to_window()
-    local ok, problem = pcall(require("codecompanion.literal").open, path)
+    local ok, problem = pcall(require("codecompanion.system.literal_paths").open, path)
     if not ok then
       local reason = tostring(problem):gsub("^.-Vim[^:]*:", "")
       return say.line(reason, require("codecompanion.severity").ERROR)
@@ -75,7 +75,7 @@ local OPEN_NAMES = {
 ---@param mode "n"|"x"
 ---@param command string
 local function open_name(mode, command)
-  local named = require("codecompanion.files.named_place")
+  local named = require("codecompanion.screen.named_location")
   local folders = { vim.fn.getcwd() }
   local place
   if mode == "x" then
@@ -87,7 +87,7 @@ local function open_name(mode, command)
   if not place then
     return say.hint("No file here to open")
   elseif command ~= "edit" then
-    require("codecompanion.literal").open(place.path, command)
+    require("codecompanion.system.literal_paths").open(place.path, command)
     vim.wo.winfixbuf = false
   end
   M.file(place.path, place.line, place.column)

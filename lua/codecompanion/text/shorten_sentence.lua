@@ -1,7 +1,7 @@
 ---A sentence in the cells there are: the folder of a path gives way first, then whole sentences at the end, then words.
 
 local api = vim.api
-local fit = require("codecompanion.screen.fit")
+local fit = require("codecompanion.text.fit")
 
 local M = {}
 
