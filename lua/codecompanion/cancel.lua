@@ -12,7 +12,7 @@ local function stop_nearest()
   local stopped = stopping.under_cursor()
   if #stopped == 0 then
     stopped = stopping.of_buffer()
-    vim.list_extend(stopped, require("codecompanion.headless_question").cancel_all())
+    vim.list_extend(stopped, require("codecompanion.headless.headless_question").cancel_all())
   end
   return #stopped > 0 and stopped or stopping.elsewhere()
 end
@@ -21,8 +21,8 @@ end
 ---@return string[]
 local function nothing_runs()
   local text = "Nothing runs without a chat window"
-  local keys = require("codecompanion.changes.keys")
-  local proposed = #require("codecompanion.changes.standing").live(vim.api.nvim_get_current_buf()) > 0
+  local keys = require("codecompanion.changes.decision_keys")
+  local proposed = #require("codecompanion.changes.proposals_of_buffer").live(vim.api.nvim_get_current_buf()) > 0
   local how = proposed and keys.hint({ { "reject_change", "rejects the proposal" } }, " · ") or ""
   if vim.bo.filetype == "codecompanion" then
     local key = require("codecompanion.chat.state.keys").keys("stop", "n")[1]

@@ -179,7 +179,7 @@ function M.run(args)
   elseif text == "" then
     return require("codecompanion.chat").open({ reuse = true })
   end
-  if range and require("codecompanion.send_code").refuses("A range") then
+  if range and require("codecompanion.editor_context.send_code").refuses("A range") then
     return
   elseif range then
     words = require("codecompanion.chat").quoted(lines_of(range), range) .. words

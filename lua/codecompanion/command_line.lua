@@ -123,7 +123,7 @@ function M.question(wish)
     ("Filetype: %s"):format(vim.bo[wish.bufnr].filetype == "" and "(none)" or vim.bo[wish.bufnr].filetype),
     ("Lines: %d"):format(api.nvim_buf_line_count(wish.bufnr)),
   }
-  local sends_code = require("codecompanion.send_code").is_allowed() -- the words are sent in any case
+  local sends_code = require("codecompanion.editor_context.send_code").is_allowed() -- the words are sent in any case
   if not wish.range then
     local row = api.nvim_win_get_cursor(0)[1]
     lines[#lines + 1] = ("Cursor: line %d"):format(row)
@@ -187,7 +187,7 @@ end
 
 ---@param wish CodeCompanion.CommandLineWish
 local function ask(wish)
-  require("codecompanion.headless_question").ask({
+  require("codecompanion.headless.headless_question").ask({
     purpose = "command_line",
     what = "the command line",
     options = require("codecompanion.config").options.interactions.cmd,

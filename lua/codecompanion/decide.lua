@@ -3,7 +3,7 @@
 
 local api = vim.api
 local say = require("codecompanion.say")
-local standing = require("codecompanion.changes.standing")
+local standing = require("codecompanion.changes.proposals_of_buffer")
 
 local M = {}
 
@@ -28,7 +28,7 @@ end
 function M.run(name, range)
   local verb, bufnr = VERBS[name], api.nvim_get_current_buf()
   local rows = range and { range[1] - 1, range[2] - 1 } or nil
-  local view = require("codecompanion.changes.view").of(bufnr)
+  local view = require("codecompanion.changes.change_view").of(bufnr)
   if view then
     local action = view.actions[verb]
     return action and action(rows) or not action and say.hint("Nothing to decide about this change")

@@ -233,7 +233,7 @@ end
 ---@return table<string, string> purposes By name of adapter
 local function configured_adapters()
   local config = require("codecompanion.config")
-  local reference = require("codecompanion.config.host").adapter_reference
+  local reference = require("codecompanion.config.settings_for_host").adapter_reference
   local found = {}
   for name, entry in pairs(vim.tbl_get(config.user, "adapters", "http") or {}) do
     if name == "extend" and type(entry) == "table" then
@@ -318,11 +318,11 @@ end
 local function check_completion()
   health.start("Completion at the cursor")
   local options = require("codecompanion.config").options.completion
-  local loaded = package.loaded["codecompanion.inline.status"]
+  local loaded = package.loaded["codecompanion.inline.completion_status"]
   if not options.enabled and not (loaded and loaded.is_on) then
     return health.info("Off; completion = { enabled = true } or :CodeCompanion complete on switches it on")
   end
-  health.info(require("codecompanion.inline.status").settings(options))
+  health.info(require("codecompanion.inline.completion_status").settings(options))
   if options.display == "lsp" and not vim.lsp.inline_completion then
     health.warn('display = "lsp" needs Neovim 0.12; suggestions are shown as ghost text')
   end

@@ -2,7 +2,7 @@
 
 local host = require("codecompanion.host")
 local numbers = require("codecompanion.text.numbers")
-local progress = require("codecompanion.index_progress")
+local progress = require("codecompanion.host.index_progress")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 

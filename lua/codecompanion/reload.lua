@@ -17,13 +17,13 @@ end
 
 ---What runs without a chat window ends: nobody would take its reply.
 local function end_edits()
-  local standing = package.loaded["codecompanion.changes.standing"]
+  local standing = package.loaded["codecompanion.changes.proposals_of_buffer"]
   for _, bufnr in ipairs(standing and vim.api.nvim_list_bufs() or {}) do
     for _, edit in ipairs(standing.live(bufnr)) do
       standing.finish(edit, "Plugin reloaded: the proposed edit was discarded.")
     end
   end
-  local questions = package.loaded["codecompanion.headless_question"]
+  local questions = package.loaded["codecompanion.headless.headless_question"]
   if questions then
     questions.cancel_all()
   end

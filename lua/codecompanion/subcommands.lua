@@ -46,7 +46,7 @@ local function complete(arguments)
   elseif what ~= "status" then
     return say.line(":CodeCompanion complete takes on, off, status", severity.ERROR)
   end
-  require("codecompanion.inline.status").tell(what == "status")
+  require("codecompanion.inline.completion_status").tell(what == "status")
 end
 
 ---@param name "accept"|"reject"|"skip"|"always"
@@ -131,7 +131,7 @@ return {
   commit = {
     description = "write the message of the staged changes into the commit buffer",
     run = function()
-      require("codecompanion.commit_message").run()
+      require("codecompanion.headless.commit_message").run()
     end,
   },
   approval = {

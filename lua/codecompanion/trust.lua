@@ -164,7 +164,7 @@ end
 ---@param place CodeCompanion.TrustPlace
 ---@return table
 local function request_of(place)
-  local folders = require("codecompanion.prompt_folders")
+  local folders = require("codecompanion.prompt_library.prompt_folders")
   return { chat = place.chat, cwd = place.cwd, folders = folders.configured(), own_folder = folders.own() }
 end
 

@@ -51,7 +51,7 @@ end
 ---@param argument string
 ---@param args? { range: integer, line1: integer, line2: integer } Of a user command
 function M.by_name(name, argument, args)
-  local context = require("codecompanion.prompt_library.place").look(args)
+  local context = require("codecompanion.prompt_library.prompt_context").look(args)
   if context.is_visual and api.nvim_get_mode().mode:find("^[vV\22]") then
     api.nvim_feedkeys(vim.keycode("<Esc>"), "nx", false)
   end

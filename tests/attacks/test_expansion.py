@@ -26,9 +26,12 @@ ALLOWED = {
         "chat/buffer/paint.lua",
         'nvim_get_runtime_file("parser/" .. lang .. ".*", false)',
     ): "a language Neovim has loaded",
-    ("editor_context/items/lists.lua", 'vim.fn.execute("messages")'): "a constant",
-    ("inline/highlights.lua", 'nvim_eval("&t_Co")'): "a constant",
-    ("inline/keys.lua", "nvim_eval(vim.keycode(before.rhs))"): "a mapping of the user's own, as Neovim runs it",
+    ("editor_context/items/list_items.lua", 'vim.fn.execute("messages")'): "a constant",
+    ("inline/suggestion_highlights.lua", 'nvim_eval("&t_Co")'): "a constant",
+    (
+        "inline/suggestion_keys.lua",
+        "nvim_eval(vim.keycode(before.rhs))",
+    ): "a mapping of the user's own, as Neovim runs it",
 }
 
 

@@ -64,7 +64,7 @@ class Ghost:
 
     def status(self) -> str:
         """Return what `:CodeCompanion complete status` says."""
-        return str(self.nvim.lua("return require('codecompanion.inline.status').sentences()[1]"))
+        return str(self.nvim.lua("return require('codecompanion.inline.completion_status').sentences()[1]"))
 
     def shown(self) -> str:
         """Return the suggestion that is drawn, "" when there is none."""

@@ -316,7 +316,7 @@ def test_no_key_that_decides_is_the_beginning_of_one_of_neovims_own(chat: ChatDr
     own = chat.nvim.lua("return vim.tbl_map(function(map) return map.lhs end, vim.api.nvim_get_keymap('n'))")
     builtin = ["g?", "g8", "g0", "ga", "gr", "gd", "gg", "gi", "gv", "gx", "dd", "do", "dp"]
     for verb in ("accept_change", "reject_change", "always_accept", "cancel", "skip_hunk"):
-        for key in chat.nvim.lua("return require('codecompanion.changes.keys').keys(..., 'n')", verb):
+        for key in chat.nvim.lua("return require('codecompanion.changes.decision_keys').keys(..., 'n')", verb):
             assert not [other for other in own + builtin if other.startswith(key)], (verb, key)
 
 

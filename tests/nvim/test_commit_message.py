@@ -74,7 +74,7 @@ def test_what_the_user_typed_stays_also_what_is_typed_meanwhile(nvim_factory, tm
         nvim = start(nvim_factory, tmp_path, server)
         nvim.command("edit .git/COMMIT_EDITMSG")
         nvim.feed("iMy own subject")
-        nvim.lua("require('codecompanion.commit_message').run()")
+        nvim.lua("require('codecompanion.headless.commit_message').run()")
         nvim.feed(", and more")
         nvim.wait_lua("return vim.tbl_contains(vim.api.nvim_buf_get_lines(0, 0, -1, false), 'Because of the order.')")
         assert nvim.lines()[:4] == ["My own subject, and more", "", "Because of the order.", ""]
@@ -117,7 +117,7 @@ def test_a_commit_buffer_that_is_gone_loses_nothing(nvim_factory, tmp_path):
     with ChatServerThread([reply(MESSAGE)], key=KEY) as server:
         nvim = start(nvim_factory, tmp_path, server)
         nvim.command("edit .git/COMMIT_EDITMSG")
-        nvim.lua("require('codecompanion.commit_message').run() vim.cmd('enew | bwipeout! #')")
+        nvim.lua("require('codecompanion.headless.commit_message').run() vim.cmd('enew | bwipeout! #')")
         nvim.wait_lua("return vim.bo.filetype == 'gitcommit' and vim.bo.buftype == 'nofile'")
 
 
@@ -178,7 +178,9 @@ def test_a_cut_diff_keeps_the_beginning_of_every_file(nvim_factory, tmp_path):
                 f"diff --git a/f{number} b/f{number}\n" + "\n".join(f"+line {line}" for line in range(size))
                 for number, size in enumerate(sizes)
             )
-            text, cut, files = nvim.lua("return { require('codecompanion.staged').cut(...) }", diff, 20_000)
+            text, cut, files = nvim.lua(
+                "return { require('codecompanion.headless.staged_changes').cut(...) }", diff, 20_000
+            )
             assert files == max(1, len(sizes))
             assert len(text) <= 20_000 + 100 * files
             assert all(f"diff --git a/f{number} " in text for number in range(len(sizes)))

@@ -150,7 +150,7 @@ def test_what_is_typed_far_from_an_edit_draws_nothing_again(desk):
     here.wait_proposed(2)
     here.nvim.lua("vim.wait(200)")  # what was due while the reply arrived
     here.nvim.lua(
-        """local draw = require("codecompanion.changes.draw")
+        """local draw = require("codecompanion.changes.draw_hunks")
            local really = draw.draw
            _G.drawn = 0
            draw.draw = function(...) _G.drawn = _G.drawn + 1 return really(...) end"""

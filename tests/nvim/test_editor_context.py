@@ -383,7 +383,9 @@ def test_a_silent_language_server_holds_nobody_up(nvim_factory, tmp_path, server
     """What came until then goes along; the editor is free meanwhile."""
     chat = start(nvim_factory, tmp_path, server)
     chat.nvim.lua("require('codecompanion.editor_context').get('lsp').timeout = 300")
-    chat.nvim.lua("for _, item in ipairs(require('codecompanion.editor_context.items.lsp')) do item.timeout = 300 end")
+    chat.nvim.lua(
+        "for _, item in ipairs(require('codecompanion.editor_context.items.symbol_items')) do item.timeout = 300 end"
+    )
     start_language_server(chat, silent=True)
     chat.say("what is #{lsp}?")
     (told,) = before_last(server)

@@ -12,7 +12,7 @@ from harness import NvimError, wait_until
 from real_chat import read_log
 
 KILL_HOST = """
-local edit, when = require('codecompanion.files.edit'), ...
+local edit, when = require('codecompanion.files.edit_buffer'), ...
 local change = edit.change
 edit.change = function(fields)
   local pid = require('codecompanion.host').inspect().pid
@@ -54,7 +54,7 @@ def test_an_editor_killed_while_a_file_is_changed_loses_nothing(desk, nvim_facto
     user = desk(edit("line 5\n", "five\n"))
     user.open()
     user.nvim.lua(
-        """local edit = require('codecompanion.files.edit')
+        """local edit = require('codecompanion.files.edit_buffer')
            local change = edit.change
            edit.change = function(fields) change(fields) vim.uv.kill(vim.uv.os_getpid(), 'sigkill') end"""
     )

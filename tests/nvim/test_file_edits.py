@@ -9,8 +9,8 @@ import pytest
 
 CHANGE = """
 local path, encoded = ...
-local buffers, edit = require('codecompanion.files.buffers'), require('codecompanion.files.edit')
-local file = require('codecompanion.files.reload').look({ path })[1]
+local buffers, edit = require('codecompanion.files.loaded_files'), require('codecompanion.files.edit_buffer')
+local file = require('codecompanion.files.reload_buffers').look({ path })[1]
 local raw = vim.api.nvim_buf_get_lines(file.buffer, 0, -1, false)
 local result = edit.change({
   path = path, buffer = file.buffer, tick = file.tick, text = vim.base64.decode(encoded), save = false,
@@ -60,13 +60,13 @@ def test_bytes_that_are_no_text_stay_in_the_lines_left_alone(nvim, tmp_path):
     nvim.command("set fileencodings=utf-8")
     nvim.command(f"edit ++enc=utf-8 ++bad=keep {path}")
     nvim.lua("vim.bo.readonly = false")
-    found = nvim.lua("return vim.base64.encode(require('codecompanion.files.buffers').text(0))")
+    found = nvim.lua("return vim.base64.encode(require('codecompanion.files.loaded_files').text(0))")
     shown = decoded(found)
     assert shown == "one \ufffd\ufffd\ntwo \ufffd\ufffd\ufffd\nfour\x01 \x00 nul\nlast\n"
     nvim.lua(
         """local path, text = ...
-           local file = require('codecompanion.files.reload').look({ path })[1]
-           require('codecompanion.files.edit').change({
+           local file = require('codecompanion.files.reload_buffers').look({ path })[1]
+           require('codecompanion.files.edit_buffer').change({
              path = path, buffer = file.buffer, tick = file.tick, text = vim.base64.decode(text),
            })""",
         str(path),
@@ -85,9 +85,9 @@ def test_a_buffer_that_holds_another_file_by_now_is_not_written(nvim, tmp_path):
     def change_after(setup):
         return nvim.lua(
             """local path, setup = ...
-               local file = require('codecompanion.files.reload').look({ path })[1]
+               local file = require('codecompanion.files.reload_buffers').look({ path })[1]
                loadstring(setup)()
-               return require('codecompanion.files.edit').change({
+               return require('codecompanion.files.edit_buffer').change({
                  path = path, buffer = file.buffer, tick = file.tick, text = 'new\\n',
                }).state""",
             str(tmp_path / "in" / "a.txt"),
@@ -102,6 +102,6 @@ def test_a_buffer_that_holds_another_file_by_now_is_not_written(nvim, tmp_path):
     nvim.command(f"bwipeout! | edit {tmp_path}/new")
     nvim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'typed' })")
     (tmp_path / "new").symlink_to(tmp_path / "made")
-    found = nvim.lua("return require('codecompanion.files.buffers').path_of(0)")
+    found = nvim.lua("return require('codecompanion.files.loaded_files').path_of(0)")
     assert found == str(tmp_path / "made")
     assert [(tmp_path / name / "a.txt").read_text() for name in ("was", "out")] == ["old\n", "old\n"]

@@ -200,7 +200,7 @@ def test_what_the_user_types_between_the_look_and_the_edit_is_kept(desk):
     user = desk(edit("line 30\n", "thirty\n"))
     buffer = user.open()
     user.nvim.lua(
-        """local edit, once = require('codecompanion.files.edit'), false
+        """local edit, once = require('codecompanion.files.edit_buffer'), false
            local change = edit.change
            edit.change = function(fields)
              if not once then
@@ -219,7 +219,7 @@ def test_what_the_user_types_between_the_look_and_the_edit_is_kept(desk):
 
 def test_an_editor_that_does_not_answer_lets_the_disk_count_and_the_model_is_told(desk):
     user = desk(edit("line 3\n", "three\n"))
-    user.nvim.lua("require('codecompanion.files').answer = function() end")
+    user.nvim.lua("require('codecompanion.host.editor_questions').answer = function() end")
     user.say()
     assert "three\n" in user.disk()
     assert "editor did not answer" in user.results()[0]
@@ -265,7 +265,7 @@ def test_what_came_to_disk_between_the_look_and_the_edit_is_not_written_over(des
     user = desk(edit("line 30\n", "thirty\n"))
     buffer = user.open()
     user.nvim.lua(
-        """local edit, once = require('codecompanion.files.edit'), false
+        """local edit, once = require('codecompanion.files.edit_buffer'), false
            local change = edit.change
            edit.change = function(fields)
              if not once then

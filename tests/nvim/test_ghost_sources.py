@@ -141,7 +141,7 @@ def test_neovim_shows_them_itself(inline: Ghost) -> None:
     ghost.open("a.py")
     ghost.suggest("range(3):\n    pass")
     ghost.type("i")
-    ghost.nvim.wait_lua("return require('codecompanion.inline.status').is_on")
+    ghost.nvim.wait_lua("return require('codecompanion.inline.completion_status').is_on")
     ghost.type("for i in ")
     ghost.nvim.wait_screen(r"^for i in range\(3\):\n    pass")
     if not ghost.nvim.lua("return vim.lsp.inline_completion ~= nil"):

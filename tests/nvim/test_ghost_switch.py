@@ -162,7 +162,7 @@ def test_keys_do_what_they_did_while_there_is_no_suggestion(nvim_factory: Callab
     tab = ghost.nvim.lua("return vim.fn.maparg('<Tab>', 'i')")
     ghost.hold()
     ghost.type("ix")
-    ghost.nvim.wait_lua("return require('codecompanion.inline.status').is_on")
+    ghost.nvim.wait_lua("return require('codecompanion.inline.completion_status').is_on")
     ghost.type("<Tab>a<C-l><F3><F4><F5>")
     assert ghost.nvim.lines() == ["x a!fiveL"]
     assert ghost.nvim.lua("return _G.called")
@@ -191,7 +191,7 @@ def test_unmapped_keys_do_what_neovim_does_with_them(nvim_factory: Callable[...,
         ghost.nvim.command("nmap l ix<Esc>")  # what follows <Esc> is mapped as usual
         ghost.open("a.txt", "one two\nthree")
         ghost.type("i")
-        ghost.nvim.wait_lua("return require('codecompanion.inline.status').is_on")
+        ghost.nvim.wait_lua("return require('codecompanion.inline.completion_status').is_on")
         found = texts.setdefault(bool(keymaps), {})
         for key in keys:
             ghost.type("<Esc>ggcc")
@@ -231,7 +231,7 @@ def test_the_keys_of_the_help_do_no_harm_without_a_suggestion(nvim_factory: Call
     ghost.open("a.c", "one two\nthree four\nfive", (2, 4))
     ghost.hold()
     ghost.type("i")
-    ghost.nvim.wait_lua("return require('codecompanion.inline.status').is_on")
+    ghost.nvim.wait_lua("return require('codecompanion.inline.completion_status').is_on")
     for key in keymaps.values():
         ghost.type(key)
         assert ghost.nvim.lua("return vim.fn.mode()") == "i", key
@@ -249,7 +249,7 @@ def test_a_function_that_was_mapped_before_may_change_the_text(nvim_factory: Cal
     ghost.hold()
     ghost.open("a.txt")
     ghost.type("ix")
-    ghost.nvim.wait_lua("return require('codecompanion.inline.status').is_on")
+    ghost.nvim.wait_lua("return require('codecompanion.inline.completion_status').is_on")
     ghost.type("<M-l>y<F5>")
     assert ghost.nvim.lines() == ["xputyplugged"]
     assert ghost.nvim.messages() == ""
@@ -431,7 +431,7 @@ def test_what_is_left_of_a_reason_on_a_narrow_screen(
     nvim_factory: Callable[..., Nvim], why: str, shortest: str
 ) -> None:
     """The sentences of the host, shortened: each form takes something away, and none is empty."""
-    forms = nvim_factory().lua("return require('codecompanion.inline.shorter')(...)", why)
+    forms = nvim_factory().lua("return require('codecompanion.inline.short_reasons')(...)", why)
     assert (forms[0], forms[-1]) == (why, shortest)
     assert len(set(forms)) == len(forms)
 
@@ -519,7 +519,7 @@ def test_ghost_text_is_told_from_code_without_truecolor(nvim_factory: Callable[.
     """Neovim's own colours have none for terminals of 256 for what it links to; a user's definition stays."""
     ghost = start(nvim_factory)
     ghost.type("i<Esc>")
-    ghost.nvim.wait_lua("return require('codecompanion.inline.status').is_on")
+    ghost.nvim.wait_lua("return require('codecompanion.inline.completion_status').is_on")
     hl = "return vim.api.nvim_get_hl(0, { name = ..., link = false })"
     for name in ("CodeCompanionGhost", "CodeCompanionGhostHint"):
         found = ghost.nvim.lua(hl, name)

@@ -268,7 +268,7 @@ IN_VIEW = """
 local hunks = require("codecompanion.changes.hunks")
 local found = {}
 for _, case in ipairs(vim.json.decode(...)) do
-  local view = require("codecompanion.changes.view").open({
+  local view = require("codecompanion.changes.change_view").open({
     title = "Edit", path = "/tmp/x.txt", is_editable = true, actions = {},
     before = hunks.text(case.before), after = hunks.text(case.after),
   })
@@ -309,8 +309,8 @@ def test_skipped_in_the_view_the_result_is_the_patch_of_the_others(nvim: Nvim) -
 
 
 IN_BUFFER = """
-local standing = require("codecompanion.changes.standing")
-local actions = require("codecompanion.changes.actions")
+local standing = require("codecompanion.changes.proposals_of_buffer")
+local actions = require("codecompanion.changes.decision_actions")
 local proposals = require("codecompanion.changes.proposal")
 local found = {}
 for _, case in ipairs(vim.json.decode(...)) do

@@ -100,7 +100,7 @@ def test_a_cache_that_cannot_be_written_is_one_sentence(nvim: Nvim) -> None:
 def test_a_saved_file_is_told_once_there_is_an_index(nvim: Nvim, project: Path) -> None:
     nvim.lua(
         "_G.told = {}"
-        " require('codecompanion.index_progress').show({ phase = 'ready', root = '/x', why = '' },"
+        " require('codecompanion.host.index_progress').show({ phase = 'ready', root = '/x', why = '' },"
         " function(verb, payload) table.insert(_G.told, { verb, payload.paths }) end,"
         " function() return _G.is_ready end)"
     )

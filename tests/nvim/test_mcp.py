@@ -268,7 +268,7 @@ def test_a_prompt_of_a_server_is_put_into_the_input(nvim_factory, tmp_path):
     with ChatServerThread([reply("Hi."), reply("Hello Eve.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, options=options)
         chat.say("hello")
-        chat.nvim.wait_lua("return #require('codecompanion.mcp.known').servers[1].prompts == 1")
+        chat.nvim.wait_lua("return #require('codecompanion.host.mcp_servers').servers[1].prompts == 1")
         chat.nvim.command("CodeCompanion mcp")
         chat.nvim.wait_screen(r"/mcp:proper:greet <name> \[also\]")
         chat.nvim.feed("q")

@@ -161,7 +161,7 @@ def test_a_tool_that_never_answers_is_stopped_and_told(nvim_factory: Factory, tm
         chat = start(nvim_factory, tmp_path / "two", server, tools(hangs % 60_000))
         chat.send("go")
         chat.wait_state("running_tools")
-        chat.nvim.wait_lua("return next(package.loaded['codecompanion.own_tools'] or {}) ~= nil")
+        chat.nvim.wait_lua("return next(package.loaded['codecompanion.host.run_own_tools'] or {}) ~= nil")
         chat.nvim.feed("q")
         chat.nvim.wait_lua("return _G.told == true")
         chat.wait_state("idle")

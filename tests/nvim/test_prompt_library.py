@@ -245,7 +245,7 @@ def test_one_word_runs_the_prompt_of_that_name(nvim_factory, tmp_path):
         asked = [text for _, text in messages(server)][-1]
         assert "local second = 2" in asked
         assert "local first = 1" not in asked
-    nvim.lua("require('codecompanion.commit_message').run = function() _G.commit = true end")
+    nvim.lua("require('codecompanion.headless.commit_message').run = function() _G.commit = true end")
     nvim.command("edit b.lua")
     nvim.command("1CodeCompanion commit")
     assert nvim.lua("return _G.commit"), "a subcommand wins over the prompt of the same name"

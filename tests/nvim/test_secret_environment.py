@@ -157,7 +157,7 @@ def test_each_piece_of_a_value_that_begins_like_a_key_is_looked_at(nvim):
     lua = """
       vim.env.DOUBLE = "sk-short and sk-ABCDEFGHIJKLMNOPQRSTUV"
       vim.env.SINGLE = "sk-short"
-      local open, hidden = require("codecompanion.secret_environment").divide({}, { keys = {}, sent = {} })
+      local open, hidden = require("codecompanion.host.secret_environment").divide({}, { keys = {}, sent = {} })
       return { open.DOUBLE == nil, hidden.DOUBLE ~= nil, open.SINGLE ~= nil }
     """
     assert nvim.lua(lua) == [True, True, True]

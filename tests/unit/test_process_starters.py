@@ -37,7 +37,7 @@ OF_PYTHON = {
 }
 OF_LUA = {
     "lua/codecompanion/chat/ui/choose_adapter.lua": ("ui.open", "the browser, with a provider's page on its keys"),
-    "lua/codecompanion/config/own_tools.lua": ("vim.system", "nothing: a sentence of an error names it"),
+    "lua/codecompanion/config/own_tool_settings.lua": ("vim.system", "nothing: a sentence of an error names it"),
     "lua/codecompanion/host/process.lua": ("jobstart", "our host, in the plugin's own folder"),
     "lua/codecompanion/host/own_memory.lua": ("ffi", "nothing: it closes the editor's memory to other programs"),
     "lua/codecompanion/install/make.lua": ("vim.system", "Python and uv, to install the plugin's packages"),

@@ -48,7 +48,7 @@ end
 local function candidates(http)
   local order = http.opts.order
   local own = vim.tbl_filter(function(name)
-    return http[name] ~= nil and not require("codecompanion.adapters.builtin")[name]
+    return http[name] ~= nil and not require("codecompanion.adapters.builtin_adapters")[name]
   end, adapters.names(http))
   local names = vim.tbl_filter(function(name)
     return not vim.list_contains(order, name)

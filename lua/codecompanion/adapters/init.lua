@@ -23,14 +23,14 @@ end
 ---@param http table `adapters.http` of the options
 ---@return string[] names Sorted
 function M.names(http)
-  return require("codecompanion.adapters.entry").names(http)
+  return require("codecompanion.adapters.adapter_entry").names(http)
 end
 
 ---@param name string
 ---@param http table `adapters.http` of the options
 ---@return CodeCompanion.Resolving
 function M.resolve(name, http)
-  return require("codecompanion.adapters.entry").resolve(name, http)
+  return require("codecompanion.adapters.adapter_entry").resolve(name, http)
 end
 
 ---What functions in the configuration are told about an adapter.

@@ -1,6 +1,6 @@
----The entries an adapter is made of: names, inheritance, keys. What they say together is read in `adapters/entry.lua`.
+---The entries an adapter is made of: names, inheritance, keys. What they say together is read in `adapter_entry.lua`.
 
-local builtin = require("codecompanion.adapters.builtin")
+local builtin = require("codecompanion.adapters.builtin_adapters")
 local nearest = require("codecompanion.values.nearest")
 local plain = require("codecompanion.values.plain")
 local sorted = require("codecompanion.values.sorted")

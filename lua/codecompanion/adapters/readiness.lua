@@ -2,7 +2,7 @@
 ---its key set, is there a login. Servers on this machine are asked by `local_servers`.
 
 local adapters = require("codecompanion.adapters")
-local builtin = require("codecompanion.adapters.builtin")
+local builtin = require("codecompanion.adapters.builtin_adapters")
 local logins = require("codecompanion.adapters.logins")
 local servers = require("codecompanion.adapters.local_servers")
 

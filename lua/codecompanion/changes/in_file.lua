@@ -2,13 +2,13 @@
 ---ones, a rejected change that is reopened.
 
 local api = vim.api
-local buffers = require("codecompanion.files.buffers")
+local buffers = require("codecompanion.files.loaded_files")
 local hunks = require("codecompanion.changes.hunks")
 local present = require("codecompanion.changes.present")
 local proposals = require("codecompanion.changes.proposal")
 local say = require("codecompanion.say")
 local show = require("codecompanion.screen.open_file")
-local standing = require("codecompanion.changes.standing")
+local standing = require("codecompanion.changes.proposals_of_buffer")
 
 local M = {}
 
@@ -28,7 +28,7 @@ function M.propose(path, from, to)
   local is_empty = count == 1 and api.nvim_buf_get_lines(bufnr, 0, 1, false)[1] == ""
   local base, theirs = hunks.text(from).lines, hunks.text(to).lines
   base = #base == 0 and is_empty and { "" } or base
-  local actions = require("codecompanion.changes.actions")
+  local actions = require("codecompanion.changes.decision_actions")
   local edit = standing.propose(bufnr, 0, count, base, theirs, actions)
   if not standing.is_alive(edit) then
     say.hint("Nothing to decide: the file has these lines already")

@@ -1,9 +1,9 @@
 ---What a user sees of the edits of a buffer: the changes as they stand, what their keys do, what the model is doing.
 
 local api = vim.api
-local draw = require("codecompanion.changes.draw")
+local draw = require("codecompanion.changes.draw_hunks")
 local hunks = require("codecompanion.changes.hunks")
-local keys = require("codecompanion.changes.keys")
+local keys = require("codecompanion.changes.decision_keys")
 local proposals = require("codecompanion.changes.proposal")
 local region = require("codecompanion.changes.region")
 

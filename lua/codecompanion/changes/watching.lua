@@ -60,7 +60,7 @@ function M.widths(changed)
     group = "codecompanion.changes",
     desc = "Define the colours of proposals",
     callback = function()
-      require("codecompanion.changes.highlights").define()
+      require("codecompanion.changes.change_highlights").define()
     end,
   })
 end

@@ -120,7 +120,7 @@ end
 ---@param range { [1]: integer, [2]: integer } 1-based line numbers
 ---@param path? string The current buffer's file when not given
 function M.add_selection(lines, range, path)
-  if require("codecompanion.send_code").refuses("A selection") then
+  if require("codecompanion.editor_context.send_code").refuses("A selection") then
     return
   end
   local text = M.quoted(lines, range, path)

@@ -58,7 +58,7 @@ end
 ---@param result CodeCompanion.Checked
 local function check_adapters(result)
   local adapters = require("codecompanion.adapters")
-  local resolve = require("codecompanion.adapters.entry")
+  local resolve = require("codecompanion.adapters.adapter_entry")
   local http = result.options.adapters.http
   local names = adapters.names(http)
   for _, name in ipairs(names) do
@@ -72,7 +72,7 @@ local function check_adapters(result)
     end
   end
   local chat, given = result.options.interactions.chat, vim.tbl_get(result.given, "interactions", "chat") or {}
-  local reference = require("codecompanion.config.host").adapter_reference
+  local reference = require("codecompanion.config.settings_for_host").adapter_reference
   local function exists(path, value)
     local name = value ~= nil and reference(value) or nil
     if name and not vim.list_contains(names, name) then
@@ -181,21 +181,21 @@ end
 ---@return table
 function M.for_host()
   local now = result()
-  local settings, problems = require("codecompanion.config.host").settings(now.options, now.given)
+  local settings, problems = require("codecompanion.config.settings_for_host").settings(now.options, now.given)
   report(now, problems)
   return settings
 end
 
 ---@return string language The user's, "" = unknown
 function M.language()
-  return require("codecompanion.config.host").language(result().given)
+  return require("codecompanion.config.settings_for_host").language(result().given)
 end
 
 ---What `hello` tells of the adapters, and what must not stand in the environment of the host's process.
 ---@return { entries: table<string, table>, proxy: string, keys: string[], sent: string[] }
 function M.adapters()
   local now = result()
-  local told, problems = require("codecompanion.config.host").adapters(now.options)
+  local told, problems = require("codecompanion.config.settings_for_host").adapters(now.options)
   report(now, problems)
   return told
 end
@@ -208,7 +208,7 @@ function M.evaluate_overrides(ctx)
   local settings = adapters.resolve(ctx.adapter, result().options.adapters.http).settings
   local info = settings and adapters.info(settings, ctx.model) or { name = ctx.adapter, model = ctx.model }
   local asked = { adapter = info, model = ctx.model, window = ctx.window }
-  local overrides, problems = require("codecompanion.config.host").overrides(result().given, asked)
+  local overrides, problems = require("codecompanion.config.settings_for_host").overrides(result().given, asked)
   report(result(), problems)
   return overrides
 end
@@ -222,7 +222,7 @@ function M.secrets(adapter_name)
   local wanted = { adapter_name or (require("codecompanion.adapters.choice").reference(options)) }
   local summariser = options.interactions.chat.opts.context_management.compaction.adapter
   if summariser then
-    table.insert(wanted, (require("codecompanion.config.host").adapter_reference(summariser)))
+    table.insert(wanted, (require("codecompanion.config.settings_for_host").adapter_reference(summariser)))
   end
   local keys, failure = {}, nil
   for _, name in ipairs(wanted) do

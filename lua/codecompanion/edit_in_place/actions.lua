@@ -2,12 +2,12 @@
 ---`interactions.inline.keymaps`; the keys that decide are those of every change (`changes.actions`).
 
 local asking = require("codecompanion.edit_in_place.asking")
-local keys = require("codecompanion.changes.keys")
+local keys = require("codecompanion.changes.decision_keys")
 local own_keys = require("codecompanion.edit_in_place.keys")
 local proposals = require("codecompanion.changes.proposal")
 local region = require("codecompanion.changes.region")
 local say = require("codecompanion.say")
-local standing = require("codecompanion.changes.standing")
+local standing = require("codecompanion.changes.proposals_of_buffer")
 
 ---@type table<string, fun(edit: CodeCompanion.StandingEdit)>
 local M = {}

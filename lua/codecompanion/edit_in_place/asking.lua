@@ -6,7 +6,7 @@ local proposals = require("codecompanion.changes.proposal")
 local region = require("codecompanion.changes.region")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
-local standing = require("codecompanion.changes.standing")
+local standing = require("codecompanion.changes.proposals_of_buffer")
 local target = require("codecompanion.edit_in_place.target")
 
 local M = {}

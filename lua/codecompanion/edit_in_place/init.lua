@@ -15,17 +15,17 @@ M.last_chat = nil
 ---@param instruction string
 ---@param lines CodeCompanion.EditTargetLines
 local function begin(bufnr, instruction, lines)
-  local standing = require("codecompanion.changes.standing")
+  local standing = require("codecompanion.changes.proposals_of_buffer")
   local asking, actions = require("codecompanion.edit_in_place.asking"), require("codecompanion.edit_in_place.actions")
   local own_keys = require("codecompanion.edit_in_place.keys")
   local place = require("codecompanion.changes.region").set({ bufnr = bufnr }, lines.first, lines.last)
   local edit = { bufnr = bufnr, region = place, is_asking = true, is_decided = false, label = "", arrived = {} }
-  require("codecompanion.changes.highlights").define()
-  local all = vim.tbl_extend("error", actions, require("codecompanion.changes.actions"))
+  require("codecompanion.changes.change_highlights").define()
+  local all = vim.tbl_extend("error", actions, require("codecompanion.changes.decision_actions"))
   edit.actions = standing.bound(bufnr, all)
   edit.further_keys, edit.stop_key = own_keys.further(edit.actions), own_keys.of("stop")
   edit.further_hints = own_keys.hints()
-  edit.conversation = require("codecompanion.headless_chat").open({
+  edit.conversation = require("codecompanion.headless.headless_chat").open({
     purpose = "edit_in_place",
     adapter = require("codecompanion.config").options.interactions.inline.adapter,
     on_event = function(event)
@@ -45,7 +45,7 @@ end
 ---@param lines CodeCompanion.EditTargetLines
 ---@return string[]? reason In fewer and fewer words
 local function taken(bufnr, lines)
-  local other = require("codecompanion.changes.standing").meeting(bufnr, lines.first, lines.last)
+  local other = require("codecompanion.changes.proposals_of_buffer").meeting(bufnr, lines.first, lines.last)
   if not other then
     return nil
   end
@@ -59,7 +59,7 @@ local function taken(bufnr, lines)
   else
     choice = (last - first < 2 and " has" or " have") .. " a proposal already"
     local decide = { { "accept_change", "accepts it" }, { "reject_change", "rejects it" } }
-    short = require("codecompanion.changes.keys").hint(decide, " · ")
+    short = require("codecompanion.changes.decision_keys").hint(decide, " · ")
   end
   return { where .. choice .. short, where .. choice }
 end
@@ -68,7 +68,7 @@ end
 ---@param instruction string What to do; the user is asked when it is empty
 ---@param range? { [1]: integer, [2]: integer } 1-based lines, both in it; without it what is around the cursor
 function M.start(instruction, range)
-  if require("codecompanion.send_code").refuses("An edit in place") then
+  if require("codecompanion.editor_context.send_code").refuses("An edit in place") then
     return
   end
   local bufnr = api.nvim_get_current_buf()
@@ -98,7 +98,7 @@ end
 
 ---Open the chat of the edit in this buffer, or of the one that ended last.
 function M.open_chat()
-  local edit = require("codecompanion.changes.standing").chosen(api.nvim_get_current_buf())
+  local edit = require("codecompanion.changes.proposals_of_buffer").chosen(api.nvim_get_current_buf())
   if edit and edit.conversation then
     return require("codecompanion.edit_in_place.actions").open_chat(edit)
   elseif not M.last_chat then

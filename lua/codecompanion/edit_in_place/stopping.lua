@@ -3,7 +3,7 @@
 local api = vim.api
 local asking = require("codecompanion.edit_in_place.asking")
 local region = require("codecompanion.changes.region")
-local standing = require("codecompanion.changes.standing")
+local standing = require("codecompanion.changes.proposals_of_buffer")
 
 local M = {}
 

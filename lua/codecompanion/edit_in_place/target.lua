@@ -2,7 +2,7 @@
 ---paragraph. And what stands around them.
 
 local api = vim.api
-local buffers = require("codecompanion.files.buffers")
+local buffers = require("codecompanion.files.loaded_files")
 
 local M = {}
 

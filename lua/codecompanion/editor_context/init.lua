@@ -2,8 +2,8 @@
 ---user's own (`interactions.chat.editor_context`) are registered alike; nothing is taken that is not mentioned.
 
 local mentions = require("codecompanion.editor_context.mentions")
-local place = require("codecompanion.editor_context.place")
-local send_code = require("codecompanion.send_code")
+local place = require("codecompanion.editor_context.working_window")
+local send_code = require("codecompanion.editor_context.send_code")
 
 local M = {}
 
@@ -32,7 +32,7 @@ local M = {}
 ---@field is_own? boolean It is the user's
 ---@field contains_code? boolean It is not sent while `opts.send_code` is false
 
-local ROOMS = { "buffers", "lists", "by_host", "lsp" }
+local GROUPS = { "buffer_items", "list_items", "host_items", "symbol_items" }
 local DEFAULT_TIMEOUT = 10000
 
 ---@type table<string, CodeCompanion.EditorContext.Item>?
@@ -44,8 +44,8 @@ local added = {}
 local function builtin_items()
   if not built_in then
     built_in = {}
-    for _, room in ipairs(ROOMS) do
-      for _, item in ipairs(require("codecompanion.editor_context.items." .. room)) do
+    for _, group in ipairs(GROUPS) do
+      for _, item in ipairs(require("codecompanion.editor_context.items." .. group)) do
         built_in[item.name] = item
       end
     end
@@ -137,7 +137,7 @@ function M.take(text, chat)
     if item and not item.of_host then
       at = at or place.at()
       local here = vim.tbl_extend("force", at, { argument = mention.argument, chat = chat })
-      local answer = require("codecompanion.editor_context.asking").ask(item, mention, here)
+      local answer = require("codecompanion.editor_context.ask_items").ask(item, mention, here)
       if answer.error then
         return {}, nil, ("Not sent: %s: %s."):format(mention.written, (answer.error:gsub("%.$", "")))
       end
@@ -149,7 +149,7 @@ function M.take(text, chat)
   end
   return taken,
     #late > 0 and function(done)
-      require("codecompanion.editor_context.asking").later(late, DEFAULT_TIMEOUT, done)
+      require("codecompanion.editor_context.ask_items").later(late, DEFAULT_TIMEOUT, done)
     end or nil
 end
 

@@ -1,7 +1,7 @@
 ---The list of what the tools of a chat changed, by turn: look at a change, revert it, its file or its turn.
 
 local api = vim.api
-local counts = require("codecompanion.files.counts").text
+local counts = require("codecompanion.changes.line_counts").text
 local blocks = require("codecompanion.chat.draw.blocks")
 local float = require("codecompanion.screen.float")
 local say = require("codecompanion.say")
@@ -91,7 +91,7 @@ local function show(chat, rows)
     end)
   end
   on(
-    { "gX", unpack(require("codecompanion.changes.keys").keys("reject_change", "n", bufnr)) },
+    { "gX", unpack(require("codecompanion.changes.decision_keys").keys("reject_change", "n", bufnr)) },
     "Revert this change, or reapply it",
     function(row)
       take_back({ row.change_id })
@@ -106,7 +106,7 @@ local function show(chat, rows)
   on("K", "Show the diff", function(row)
     close()
     session.request(chat, "show_change", { change_id = row.change_id, texts = true }, function(shown)
-      require("codecompanion.changes.view").open_recorded(shown, row.path)
+      require("codecompanion.changes.change_view").open_recorded(shown, row.path)
     end)
   end)
   on("<CR>", "Open the file", function(row)

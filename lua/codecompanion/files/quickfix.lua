@@ -11,7 +11,8 @@ local M = {}
 ---@param place { added: integer, removed: integer, text: string }
 ---@return string
 local function text_of(row, place)
-  local parts = { require("codecompanion.files.counts").text(place), row.state == "unsaved" and "not saved" or nil }
+  local parts =
+    { require("codecompanion.changes.line_counts").text(place), row.state == "unsaved" and "not saved" or nil }
   return table.concat(parts, " ") .. " · " .. place.text
 end
 

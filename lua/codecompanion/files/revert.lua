@@ -115,7 +115,9 @@ end
 local function path_of(what)
   local bufnr = (what == "%" and 0) or (what == "#" and vim.fn.bufnr("#")) or tonumber(what:match("^#(%d+)$")) or -1
   local name = bufnr >= 0 and vim.api.nvim_buf_is_valid(bufnr) and vim.api.nvim_buf_get_name(bufnr) or what
-  return require("codecompanion.files.buffers").real_path(require("codecompanion.system.literal_paths").absolute(name))
+  return require("codecompanion.files.loaded_files").real_path(
+    require("codecompanion.system.literal_paths").absolute(name)
+  )
 end
 
 ---`:CodeCompanionRevert turn` or `:CodeCompanionRevert {path}`

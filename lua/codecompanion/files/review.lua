@@ -3,7 +3,7 @@
 ---A revert is the host's, three-way and logged; what was reviewed is known until Neovim ends.
 
 local api = vim.api
-local keys = require("codecompanion.changes.keys")
+local keys = require("codecompanion.changes.decision_keys")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
 
@@ -105,7 +105,7 @@ end
 ---@param one CodeCompanion.ReviewPlace
 local function show_diff(chat, one)
   session.request(chat, "show_change", { change_id = one.change_id, texts = true }, function(shown)
-    require("codecompanion.changes.view").open_recorded(shown, one.path, one.item.lnum)
+    require("codecompanion.changes.change_view").open_recorded(shown, one.path, one.item.lnum)
   end)
 end
 

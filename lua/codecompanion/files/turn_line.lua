@@ -3,7 +3,7 @@
 
 local api = vim.api
 local buffer = require("codecompanion.chat.buffer.text")
-local counts = require("codecompanion.files.counts").text
+local counts = require("codecompanion.changes.line_counts").text
 local draw = require("codecompanion.chat.draw.put")
 local keys = require("codecompanion.chat.state.keys")
 local marks = require("codecompanion.chat.buffer.marks")

@@ -37,13 +37,13 @@ local meanings = {
     require("codecompanion.config").take_from_host(event.mistakes, event.failures)
   end,
   host_exit = function()
-    local tools = package.loaded["codecompanion.own_tools"]
+    local tools = package.loaded["codecompanion.host.run_own_tools"]
     if tools then
       tools.stop_all()
     end
   end,
   mcp_changed = function(_, host)
-    require("codecompanion.mcp.known").changed(host.request, is_ready(host))
+    require("codecompanion.host.mcp_servers").changed(host.request, is_ready(host))
   end,
   packages_missing = function(event, host)
     require("codecompanion.install").add(event.extra, function(problem)
@@ -53,7 +53,7 @@ local meanings = {
     end)
   end,
   index_progress = function(event, host)
-    require("codecompanion.index_progress").show(event, host.notify, is_ready(host))
+    require("codecompanion.host.index_progress").show(event, host.notify, is_ready(host))
   end,
 }
 

@@ -10,7 +10,7 @@ function M.prepare()
   local version = vim.version()
   local settings = config.for_host()
   local adapters = config.adapters()
-  local open, hidden = require("codecompanion.secret_environment").divide(settings, adapters)
+  local open, hidden = require("codecompanion.host.secret_environment").divide(settings, adapters)
   local payload = {
     settings = settings,
     mistakes = config.for_chats(),

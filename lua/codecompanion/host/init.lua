@@ -33,7 +33,7 @@ local state = {
 
 wire.subscribe(function(event)
   if event.type == "state" then
-    require("codecompanion.host.idle").note(event)
+    require("codecompanion.host.restart_when_idle").note(event)
   elseif (event.chat or "") == "" then
     require("codecompanion.host.events_without_chat").show(event, M)
   end
@@ -60,7 +60,7 @@ end
 local function let_go(status, text)
   state.status, state.text, state.job = status, text, nil
   wire.close()
-  local idle = package.loaded["codecompanion.host.idle"]
+  local idle = package.loaded["codecompanion.host.restart_when_idle"]
   if idle then
     idle.forget()
   end
@@ -341,7 +341,7 @@ end
 ---Restart the host as soon as no chat is in a turn, which would be lost.
 ---@param text string What the chats say then
 function M.restart_when_idle(text)
-  require("codecompanion.host.idle").restart(function()
+  require("codecompanion.host.restart_when_idle").restart(function()
     M.restart(text)
   end)
 end

@@ -142,7 +142,7 @@ end
 ---@param request CodeCompanion.HostRequest
 function M.send(request)
   local needs_keys = request.verb ~= "hello" and request.verb ~= "save_draft"
-  local changes = needs_keys and require("codecompanion.secret_environment").changes()
+  local changes = needs_keys and require("codecompanion.host.secret_environment").changes()
   if changes then
     pcall(vim.rpcnotify, state.channel, "codecompanion", "give_environment", vim.json.encode(changes))
   end
@@ -199,7 +199,7 @@ end
 ---@param event CodeCompanion.Event.Ask
 local function take_question(event)
   local channel = state.channel
-  require("codecompanion.files").answer(event, function(payload)
+  require("codecompanion.host.editor_questions").answer(event, function(payload)
     if channel and state.channel == channel then
       M.send({ verb = "answer", payload = payload })
     end

@@ -22,7 +22,7 @@ end
 ---How completion at the cursor is doing, for a status line; empty when there is nothing to say.
 ---@return string
 function M.completion_statusline()
-  local status = package.loaded["codecompanion.inline.status"]
+  local status = package.loaded["codecompanion.inline.completion_status"]
   return status and status.component() or ""
 end
 

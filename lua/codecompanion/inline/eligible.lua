@@ -66,7 +66,7 @@ end
 ---@param bufnr integer
 ---@return string?
 function M.buffer_problem(bufnr)
-  local bo, send_code = vim.bo[bufnr], require("codecompanion.send_code")
+  local bo, send_code = vim.bo[bufnr], require("codecompanion.editor_context.send_code")
   if not send_code.is_allowed() then
     return send_code.WHY
   elseif bo.filetype == "codecompanion" then

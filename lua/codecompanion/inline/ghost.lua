@@ -2,7 +2,7 @@
 ---in the buffer.
 
 local fit = require("codecompanion.text.fit")
-local shorter = require("codecompanion.inline.shorter")
+local shorter = require("codecompanion.inline.short_reasons")
 
 local api = vim.api
 

@@ -7,7 +7,7 @@ local recent = require("codecompanion.inline.recent")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 local source = require("codecompanion.inline.source")
-local status = require("codecompanion.inline.status")
+local status = require("codecompanion.inline.completion_status")
 
 local api = vim.api
 
@@ -76,9 +76,9 @@ function M.enable(by_hand)
   end
   status.is_on = true
   api.nvim_create_augroup(GROUP, { clear = true })
-  require("codecompanion.inline.highlights").define()
+  require("codecompanion.inline.suggestion_highlights").define()
   on("ColorScheme", "Define the colours of suggestions", function()
-    require("codecompanion.inline.highlights").define()
+    require("codecompanion.inline.suggestion_highlights").define()
   end)
   source.reset()
   local shows = display()
@@ -90,9 +90,9 @@ function M.enable(by_hand)
       flow.on_enter()
     end
   elseif shows == "lsp" then
-    require("codecompanion.inline.lsp").start()
+    require("codecompanion.inline.inline_lsp_server").start()
   end
-  require("codecompanion.inline.keys").set(options().keymaps, M)
+  require("codecompanion.inline.suggestion_keys").set(options().keymaps, M)
 end
 
 ---Switch it off for this session.
@@ -104,8 +104,8 @@ function M.disable()
   status.is_on = false
   api.nvim_create_augroup(GROUP, { clear = true })
   flow.close()
-  require("codecompanion.inline.keys").remove()
-  local lsp = package.loaded["codecompanion.inline.lsp"]
+  require("codecompanion.inline.suggestion_keys").remove()
+  local lsp = package.loaded["codecompanion.inline.inline_lsp_server"]
   if lsp then
     lsp.stop()
   end

@@ -1,8 +1,8 @@
 ---Suggestions as entries of a completion menu: what the sources for blink.cmp and nvim-cmp share.
 
-local place_of = require("codecompanion.inline.place")
+local place_of = require("codecompanion.inline.suggestion_place")
 local source = require("codecompanion.inline.source")
-local status = require("codecompanion.inline.status")
+local status = require("codecompanion.inline.completion_status")
 
 local M = {}
 

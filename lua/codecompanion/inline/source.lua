@@ -4,11 +4,11 @@
 local eligible = require("codecompanion.inline.eligible")
 local host = require("codecompanion.host")
 local pace = require("codecompanion.inline.pace")
-local place_of = require("codecompanion.inline.place")
+local place_of = require("codecompanion.inline.suggestion_place")
 local recent = require("codecompanion.inline.recent")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
-local shorter = require("codecompanion.inline.shorter")
+local shorter = require("codecompanion.inline.short_reasons")
 local surroundings = require("codecompanion.inline.surroundings")
 
 local api = vim.api

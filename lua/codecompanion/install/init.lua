@@ -298,6 +298,18 @@ local function install_for_use(done, is_told)
   end)
 end
 
+---Whether there are MCP servers to start, so that the packages they need are installed.
+---@return boolean
+local function are_mcp_servers_configured()
+  local mcp = require("codecompanion.config").options.mcp or {}
+  for _, server in pairs(mcp.servers or {}) do
+    if server and server.enabled ~= false then
+      return mcp.enabled ~= false
+    end
+  end
+  return false
+end
+
 ---Give the Python the host shall run with: the configured one, the private environment, `g:python3_host_prog` if it
 ---has the packages; else the private environment is made now.
 ---@param done fun(problem: string?, python: string?)
@@ -311,7 +323,7 @@ function M.resolve(done, is_told)
     end
     return done(nil, path)
   end
-  if not environment.wants("mcp") and require("codecompanion.mcp.wanted").are_configured() then
+  if not environment.wants("mcp") and are_mcp_servers_configured() then
     environment.want("mcp", true) -- the environment does not fit its lock file any more
   end
   local current = environment.find()

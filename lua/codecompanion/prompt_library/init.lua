@@ -3,8 +3,8 @@
 ---Files are read by the host (their front matter is YAML), which is asked when somebody looks for prompts. What it
 ---answered last is what slash commands and completion know meanwhile: they cannot wait.
 
-local entry = require("codecompanion.prompt_library.entry")
-local prompt_folders = require("codecompanion.prompt_folders")
+local entry = require("codecompanion.prompt_library.prompt_entry")
+local prompt_folders = require("codecompanion.prompt_library.prompt_folders")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 
@@ -90,7 +90,7 @@ end
 ---@return CodeCompanion.Prompt[]
 local function configured()
   local own, found = options(), {}
-  local builtin = require("codecompanion.prompt_library.builtin")
+  local builtin = require("codecompanion.prompt_library.builtin_prompts")
   for key, given in pairs(own) do
     if key ~= "markdown" and given then
       found[#found + 1] = entry.prompt(key, given, "configuration")

@@ -8,10 +8,10 @@ local draft = require("codecompanion.chat.wire.draft")
 local message = require("codecompanion.chat.wire.message")
 local parameters = require("codecompanion.prompt_library.parameters")
 local say = require("codecompanion.say")
-local send_code = require("codecompanion.send_code")
+local send_code = require("codecompanion.editor_context.send_code")
 local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
-local texts = require("codecompanion.prompt_library.text")
+local texts = require("codecompanion.prompt_library.prompt_text")
 
 local M = {}
 
@@ -117,7 +117,7 @@ local function make(prompt, use, given)
   elseif prompt.origin ~= "project" then
     return put(prompt, use, text, system, {})
   end
-  require("codecompanion.prompt_library.tame").text(text, prompt.label, function(tamed, notes)
+  require("codecompanion.prompt_library.outside_text").text(text, prompt.label, function(tamed, notes)
     put(prompt, use, tamed, system, notes)
   end, use.refuse)
 end

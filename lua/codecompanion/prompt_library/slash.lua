@@ -20,7 +20,7 @@ local function command(prompt)
       -- Its text may have changed since the names were told: the files are read again.
       library.refresh_if_stale(function()
         require("codecompanion.prompt_library.run").run(library.find(prompt.alias) or prompt, {
-          context = require("codecompanion.prompt_library.place").look(),
+          context = require("codecompanion.prompt_library.prompt_context").look(),
           argument = argument,
           chat = chat,
           refuse = refuse,

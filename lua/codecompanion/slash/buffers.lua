@@ -24,7 +24,7 @@ local function send(chat, bufnr, is_live)
   attaching.attach(chat, {
     kind = "buffer",
     path = api.nvim_buf_get_name(bufnr),
-    text = require("codecompanion.files.buffers").text(bufnr),
+    text = require("codecompanion.files.loaded_files").text(bufnr),
     live = is_live,
   })
 end

@@ -4,7 +4,7 @@
 local buffer = require("codecompanion.chat.buffer.text")
 local draft = require("codecompanion.chat.wire.draft")
 local host = require("codecompanion.host")
-local known = require("codecompanion.mcp.known")
+local known = require("codecompanion.host.mcp_servers")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 local view = require("codecompanion.chat.buffer.view")
@@ -66,7 +66,7 @@ function M.commands()
               return refuse(err)
             end
             local label = ("The MCP server %s"):format(server.name)
-            require("codecompanion.prompt_library.tame").text(result.text, label, function(text, notes)
+            require("codecompanion.prompt_library.outside_text").text(result.text, label, function(text, notes)
               if buffer.input_text(chat) ~= "" then
                 return refuse("There is text in the input by now; the prompt was not put there.")
               end

@@ -7,7 +7,7 @@ local buffer = require("codecompanion.chat.buffer.text")
 local draft = require("codecompanion.chat.wire.draft")
 local message = require("codecompanion.chat.wire.message")
 local say = require("codecompanion.say")
-local send_code = require("codecompanion.send_code")
+local send_code = require("codecompanion.editor_context.send_code")
 local severity = require("codecompanion.severity")
 
 local M = {}

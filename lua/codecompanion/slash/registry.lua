@@ -34,7 +34,7 @@ local more = {
   {
     name = "MCP servers",
     group = function()
-      local known = package.loaded["codecompanion.mcp.known"]
+      local known = package.loaded["codecompanion.host.mcp_servers"]
       return known and #known.servers > 0 and require("codecompanion.slash.mcp").commands() or {}
     end,
   },

@@ -59,7 +59,7 @@ end
 ---The file the user works in.
 ---@return string? path
 local function work_file()
-  local current = require("codecompanion.editor").snapshot().current
+  local current = require("codecompanion.editor_context.snapshot").snapshot().current
   return current ~= "" and current or nil
 end
 
@@ -103,7 +103,7 @@ function M.terminal(chat, argument, refuse)
   if #lines == 0 then
     return refuse("The terminal has shown nothing.")
   end
-  local buffers = require("codecompanion.files.buffers")
+  local buffers = require("codecompanion.files.loaded_files")
   local label = ("%s (%d lines)"):format(terminals.program(found[1]), #lines)
   attach(chat, "terminal", label, table.concat(vim.tbl_map(buffers.shown, lines), "\n") .. "\n", refuse)
 end

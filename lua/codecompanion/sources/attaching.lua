@@ -29,7 +29,7 @@ end
 ---@param payload table As `requests.Attach`
 ---@param refuse? fun(reason: string) Told why it cannot be; the buffer says it when not given
 function M.attach(chat, payload, refuse)
-  local refusal = require("codecompanion.send_code").attachment_refusal(payload.kind)
+  local refusal = require("codecompanion.editor_context.send_code").attachment_refusal(payload.kind)
   if refusal then
     return (refuse or function(reason)
       say.chat(chat, reason, severity.WARN)

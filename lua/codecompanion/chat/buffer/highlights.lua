@@ -54,8 +54,8 @@ M.swapped = {
 ---@return { [1]: string, [2]: string, [3]: string }[]
 function M.documented()
   local found = vim.list_slice(M.groups)
-  vim.list_extend(found, require("codecompanion.inline.highlights").groups)
-  vim.list_extend(found, require("codecompanion.changes.highlights").groups)
+  vim.list_extend(found, require("codecompanion.inline.suggestion_highlights").groups)
+  vim.list_extend(found, require("codecompanion.changes.change_highlights").groups)
   for _, group in ipairs(M.swapped) do
     found[#found + 1] = { group[1], "NONE", ("%s of %s"):format(group[3], group[2]) }
   end
@@ -83,7 +83,7 @@ end
 ---Define the groups; a definition of the user's stays.
 function M.define()
   define_swapped()
-  require("codecompanion.changes.highlights").define()
+  require("codecompanion.changes.change_highlights").define()
   for _, group in ipairs(M.groups) do
     local spec = group[2] == "NONE" and {} or { link = group[2] }
     spec.default = true

@@ -363,10 +363,10 @@ local function body_of(tool)
   if not tool.preview or tool.preview == "" then
     return {}, {}
   end
-  local rows = tool.change and require("codecompanion.changes.rows").of_diff(tool.preview) or {}
+  local rows = tool.change and require("codecompanion.changes.change_rows").of_diff(tool.preview) or {}
   if #rows > 0 then
     local room = { width = MAX_LINE_BYTES, rows = MAX_BODY_LINES, wraps = false }
-    local shown = require("codecompanion.changes.rows").layout(rows, room)
+    local shown = require("codecompanion.changes.change_rows").layout(rows, room)
     return shown.lines, shown.marks
   end
   local fence, marks = M.fence(tool.preview), {}

@@ -305,7 +305,7 @@ end
 ---@param question string
 ---@param refuse? fun(reason: string)
 function M.preview(chat, question, refuse)
-  local snapshot = require("codecompanion.editor").snapshot()
+  local snapshot = require("codecompanion.editor_context.snapshot").snapshot()
   ask(chat, "preview_code", { question = question, snapshot = snapshot }, refuse)
 end
 

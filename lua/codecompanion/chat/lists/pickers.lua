@@ -202,7 +202,7 @@ end
 ---Choose a group of rules and add it to the chat.
 ---@param chat CodeCompanion.Chat
 function M.rules(chat)
-  local snapshot = require("codecompanion.editor").snapshot()
+  local snapshot = require("codecompanion.editor_context.snapshot").snapshot()
   load(chat, "rules", "list_rules", { snapshot = snapshot }, function(groups)
     choose.select(groups, {
       prompt = "Rules",

@@ -2,12 +2,12 @@
 ---the screen, why it is asked although much was granted, and the keys. Each line begins with a bar.
 
 local api = vim.api
-local counts = require("codecompanion.files.counts").text
+local counts = require("codecompanion.changes.line_counts").text
 local fit = require("codecompanion.text.fit")
 local keymaps = require("codecompanion.chat.state.keys")
-local keys = require("codecompanion.changes.keys")
+local keys = require("codecompanion.changes.decision_keys")
 local kinds = require("codecompanion.chat.state.question_kinds")
-local rows_of_change = require("codecompanion.changes.rows")
+local rows_of_change = require("codecompanion.changes.change_rows")
 local visible = require("codecompanion.text.visible_characters")
 
 local M = {}

@@ -2,9 +2,9 @@
 ---closing it keeps the question open, and what was edited.
 
 local api = vim.api
-local changes = require("codecompanion.changes.view")
+local changes = require("codecompanion.changes.change_view")
 local hunks = require("codecompanion.changes.hunks")
-local keys = require("codecompanion.changes.keys")
+local keys = require("codecompanion.changes.decision_keys")
 local say = require("codecompanion.say")
 
 local M = {}

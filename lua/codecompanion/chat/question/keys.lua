@@ -3,7 +3,7 @@
 ---that means something else in the chat counts on the block only.
 
 local api = vim.api
-local changes = require("codecompanion.changes.keys")
+local changes = require("codecompanion.changes.decision_keys")
 local marks = require("codecompanion.chat.buffer.marks")
 local questions = require("codecompanion.chat.state.questions")
 local registry = require("codecompanion.chat.state.registry")

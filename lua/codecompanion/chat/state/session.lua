@@ -46,7 +46,7 @@ function M.attach(chat, opts)
   end
   host().notify("open_chat", {
     chat = chat.id,
-    snapshot = require("codecompanion.editor").snapshot(),
+    snapshot = require("codecompanion.editor_context.snapshot").snapshot(),
     adapter = adapter or nil,
     model = model or nil,
     resume = is_stored and chat.id or nil,
@@ -105,7 +105,7 @@ end
 ---Answer the last message again.
 ---@param chat CodeCompanion.Chat
 function M.regenerate(chat)
-  M.notify(chat, "regenerate", { snapshot = require("codecompanion.editor").snapshot() })
+  M.notify(chat, "regenerate", { snapshot = require("codecompanion.editor_context.snapshot").snapshot() })
 end
 
 ---Carry out what the user has typed; `refuse` is told why it could not be.
@@ -121,7 +121,7 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param refuse fun(reason: string)
 function M.go_on(chat, refuse)
-  M.command(chat, "go_on", { snapshot = require("codecompanion.editor").snapshot() }, refuse)
+  M.command(chat, "go_on", { snapshot = require("codecompanion.editor_context.snapshot").snapshot() }, refuse)
 end
 
 ---Talk to another adapter or model.

@@ -163,7 +163,7 @@ function M.show_original(chat)
   if item and item.change then
     local change = item.change
     return session.request(chat, "show_change", { change_id = change.change_id, texts = true }, function(shown)
-      require("codecompanion.changes.view").open_recorded(shown, change.path)
+      require("codecompanion.changes.change_view").open_recorded(shown, change.path)
     end)
   end
   if item and item.gathered and chat.read_only then -- its host alone knows more than the buffer has

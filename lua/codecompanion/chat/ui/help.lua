@@ -1,7 +1,7 @@
 ---The help of a chat (`g?`, `/help`): its keys and the slash commands.
 
 local api = vim.api
-local changes = require("codecompanion.changes.keys")
+local changes = require("codecompanion.changes.decision_keys")
 local fit = require("codecompanion.text.fit")
 local float = require("codecompanion.screen.float")
 local keymaps = require("codecompanion.config.options.keymaps")

@@ -58,7 +58,7 @@ function M.restore(id, opts, refuse)
     end)
     return
   end
-  local payload = { checkpoint = id, snapshot = require("codecompanion.editor").snapshot() }
+  local payload = { checkpoint = id, snapshot = require("codecompanion.editor_context.snapshot").snapshot() }
   host.request("restore_chat", payload, function(err, restored)
     if err and refuse then
       return refuse(err)

@@ -52,7 +52,7 @@ function M.send(chat, text, before)
     submit_id = sent.submit_id,
     key = sent.key,
     text = text,
-    snapshot = require("codecompanion.editor").snapshot(),
+    snapshot = require("codecompanion.editor_context.snapshot").snapshot(),
     items = items,
   })
   if later then

@@ -44,7 +44,7 @@ local ORDER = {
 }
 
 local fields = {}
-for name, adapter in require("codecompanion.values.sorted")(require("codecompanion.adapters.builtin")) do
+for name, adapter in require("codecompanion.values.sorted")(require("codecompanion.adapters.builtin_adapters")) do
   fields[#fields + 1] = entry(name, adapter.about)
 end
 vim.list_extend(fields, {

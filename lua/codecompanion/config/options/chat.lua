@@ -117,7 +117,7 @@ return {
           name = "<name>",
           type = "string",
           optional = true,
-          check = require("codecompanion.config.own_tools").check_python,
+          check = require("codecompanion.config.own_tool_settings").check_python,
           description = 'Your own strategy: `path/to/file.py:function`, relative to `stdpath("config")`, or'
             .. " `module.path:function`.",
         },

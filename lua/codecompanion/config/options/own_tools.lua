@@ -1,7 +1,7 @@
 ---Options of tools of the user's own: `interactions.chat.tools.<name>`. What is in their schemas the host checks
 ---(python/codecompanion/tools/parameters.py).
 
-local own_tools = require("codecompanion.config.own_tools")
+local own_tools = require("codecompanion.config.own_tool_settings")
 
 return {
   name = "<name>",

@@ -22,7 +22,7 @@ return {
     name = "<name>",
     type = { "table", "boolean" },
     optional = true,
-    check = require("codecompanion.config.prompts").check,
+    check = require("codecompanion.config.prompt_entries").check,
     description = "Your own prompt, see |codecompanion-prompt-entries|, or a built-in one (`explain`, `fix`,"
       .. " `tests`, `commit`, `review`): false removes it, an entry replaces it.",
   },

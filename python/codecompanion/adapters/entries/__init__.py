@@ -1,9 +1,9 @@
 """Entries of `adapters.http` as users write them, in codecompanion.nvim's shapes too → `AdapterSettings`.
 
-The editor merges the layers of an entry and evaluates its functions (`lua/codecompanion/adapters/entry.lua`); what they
-mean is decided here. The built-in entries are `codecompanion/builtin_adapters.json`, read from each endpoint's own
-documentation (2026-11; `documented_at` is where). What is not said there is learned from what the endpoint refuses
-(`openai_chat/refusals.py`):
+The editor merges the layers of an entry and evaluates its functions (`lua/codecompanion/adapters/adapter_entry.lua`);
+what they mean is decided here. The built-in entries are `codecompanion/builtin_adapters.json`, read from each
+endpoint's own documentation (2026-11; `documented_at` is where). What is not said there is learned from what the
+endpoint refuses (`openai_chat/refusals.py`):
 
 * `limits_path` is where a local server tells the window a request really has; the model's own figure would let it cut
   prompts silently. Ollama and LM Studio know it once the model is loaded. Mistral's names that end in `latest` are in

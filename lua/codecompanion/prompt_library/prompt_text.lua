@@ -1,7 +1,7 @@
 ---From the messages of a prompt to the text that is sent: placeholders, what the user gave, the selection.
 
-local place = require("codecompanion.prompt_library.place")
-local tame = require("codecompanion.prompt_library.tame")
+local place = require("codecompanion.prompt_library.prompt_context")
+local tame = require("codecompanion.prompt_library.outside_text")
 
 local M = {}
 

@@ -2,7 +2,7 @@
 ---out. What an entry means (addresses, headers, parameters, options) is decided by the host
 ---(`python/codecompanion/adapters/entries/resolve.py`).
 
-local builtin = require("codecompanion.adapters.builtin")
+local builtin = require("codecompanion.adapters.builtin_adapters")
 local layering = require("codecompanion.adapters.layers")
 local plain = require("codecompanion.values.plain")
 local sorted = require("codecompanion.values.sorted")

@@ -2,7 +2,7 @@
 ---stopped, has a time limit, and what goes wrong is one sentence; then nothing was changed.
 
 local choice = require("codecompanion.adapters.choice")
-local headless_chat = require("codecompanion.headless_chat")
+local headless_chat = require("codecompanion.headless.headless_chat")
 local host = require("codecompanion.host")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")

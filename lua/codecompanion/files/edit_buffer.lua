@@ -2,8 +2,8 @@
 ---are; then save it, unless it had unsaved changes before.
 
 local api = vim.api
-local buffers = require("codecompanion.files.buffers")
-local reload = require("codecompanion.files.reload")
+local buffers = require("codecompanion.files.loaded_files")
+local reload = require("codecompanion.files.reload_buffers")
 
 local M = {}
 

@@ -3,7 +3,7 @@
 local flow = require("codecompanion.inline.flow")
 local pace = require("codecompanion.inline.pace")
 local say = require("codecompanion.say")
-local shorter = require("codecompanion.inline.shorter")
+local shorter = require("codecompanion.inline.short_reasons")
 local source = require("codecompanion.inline.source")
 
 local M = {

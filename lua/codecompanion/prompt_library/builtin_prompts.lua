@@ -75,7 +75,7 @@ Write tests for this code. ${parameters.what}
     description = "Write the message of the staged changes into the commit buffer",
     opts = { alias = "commit", is_slash_cmd = false },
     run = function()
-      require("codecompanion.commit_message").run()
+      require("codecompanion.headless.commit_message").run()
     end,
   },
   review = {

@@ -1,6 +1,6 @@
 ---Entries of `prompt_library` in the configuration, and the built-in ones: made into prompts.
 
-local NOT_USED = require("codecompanion.config.prompts").NOT_USED
+local NOT_USED = require("codecompanion.config.prompt_entries").NOT_USED
 
 local M = {}
 
@@ -97,7 +97,8 @@ end
 function M.unknown(prompt, path)
   local found = {}
   for _, message in ipairs(prompt.messages) do
-    for _, why in ipairs(require("codecompanion.prompt_library.text").unknown(message.text, prompt.parameters)) do
+    local unknown = require("codecompanion.prompt_library.prompt_text").unknown(message.text, prompt.parameters)
+    for _, why in ipairs(unknown) do
       found[#found + 1] = ("%s: %s%s"):format(path, why, vim.endswith(why, "?") and "" or ".")
     end
   end

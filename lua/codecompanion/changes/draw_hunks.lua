@@ -4,7 +4,7 @@
 
 local api = vim.api
 local fit = require("codecompanion.text.fit")
-local keys = require("codecompanion.changes.keys")
+local keys = require("codecompanion.changes.decision_keys")
 local redraw = require("codecompanion.screen.redraw_rows")
 
 local M = {}

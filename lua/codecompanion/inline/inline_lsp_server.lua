@@ -2,7 +2,7 @@
 ---nothing but `textDocument/inlineCompletion`.
 
 local eligible = require("codecompanion.inline.eligible")
-local place_of = require("codecompanion.inline.place")
+local place_of = require("codecompanion.inline.suggestion_place")
 local source = require("codecompanion.inline.source")
 
 local api = vim.api

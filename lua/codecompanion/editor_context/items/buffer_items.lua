@@ -1,9 +1,9 @@
 ---Items that are text of buffers: one, all, what is selected, what is on the screen.
 
 local api = vim.api
-local lines = require("codecompanion.editor_context.lines")
+local lines = require("codecompanion.editor_context.buffer_lines")
 local named = require("codecompanion.files.named_buffers")
-local place = require("codecompanion.editor_context.place")
+local place = require("codecompanion.editor_context.working_window")
 
 local MAX_BUFFERS = 200
 

@@ -204,7 +204,7 @@ local function tools(options, evaluation)
     if not is_built_in[name] then
       local told, problem
       if tool then
-        told, problem = require("codecompanion.config.own_tools").told(name, tool, is_on)
+        told, problem = require("codecompanion.config.own_tool_settings").told(name, tool, is_on)
       end
       own[name] = told
       table.insert(evaluation.problems, problem)
@@ -315,7 +315,7 @@ end
 ---@param evaluation CodeCompanion.Evaluation
 ---@return table
 local function gathering(options, evaluation)
-  local told = require("codecompanion.config.gathering")(options.context, M.adapter_reference)
+  local told = require("codecompanion.config.gathering_settings")(options.context, M.adapter_reference)
   if options.opts.send_code ~= true and options.context.embedding.url then
     local text = "context.embedding.url: an endpoint for embeddings gets the code of the project, so it is not used"
       .. " unless `opts.send_code` is true; `context.embedding.onnx` runs on this machine"
@@ -349,7 +349,7 @@ function M.settings(options, given)
     rules = rules(options, evaluation),
     context = gathering(options, evaluation),
     completion = completion(options.completion),
-    mcp = require("codecompanion.config.mcp")(options.mcp),
+    mcp = require("codecompanion.config.mcp_settings")(options.mcp),
     workspace = { root = root and root ~= "" and vim.fs.normalize(root) or "" },
     trust = { enabled = options.trust.enabled, folders = options.trust.folders },
     sandbox = sandbox(options.sandbox),

@@ -1,7 +1,7 @@
 ---Asks items for what they give, at once or with a time limit, and brings it into the form that travels. Functions of
 ---the user's run in here: what they do wrong is one sentence.
 
-local lines = require("codecompanion.editor_context.lines")
+local lines = require("codecompanion.editor_context.buffer_lines")
 
 local M = {}
 

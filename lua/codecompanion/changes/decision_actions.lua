@@ -2,12 +2,12 @@
 
 local api = vim.api
 local choose = require("codecompanion.screen.choose")
-local keys = require("codecompanion.changes.keys")
+local keys = require("codecompanion.changes.decision_keys")
 local present = require("codecompanion.changes.present")
 local proposals = require("codecompanion.changes.proposal")
 local region = require("codecompanion.changes.region")
 local say = require("codecompanion.say")
-local standing = require("codecompanion.changes.standing")
+local standing = require("codecompanion.changes.proposals_of_buffer")
 
 ---@type table<string, fun(edit: CodeCompanion.StandingEdit, rows?: { [1]: integer, [2]: integer })>
 local M = {}
@@ -214,7 +214,7 @@ function M.view_diff(edit)
       decide(edit)
     end
   end
-  view = require("codecompanion.changes.view").open({
+  view = require("codecompanion.changes.change_view").open({
     title = "Edit in place",
     path = api.nvim_buf_get_name(edit.bufnr),
     filetype = vim.bo[edit.bufnr].filetype,

@@ -1,8 +1,8 @@
 ---Items that are lists of the editor: diagnostics, quickfix, terminal output, messages.
 
 local api = vim.api
-local lines = require("codecompanion.editor_context.lines")
-local place = require("codecompanion.editor_context.place")
+local lines = require("codecompanion.editor_context.buffer_lines")
+local place = require("codecompanion.editor_context.working_window")
 local terminals = require("codecompanion.editor_context.terminals")
 
 local MAX_DIAGNOSTICS, MAX_QUICKFIX = 500, 1000

@@ -3,7 +3,7 @@
 ---A buffer with unsaved changes is left alone: what is in it is nobody else's, and Neovim asks when it is written.
 
 local api = vim.api
-local buffers = require("codecompanion.files.buffers")
+local buffers = require("codecompanion.files.loaded_files")
 
 local M = {}
 

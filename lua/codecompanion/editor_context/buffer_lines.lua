@@ -1,9 +1,9 @@
 ---Lines of a buffer as the host gets them: within bounds, and valid UTF-8.
 
 local api = vim.api
-local buffers = require("codecompanion.files.buffers")
+local buffers = require("codecompanion.files.loaded_files")
 local named = require("codecompanion.files.named_buffers")
-local place = require("codecompanion.editor_context.place")
+local place = require("codecompanion.editor_context.working_window")
 
 local M = {}
 

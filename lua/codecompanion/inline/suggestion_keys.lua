@@ -85,7 +85,7 @@ local function former(index)
       feed(before.replace_keycodes == 1 and vim.keycode(answer) or answer, before.noremap ~= 1)
     end
   elseif before.callback then
-    feed(vim.keycode(("<Cmd>lua require('codecompanion.inline.keys').call(%d)<CR>"):format(index)), false)
+    feed(vim.keycode(("<Cmd>lua require('codecompanion.inline.suggestion_keys').call(%d)<CR>"):format(index)), false)
   else
     feed(vim.keycode(before.rhs), before.noremap ~= 1)
   end

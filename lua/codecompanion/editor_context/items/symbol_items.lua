@@ -1,8 +1,8 @@
 ---The symbol under the cursor as language servers know it: what it is, where it is defined, where it is used.
 
 local api = vim.api
-local lines = require("codecompanion.editor_context.lines")
-local place = require("codecompanion.editor_context.place")
+local lines = require("codecompanion.editor_context.buffer_lines")
+local place = require("codecompanion.editor_context.working_window")
 
 local MAX_REFERENCES, MAX_DEFINITIONS, DEFINITION_LINES = 50, 3, 40
 local METHODS = {

@@ -6,7 +6,7 @@
 local api = vim.api
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
-local staged_files = require("codecompanion.staged")
+local staged_files = require("codecompanion.headless.staged_changes")
 
 local M = {}
 
@@ -131,7 +131,7 @@ end
 ---@param staged CodeCompanion.Staged
 ---@param typed string
 local function ask(bufnr, staged, typed)
-  require("codecompanion.headless_question").ask({
+  require("codecompanion.headless.headless_question").ask({
     purpose = "commit_message",
     what = "the commit message",
     options = require("codecompanion.config").options.interactions.commit,
@@ -162,7 +162,7 @@ end
 
 ---Write the message of what is staged.
 function M.run()
-  if require("codecompanion.send_code").refuses("A commit message") then
+  if require("codecompanion.editor_context.send_code").refuses("A commit message") then
     return
   end
   local bufnr = commit_buffer()

@@ -2,8 +2,8 @@
 ---decided, which an undo opens again. When one begins, ends, is decided and reopened.
 
 local api = vim.api
-local draw = require("codecompanion.changes.draw")
-local keys = require("codecompanion.changes.keys")
+local draw = require("codecompanion.changes.draw_hunks")
+local keys = require("codecompanion.changes.decision_keys")
 local present = require("codecompanion.changes.present")
 local proposals = require("codecompanion.changes.proposal")
 local region = require("codecompanion.changes.region")
@@ -351,7 +351,7 @@ end
 ---@param actions table<string, fun(edit: CodeCompanion.StandingEdit, rows?: { [1]: integer, [2]: integer })>
 ---@return CodeCompanion.StandingEdit
 function M.propose(bufnr, first, last, base, theirs, actions)
-  require("codecompanion.changes.highlights").define()
+  require("codecompanion.changes.change_highlights").define()
   local place = region.set({ bufnr = bufnr }, first, last)
   local edit = { bufnr = bufnr, region = place, is_asking = false, is_decided = false, label = "", arrived = {} }
   edit.actions = M.bound(bufnr, actions)

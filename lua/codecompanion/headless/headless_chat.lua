@@ -41,7 +41,7 @@ end
 
 ---@return table
 local function snapshot()
-  return require("codecompanion.editor").snapshot()
+  return require("codecompanion.editor_context.snapshot").snapshot()
 end
 
 ---Open a chat; nothing is sent yet.

@@ -3,7 +3,7 @@
 ---The chat's own windows and buffers are left out: "current" is where the user works.
 
 local api = vim.api
-local place = require("codecompanion.editor_context.place")
+local place = require("codecompanion.editor_context.working_window")
 
 local M = {}
 
@@ -71,7 +71,7 @@ function M.snapshot()
     current = bufnr and api.nvim_buf_get_name(bufnr) or nil,
     cursor = win and api.nvim_win_get_cursor(win) or nil,
     visible = win and place.visible(win) or nil,
-    send_code = require("codecompanion.send_code").is_allowed(),
+    send_code = require("codecompanion.editor_context.send_code").is_allowed(),
   }
 end
 

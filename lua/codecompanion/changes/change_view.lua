@@ -4,12 +4,12 @@
 ---The hunks are those of `hunks.lua`, worked out again after every edit: Vim's diff mode and 'diffopt' have no say.
 
 local api = vim.api
-local counts = require("codecompanion.files.counts").text
-local draw = require("codecompanion.changes.draw")
+local counts = require("codecompanion.changes.line_counts").text
+local draw = require("codecompanion.changes.draw_hunks")
 local fit = require("codecompanion.text.fit")
 local float = require("codecompanion.screen.float")
 local hunks = require("codecompanion.changes.hunks")
-local keys = require("codecompanion.changes.keys")
+local keys = require("codecompanion.changes.decision_keys")
 local say = require("codecompanion.say")
 local proposed_text = require("codecompanion.changes.proposed_text")
 
@@ -362,7 +362,7 @@ function View:open()
     wo.statusline = "%=%l,%c  %P " -- the bar above says which file it is
   end
   if is_fresh then
-    require("codecompanion.changes.highlights").define()
+    require("codecompanion.changes.change_highlights").define()
     self:_colour()
     self:_map_keys()
     self:_watch()

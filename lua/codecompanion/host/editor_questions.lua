@@ -10,20 +10,20 @@ local RETRY_MS = 100
 ---@type table<string, fun(fields: table): table>
 local HANDLERS = {
   look = function(fields)
-    return { files = require("codecompanion.files.reload").look(fields.paths) }
+    return { files = require("codecompanion.files.reload_buffers").look(fields.paths) }
   end,
   change = function(fields)
-    return require("codecompanion.files.edit").change(fields)
+    return require("codecompanion.files.edit_buffer").change(fields)
   end,
   diagnostics = function()
-    return { diagnostics = require("codecompanion.editor").diagnostics() }
+    return { diagnostics = require("codecompanion.editor_context.snapshot").diagnostics() }
   end,
   reload = function(fields)
-    require("codecompanion.files.reload").all(fields.deleted)
+    require("codecompanion.files.reload_buffers").all(fields.deleted)
     return {}
   end,
   stop_tool = function(fields)
-    require("codecompanion.own_tools").stop(fields.ask_id)
+    require("codecompanion.host.run_own_tools").stop(fields.ask_id)
     return {}
   end,
 }
@@ -32,7 +32,7 @@ local HANDLERS = {
 ---@type table<string, fun(ask_id: integer, fields: table, done: fun(ok: boolean, result: any))>
 local SLOW = {
   run_tool = function(ask_id, fields, done)
-    require("codecompanion.own_tools").run(ask_id, fields, done)
+    require("codecompanion.host.run_own_tools").run(ask_id, fields, done)
   end,
 }
 

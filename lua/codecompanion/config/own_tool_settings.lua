@@ -1,5 +1,5 @@
 ---Tools of the user's own (`interactions.chat.tools.<name>`): what their options may be, and what the host is told of
----them. The functions stay here; `codecompanion.own_tools` runs them.
+---them. The functions stay here; `codecompanion.host.run_own_tools` runs them.
 
 local plain = require("codecompanion.values.plain")
 
