@@ -31,7 +31,7 @@ async def _nothing_to_know(text: str) -> None:
 class OutboundQueue:
     """The submits of one chat that wait for a request boundary.
 
-    `refuse` says why a text cannot be sent, None when it can; `before` brings what goes along with a message.
+    `refuse` says why a text cannot be sent, None when it can; `before` collects what is sent before a message.
     """
 
     def __init__(

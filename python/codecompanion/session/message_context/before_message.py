@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from codecompanion.session.message_context.found import NOTHING, Along, Found
+from codecompanion.session.message_context.found import NOTHING, Preceding, Found
 from codecompanion.session.message_context.gathering import CodeGathering
 from codecompanion.session.message_context.live_updates import LiveUpdates
 from codecompanion.session.message_context.taking import LABEL, MentionedContext
@@ -52,8 +52,8 @@ class BeforeMessage(msgspec.Struct, frozen=True):
 
             found = found.and_then(lines_before(submit.edit, self.services, self.control, turn_id, cycle))
         tokens = self.control.meter.scaled(sum(message.tokens for message in found.messages))
-        along = Along(frozenset(item.written for item in submit.items), tokens, found.messages)
+        preceding = Preceding(frozenset(item.written for item in submit.items), tokens, found.messages)
         code = await self.gathering.before(
-            submit.text, submit.snapshot, turn_id, cycle, lambda: tell("gathering code"), along
+            submit.text, submit.snapshot, turn_id, cycle, lambda: tell("gathering code"), preceding
         )
         return found.and_then(code)

@@ -44,7 +44,7 @@ class Composing:
         self._services, self._control = services, control
 
     async def messages(self, submit: Submit, items: Sequence[EditorItem], coming: Sequence[Message]) -> list[Message]:
-        """Return the items as messages, counted; `coming` goes along with the same message, before them."""
+        """Return the items as messages, counted; `coming` is sent before them, with the same message."""
         known = self._known(submit, items, coming)
         ids = [self._services.new_token() for _ in items]
         work = partial(self._without_repeated, submit, items, ids, known, coming)

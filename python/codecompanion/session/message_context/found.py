@@ -1,4 +1,4 @@
-"""What goes along with a message: logged right before it, in the same commit, and told once it is sent."""
+"""What is sent before a message: logged in the same commit, and reported to the editor once it is sent."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Found(msgspec.Struct, frozen=True):
         return Found((*self.payloads, *other.payloads), (*self.told, *other.told))
 
 
-class Along(msgspec.Struct, frozen=True):
-    """What goes along with a message before code is gathered for it, and how many tokens that takes.
+class Preceding(msgspec.Struct, frozen=True):
+    """What precedes a message before code is gathered for it, and its token count.
 
     `written`: what it mentions of the editor, as it is written there.
     """
@@ -48,4 +48,4 @@ class Along(msgspec.Struct, frozen=True):
     messages: tuple[Message, ...] = ()
 
 
-NOTHING, NO_MORE = Found(), Along()
+NOTHING, NOTHING_PRECEDING = Found(), Preceding()

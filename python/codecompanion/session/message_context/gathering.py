@@ -18,7 +18,7 @@ import msgspec
 from codecompanion.model.history import MessageAdded
 from codecompanion.model.messages import Message, with_changes
 from codecompanion.session.codebase.wish import GATHERING_OFF, Wish, wish_of
-from codecompanion.session.message_context.found import NO_MORE, NOTHING, Along, Found
+from codecompanion.session.message_context.found import NOTHING_PRECEDING, NOTHING, Preceding, Found
 from codecompanion.session.services import Services
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.wire.requests import Snapshot
@@ -67,11 +67,17 @@ class CodeGathering:
         return await wish_of(text, snapshot, root, enabled, always, written)
 
     async def before(
-        self, text: str, snapshot: Snapshot, turn_id: str, cycle: int, begin: Callable[[], None], along: Along = NO_MORE
+        self,
+        text: str,
+        snapshot: Snapshot,
+        turn_id: str,
+        cycle: int,
+        begin: Callable[[], None],
+        preceding: Preceding = NOTHING_PRECEDING,
     ) -> Found:
         """Return what belongs before a message, and what is said below it: what was gathered, or why nothing was.
 
-        `begin` is called when code is wanted: from then on it may take a while. `along` is what it mentions besides.
+        `begin` is called when code is wanted: from then on it may take a while. `preceding` is the context found before the code.
 
         Raises:
             asyncio.CancelledError: stopped; nothing was logged.
@@ -79,7 +85,7 @@ class CodeGathering:
         if not snapshot.send_code and not self._control.purpose:
             return NOTHING.saying(self._control.chat_id, self._once(NO_CODE))
         try:
-            wish = await self.wish(text, snapshot, along.written)
+            wish = await self.wish(text, snapshot, preceding.written)
         except Exception as error:
             why = self._services.report_bug(error)
             return NOTHING.saying(self._control.chat_id, self._once(f"No code was gathered: {why}{ALONE}"))
@@ -93,7 +99,7 @@ class CodeGathering:
         begin()
         try:
             async with asyncio.timeout(TIME_LIMIT_S):
-                gathered, told = await self.gather(text, snapshot, wish.mentions, along)
+                gathered, told = await self.gather(text, snapshot, wish.mentions, preceding)
         except TimeoutError:
             why = f"it took longer than {TIME_LIMIT_S:.0f} s."
             gathered, told = None, self._once(f"No code was gathered: {why}{ALONE}")
@@ -107,17 +113,19 @@ class CodeGathering:
         return found.saying(self._control.chat_id, (*wish.told, *told, *missing))
 
     async def gather(
-        self, text: str, snapshot: Snapshot, mentions: Mentions, along: Along = NO_MORE
+        self, text: str, snapshot: Snapshot, mentions: Mentions, preceding: Preceding = NOTHING_PRECEDING
     ) -> tuple[Gathered | None, tuple[str, ...]]:
         """Return what is found for a question now, None where there is no room for code; and what is to be told."""
         gatherer = self._services.gatherer
-        room = self._control.fitting.room_for_code(text, along.tokens)
+        room = self._control.fitting.room_for_code(text, preceding.tokens)
         if gatherer is None or room < MIN_TOKENS:
             return None, self._once(NO_ROOM) if mentions else ()
         try:
             self._show(LABEL)
-            question = await self._question(text, snapshot, mentions, room, along.messages)
-            gathered = await self._gathered(question, lambda words: self._show(f"{LABEL} · {words}"), along.messages)
+            question = await self._question(text, snapshot, mentions, room, preceding.messages)
+            gathered = await self._gathered(
+                question, lambda words: self._show(f"{LABEL} · {words}"), preceding.messages
+            )
         finally:
             self._show("")
         return gathered, self._once(NO_PROJECT.format(root=question.root)) if question.only_files else ()
@@ -140,7 +148,7 @@ class CodeGathering:
         return gathered, () if not question.only_files else (NO_PROJECT.format(root=question.root),)
 
     async def _question(
-        self, text: str, snapshot: Snapshot, mentions: Mentions, room: int, along: Sequence[Message] = ()
+        self, text: str, snapshot: Snapshot, mentions: Mentions, room: int, preceding: Sequence[Message] = ()
     ) -> Question:
         from codecompanion.session.codebase.gatherer import Question
 
@@ -160,11 +168,11 @@ class CodeGathering:
             unsaved=await self._unsaved(snapshot),
             left_out=self._control.log.chosen.left_out,
             pinned=self._control.log.chosen.pinned,
-            seen=self._seen(text, 0, along),
+            seen=self._seen(text, 0, preceding),
         )
 
     async def _gathered(
-        self, question: Question, tell: Callable[[str], None], along: Sequence[Message] = ()
+        self, question: Question, tell: Callable[[str], None], preceding: Sequence[Message] = ()
     ) -> Gathered:
         """Return what is found; what it says stands above does so in the request that this code is sent with.
 
@@ -174,13 +182,13 @@ class CodeGathering:
         gatherer = self._services.gatherer
         assert gatherer is not None  # noqa: S101  asked before
         gathered = await gatherer.gather(question, tell)
-        if gathered.selection.above and not self._stays(question, gathered, along):
+        if gathered.selection.above and not self._stays(question, gathered, preceding):
             tokens = max(1, int(question.max_tokens / CHARS4_PER_TOKEN))
-            seen = self._seen(question.text, tokens, along)
+            seen = self._seen(question.text, tokens, preceding)
             gathered = await gatherer.gather(msgspec.structs.replace(question, seen=seen), tell)
         return gathered
 
-    def _stays(self, question: Question, gathered: Gathered, along: Sequence[Message]) -> bool:
+    def _stays(self, question: Question, gathered: Gathered, preceding: Sequence[Message]) -> bool:
         """Return whether all that was named as standing above is in the next request."""
         from codecompanion.session.codebase.gathered_message import gathered_message
 
@@ -188,20 +196,20 @@ class CodeGathering:
         if message is None:
             return True
         tokens = self._control.meter.counted(message).tokens
-        seen = {one.id for one in self._seen(question.text, tokens, along)}
+        seen = {one.id for one in self._seen(question.text, tokens, preceding)}
         return seen.issuperset(gathered.selection.above_ids)
 
-    def _seen(self, text: str, code_tokens: int, along: Sequence[Message]) -> tuple[Message, ...]:
+    def _seen(self, text: str, code_tokens: int, preceding: Sequence[Message]) -> tuple[Message, ...]:
         """Return the messages of which the model sees lines of files when this question is sent, oldest first.
 
-        Above it, whatever so many tokens of code make leave, and what goes `along` with it.
+        The messages above that stay when this many tokens of code are added, and those `preceding` it.
         """
         from codecompanion.retrieval.shown_lines import shows_lines
 
         control = self._control
         ids = {message.id for message in control.log.view.messages if shows_lines(message)}
-        tokens = code_tokens + sum(message.tokens for message in along)
-        return (*control.fitting.still_sent(ids, text, tokens), *filter(shows_lines, along))
+        tokens = code_tokens + sum(message.tokens for message in preceding)
+        return (*control.fitting.still_sent(ids, text, tokens), *filter(shows_lines, preceding))
 
     async def _unsaved(self, snapshot: Snapshot) -> dict[str, str]:
         """Return the texts of changed buffers; the editor is asked only when the snapshot says there are any."""

@@ -86,7 +86,7 @@ class MentionedContext:
         return found.saying(self._control.chat_id, self._with_secrets(messages))
 
     def _looking_at(self, submit: Submit) -> str:
-        """Return the line on what the user looks at, "" where it is off, the model has it, or the lines go along."""
+        """Return the line on what the user looks at, "" where it is off, the model has it, or the lines are sent."""
         if self._control.purpose or submit.edit is not None or not self._services.settings.chat.tell_open_file:
             return ""
         line = looking_at(submit.snapshot, self._services.root(submit.snapshot))
