@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from codecompanion.session.message_context.found import NOTHING, Preceding, Found
+from codecompanion.session.message_context.found import NOTHING, Found, Preceding
 from codecompanion.session.message_context.gathering import CodeGathering
 from codecompanion.session.message_context.live_updates import LiveUpdates
 from codecompanion.session.message_context.taking import LABEL, MentionedContext

@@ -18,7 +18,7 @@ import msgspec
 from codecompanion.model.history import MessageAdded
 from codecompanion.model.messages import Message, with_changes
 from codecompanion.session.codebase.wish import GATHERING_OFF, Wish, wish_of
-from codecompanion.session.message_context.found import NOTHING_PRECEDING, NOTHING, Preceding, Found
+from codecompanion.session.message_context.found import NOTHING, NOTHING_PRECEDING, Found, Preceding
 from codecompanion.session.services import Services
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.wire.requests import Snapshot
@@ -77,7 +77,8 @@ class CodeGathering:
     ) -> Found:
         """Return what belongs before a message, and what is said below it: what was gathered, or why nothing was.
 
-        `begin` is called when code is wanted: from then on it may take a while. `preceding` is the context found before the code.
+        `begin` is called when code is wanted: from then on it may take a while. `preceding` is the context
+        found before the code.
 
         Raises:
             asyncio.CancelledError: stopped; nothing was logged.
