@@ -25,7 +25,7 @@ end })
 """From a key to the end of the redraw that shows what it did, autocommands included."""
 
 CROSS = """
-local chat, guard = require("codecompanion.chat").current(), require("codecompanion.chat.ui.guard")
+local chat, guard = require("codecompanion.chat").current(), require("codecompanion.chat.life.transcript_guard")
 local last, took = vim.api.nvim_buf_line_count(0), {}
 for number = 1, ... do
   vim.api.nvim_win_set_cursor(0, { number % 2 == 1 and 5 or last, 0 })

@@ -4,7 +4,7 @@ if vim.b.did_ftplugin then
 end
 vim.b.did_ftplugin = 1
 
-vim.bo.omnifunc = "v:lua.require'codecompanion.completion'.omnifunc"
+vim.bo.omnifunc = "v:lua.require'codecompanion.chat.ui.complete_input'.omnifunc"
 vim.bo.commentstring = "<!-- %s -->"
 vim.bo.textwidth = 0
 vim.bo.formatoptions = "jnlq"

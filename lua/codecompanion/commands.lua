@@ -214,14 +214,14 @@ end
 
 ---`:CodeCompanionCost`
 function M.cost()
-  with_chat(require("codecompanion.reports").cost)
+  with_chat(require("codecompanion.chat.reports").cost)
 end
 
 ---`:CodeCompanionTrace [turn]`
 ---@param args { args: string }
 function M.trace(args)
   with_chat(function(chat)
-    require("codecompanion.reports").trace(chat, args.args)
+    require("codecompanion.chat.reports").trace(chat, args.args)
   end)
 end
 
@@ -293,9 +293,9 @@ function M.revert(args)
   end
   local what = vim.trim(args.args)
   if what == "" then
-    return require("codecompanion.files.list").open(chat)
+    return require("codecompanion.chat.changed_files.change_list").open(chat)
   end
-  require("codecompanion.files.revert").chosen(chat, what)
+  require("codecompanion.chat.changed_files.revert_changes").chosen(chat, what)
 end
 
 ---@param lead string
@@ -310,7 +310,7 @@ end
 function M.changes(args)
   local chat = chat_for("list changes of")
   if chat then
-    require("codecompanion.files.quickfix").fill(chat, { all = args.bang })
+    require("codecompanion.chat.changed_files.changes_quickfix").fill(chat, { all = args.bang })
   end
 end
 

@@ -30,7 +30,7 @@ function M.setup(opts)
     local config = require("codecompanion.config")
     config.check()
     if next(config.options.interactions.chat.slash_commands) ~= nil then
-      config.add_mistakes(require("codecompanion.slash.registry").problems())
+      config.add_mistakes(require("codecompanion.chat.slash.slash_registry").problems())
     end
   end
   if vim.v.vim_did_enter == 1 then
@@ -123,7 +123,7 @@ function M.attach(paths)
   if is_refused() then
     return nil
   end
-  return require("codecompanion.slash.paths").attach_to_current(paths)
+  return require("codecompanion.chat.slash.attach_paths").attach_to_current(paths)
 end
 
 ---What a chat is doing and how full its context is, as an item for 'statusline' (a `%` is written twice); empty when

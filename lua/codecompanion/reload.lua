@@ -41,6 +41,13 @@ local function end_autocommands()
   end
 end
 
+---@param listener { stop: fun() }? nil when the module was not loaded
+local function stop(listener)
+  if listener then
+    listener.stop()
+  end
+end
+
 ---Before the modules go: drafts are saved, what listens, waits or runs ends, the host goes, and once the new modules
 ---are there the chats are drawn again.
 function M.deactivate()
@@ -56,12 +63,9 @@ function M.deactivate()
     draft.close(chat)
     require("codecompanion.chat.draw.activity").stop(chat)
   end
-  for _, name in ipairs({ "chat.ui.pasting", "reports", "screen.float" }) do
-    local listener = package.loaded["codecompanion." .. name]
-    if listener then
-      listener.stop()
-    end
-  end
+  stop(package.loaded["codecompanion.chat.life.pasting"])
+  stop(package.loaded["codecompanion.chat.reports"])
+  stop(package.loaded["codecompanion.screen.float"])
   end_autocommands()
   if host then
     host.retire(LEAVE_MS)

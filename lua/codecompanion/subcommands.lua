@@ -211,7 +211,7 @@ return {
   adapter = {
     description = "choose a model from the adapters, listed with what each needs",
     run = function()
-      require("codecompanion.chat.ui.choose_adapter").open()
+      require("codecompanion.chat.life.choose_adapter").open()
     end,
   },
   login = {

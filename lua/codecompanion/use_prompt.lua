@@ -44,7 +44,7 @@ end
 ---@param prompt CodeCompanion.Prompt
 ---@param context CodeCompanion.PromptContext
 function M.run(prompt, context)
-  require("codecompanion.prompt_library.run").run(prompt, use(context, ""))
+  require("codecompanion.chat.prompts.run_prompt").run(prompt, use(context, ""))
 end
 
 ---@param name string Alias or name
@@ -55,7 +55,7 @@ function M.by_name(name, argument, args)
   if context.is_visual and api.nvim_get_mode().mode:find("^[vV\22]") then
     api.nvim_feedkeys(vim.keycode("<Esc>"), "nx", false)
   end
-  require("codecompanion.prompt_library.run").by_name(name, use(context, argument))
+  require("codecompanion.chat.prompts.run_prompt").by_name(name, use(context, argument))
 end
 
 return M

@@ -14,12 +14,15 @@ EXPANDS = re.compile(
     re.VERBOSE,
 )
 ALLOWED = {
-    ("chat/ui/actions.lua", 'vim.fn.expand("<cfile>")'): "the name under the cursor, which is not expanded further",
-    ("sources/dropped.lua", 'vim.fn.expand("<cfile>")'): "the name under the cursor, which is not expanded further",
+    ("chat/ui/key_actions.lua", 'vim.fn.expand("<cfile>")'): "the name under the cursor, which is not expanded further",
+    (
+        "chat/sources/dropped_files.lua",
+        'vim.fn.expand("<cfile>")',
+    ): "the name under the cursor, which is not expanded further",
     ("edit_in_place/asking.lua", "is_name and vim.fn.getcompletion(event.language"): "letters, digits and _.+- only",
-    ("sources/help_tags.lua", "vim.fn.getcompletion("): "tags are searched in files, by a regular expression",
+    ("chat/sources/help_tags.lua", "vim.fn.getcompletion("): "tags are searched in files, by a regular expression",
     ("health.lua", 'vim.fn.getcompletion("codecompanion-install", "help")'): "a constant",
-    ("sources/help_tags.lua", 'nvim_get_runtime_file("doc/tags*", true)'): "a constant",
+    ("chat/sources/help_tags.lua", 'nvim_get_runtime_file("doc/tags*", true)'): "a constant",
     ("conflict.lua", 'nvim_get_runtime_file("lua/codecompanion/init.lua", true)'): "a constant",
     ("subcommands.lua", 'nvim_get_runtime_file("doc/codecompanion.txt", false)'): "a constant",
     (

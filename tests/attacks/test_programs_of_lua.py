@@ -24,7 +24,7 @@ end
 _G.paste = function(path)
   vim.env.PATH, vim.env.DISPLAY, vim.env.WAYLAND_DISPLAY = path, ":9", "w"
   _G.done = false
-  require("codecompanion.sources.clipboard").read(function() _G.done = true end)
+  require("codecompanion.chat.sources.clipboard").read(function() _G.done = true end)
 end
 """
 NAMES = ("uv", "python3", "python3.13", "python3.12", "python3.11", "python", "wl-paste", "xclip")

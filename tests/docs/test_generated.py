@@ -117,7 +117,9 @@ def test_every_key_has_an_action() -> None:
     """The keys of an open question (approve, reject, cancel) are set by the approval block."""
     find_nvim()
     chat = REPO / "lua/codecompanion/chat"
-    code = "\n".join((chat / name).read_text(encoding="utf-8") for name in ("ui/actions.lua", "question/approval.lua"))
+    code = "\n".join(
+        (chat / name).read_text(encoding="utf-8") for name in ("ui/key_actions.lua", "question/approval.lua")
+    )
     names = [path.rpartition(".")[2] for path, option in walk(read_schema().schema) if option.keymap]
     assert [name for name in names if not re.search(rf"\b{name}\b", code)] == []
 

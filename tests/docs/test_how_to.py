@@ -84,7 +84,7 @@ def test_the_adapter_has_the_fields_of_its_neighbours() -> None:
 
 def test_the_slash_command_has_the_shape_of_its_neighbours() -> None:
     (text,) = blocks("slash-command.md", "lua")
-    neighbours = (REPO / "lua/codecompanion/slash/commands/reports.lua").read_text(encoding="utf-8")
+    neighbours = (REPO / "lua/codecompanion/chat/slash/groups/report_commands.lua").read_text(encoding="utf-8")
     assert '    name = "help",' in neighbours
     for field in re.findall(r"(?m)^    (\w+) = ", text):
         assert re.search(rf"(?m)^    {field} = ", neighbours), field

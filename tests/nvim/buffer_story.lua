@@ -72,7 +72,7 @@ function S.undo_there()
   local top = require("codecompanion.chat.buffer.anchors").position(chat(), "top")
   if top > 1 then
     api.nvim_win_set_cursor(0, { 1, 0 })
-    require("codecompanion.chat.ui.actions").undo(chat())
+    require("codecompanion.chat.ui.key_actions").undo(chat())
     changed()
   end
 end

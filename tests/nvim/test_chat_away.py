@@ -143,7 +143,7 @@ def test_a_chat_closed_in_the_tick_after_it_was_resumed_is_not_opened(chat: Chat
         """local chats = require('codecompanion.chat')
            chats.resume('0123456789abcdef')
            chats.close()
-           chats.close(require('codecompanion.chat.ui.life').replace(chats.last_chat(), 'fedcba9876543210'))"""
+           chats.close(require('codecompanion.chat.life').replace(chats.last_chat(), 'fedcba9876543210'))"""
     )
     chat.nvim.settle()
     assert [request["chat"] for request in chat.sent("open_chat")] == [chat.id]

@@ -51,7 +51,7 @@ def test_a_fixed_window_of_a_chat_takes_other_chats(nvim_factory: Callable[..., 
     assert "the first chat" not in chat.nvim.screen()
     chat.nvim.feed("]b")
     chat.nvim.wait_screen("the first chat")
-    replace = "require('codecompanion.chat.ui.life').replace(require('codecompanion.chat').by_buffer(), ...)"
+    replace = "require('codecompanion.chat.life').replace(require('codecompanion.chat').by_buffer(), ...)"
     chat.nvim.lua(replace, "f0f0f0f0f0f0f0f0")
     assert chat.nvim.lua("return require('codecompanion.chat').by_buffer().id") == "f0f0f0f0f0f0f0f0"
     assert chat.nvim.lua("return vim.wo.winfixbuf")

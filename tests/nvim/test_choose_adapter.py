@@ -244,7 +244,7 @@ def test_a_server_that_says_nothing_does_not_hold_the_editor(start: Start) -> No
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         nvim = start(ollama=f"127.0.0.1:{silent.getsockname()[1]}")
-        nvim.lua("require('codecompanion.chat.ui.choose_adapter').open()")
+        nvim.lua("require('codecompanion.chat.life.choose_adapter').open()")
         assert nvim.lua("return vim.fn.mode()") == "n"
         assert nvim.lua("return #vim.api.nvim_list_wins()") == 1, "the editor goes on while it is asked"
         nvim.wait_screen("Choose a model")

@@ -336,7 +336,7 @@ def offered(chat: ChatDriver, line: str) -> list[str]:
     return list(
         chat.nvim.lua(
             """local chat = require('codecompanion.chat').last_chat()
-               local _, items = require('codecompanion.completion').items(chat, vim.fn.line('$') - 1, ...)
+               local _, items = require('codecompanion.chat.ui.complete_input').items(chat, vim.fn.line('$') - 1, ...)
                return vim.tbl_map(function(item) return item.word end, items)""",
             line,
         )

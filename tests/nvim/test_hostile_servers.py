@@ -70,7 +70,7 @@ def test_a_servers_words_are_shown_and_do_nothing(nvim_factory, tmp_path):
         check(chat, r"Still\.")
         assert [line.split()[1] for line in outline(chat)] == ["Me", "CodeCompanion"] * 2 + ["Me"]
         names = chat.nvim.lua(
-            "return vim.tbl_map(function(c) return c.name end, require('codecompanion.slash').list())"
+            "return vim.tbl_map(function(c) return c.name end, require('codecompanion.chat.slash').list())"
         )
         assert all(re.fullmatch(r"[\w:-]+", name) for name in names), names
         assert chat.nvim.lua("return require('codecompanion.chat').current().yolo") is False

@@ -21,15 +21,15 @@ NAMES += [
 # Each takes a name from the list; its result or error does not matter, but no program may run.
 DOORS = {
     "completion of a name": "require('codecompanion.project_files').fitting(text, 50)",
-    "completion of /file": "require('codecompanion.slash.paths').complete(text)",
+    "completion of /file": "require('codecompanion.chat.slash.attach_paths').complete(text)",
     "completion of an argument": "require('codecompanion.system.literal_paths').beginning_with(text, vim.fn.getcwd())",
-    "the words of /file": "require('codecompanion.slash.paths').attach_to_current(vim.split(text, ' '))",
+    "the words of /file": "require('codecompanion.chat.slash.attach_paths').attach_to_current(vim.split(text, ' '))",
     "a pattern of /file": "require('codecompanion.system.literal_paths').matching(text)",
-    "a pasted path": "require('codecompanion.sources.dropped').files_in(text, true)",
+    "a pasted path": "require('codecompanion.chat.sources.dropped_files').files_in(text, true)",
     "a place in a file": "require('codecompanion.screen.named_location').read(text, { vim.fn.getcwd() })",
     "a file that is opened": "require('codecompanion.screen.open_file').file(text)",
     "its absolute path": "require('codecompanion.system.literal_paths').absolute(text)",
-    "a help tag": "require('codecompanion.sources.help_tags').complete(text)",
+    "a help tag": "require('codecompanion.chat.sources.help_tags').complete(text)",
 }
 
 

@@ -73,7 +73,7 @@ def test_once_is_an_option_of_the_command(live: tuple[RealChat, ChatServerThread
     chat, _ = live
     chat.send("/file --once a.py")
     chat.nvim.wait_for(lambda: "- <file>a.py</file>" in chat.text() and "↻" not in chat.text())
-    assert chat.nvim.lua("return require('codecompanion.slash.paths').complete_files('--o')") == ["--once"]
+    assert chat.nvim.lua("return require('codecompanion.chat.slash.attach_paths').complete_files('--o')") == ["--once"]
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])

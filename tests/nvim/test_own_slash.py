@@ -35,7 +35,7 @@ def offered(chat: ChatDriver, typed: str) -> list[str]:
         chat.nvim.lua(
             """local chat = require('codecompanion.chat').last_chat()
                local row = require('codecompanion.chat.buffer.anchors').position(chat, 'input')
-               local _, items = require('codecompanion.completion').items(chat, row, ...)
+               local _, items = require('codecompanion.chat.ui.complete_input').items(chat, row, ...)
                return vim.tbl_map(function(item) return item.word end, items)""",
             typed,
         )
@@ -137,7 +137,7 @@ def test_groups_are_added_later_and_cost_only_themselves(nvim_factory: Factory) 
     """Prompts and servers bring commands: the first of two with one name counts, and one that fails is named."""
     chat = configured(nvim_factory, "{ mine = { callback = function() return 'mine' end } }")
     chat.nvim.lua(
-        """local registry = require('codecompanion.slash.registry')
+        """local registry = require('codecompanion.chat.slash.slash_registry')
            local function made(name)
              return { name = name, description = name, run = function(chat) vim.g.ran = name end }
            end

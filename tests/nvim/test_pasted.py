@@ -13,7 +13,7 @@ import pytest
 from chat_driver import ChatDriver, make_chat
 from harness import Nvim
 
-FILES_IN = "return require('codecompanion.sources.dropped').files_in(...)"
+FILES_IN = "return require('codecompanion.chat.sources.dropped_files').files_in(...)"
 OFFER = "gA attaches"
 
 

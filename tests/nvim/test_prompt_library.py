@@ -70,7 +70,7 @@ def test_a_prompt_is_a_slash_command_with_its_argument(nvim_factory, tmp_path):
         chat = start(nvim_factory, tmp_path, server, mine=[("docs.md", DOCS)])
         chat.open()
         nvim = chat.nvim
-        nvim.wait_lua("return require('codecompanion.slash.registry').get('docs') ~= nil")
+        nvim.wait_lua("return require('codecompanion.chat.slash.slash_registry').get('docs') ~= nil")
         chat.send("/docs users")
         nvim.wait_screen("Done.")
         assert messages(server)[-1][1].startswith("Document")

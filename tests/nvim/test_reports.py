@@ -188,7 +188,7 @@ def test_the_chart_is_drawn_with_its_colours_in_any_window(nvim_factory, tmp_pat
         chat = start_chat(nvim_factory, tmp_path, server, size=(columns, 50))
         chat.nvim.command("set listchars= fillchars=")
         chat.nvim.command(f"set ambiwidth={ambiwidth}")
-        chat.nvim.lua("require('codecompanion.reports').cost({ id = 'stored' })")
+        chat.nvim.lua("require('codecompanion.chat.reports').cost({ id = 'stored' })")
         wait_title(chat, "# Cost of this chat: $")
         lines = chat.text().split("\n")
         first, last = [at for at, line in enumerate(lines) if line == "```"]

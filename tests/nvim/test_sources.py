@@ -103,10 +103,12 @@ def test_help_with_a_tag_is_attached_and_without_one_shown(opened: Open) -> None
     chat.send("/help scrollofff_")
     chat.nvim.wait_screen("No help for scrollofff_")
     for tag, said in (("textwidth", "*'textwidth'*"), ("bufnr", "*bufnr()*"), ("vsplit", "*:vsplit*")):
-        assert said in chat.nvim.lua("return (require('codecompanion.sources.help_tags').text(...))", tag), tag
-    complete = "return require('codecompanion.sources.help_tags').complete(...)"
+        assert said in chat.nvim.lua("return (require('codecompanion.chat.sources.help_tags').text(...))", tag), tag
+    complete = "return require('codecompanion.chat.sources.help_tags').complete(...)"
     assert "'scrolloff'" in chat.nvim.lua(complete, "scrollo")
-    long = chat.nvim.lua("return (require('codecompanion.sources.help_tags').text(...))", "ex-cmd-index").split("\n")
+    long = chat.nvim.lua("return (require('codecompanion.chat.sources.help_tags').text(...))", "ex-cmd-index").split(
+        "\n"
+    )
     assert re.fullmatch(r"… the entry goes on at line \d+ of its file", long[-2])
     chat.nvim.feed("Gdd")
     chat.send("/help")

@@ -2,7 +2,7 @@
 
 An arrow is every `require("…")`, at the top of a file or inside a function, in code or in a string that Neovim runs
 later (`v:lua.require'…'`, `<Cmd>lua require('…')`), and every look into `package.loaded["…"]`. A name that is put
-together (`require("codecompanion.slash." .. name)`) points at all modules that begin so.
+together (`require("codecompanion.chat." .. name)`) points at all modules that begin so.
 """
 
 from __future__ import annotations

@@ -11,79 +11,15 @@ from tests.unit.lua_arrows import arrows, circles, members, module_name, require
 REPO = Path(__file__).resolve().parents[2]
 LUA = REPO / "lua"
 
-# Rooms and what else has its place among them, from the ground up: each knows its own and those before it.
-# What is named nowhere here is the ground: host, configuration, floats, the voice of the plugin.
-ORDER = (
-    ("chat.state",),
-    ("chat.buffer",),
-    ("chat.draw", "sources.updates", "files.turn_line"),
-    ("chat.question",),
-    ("chat.wire",),
-    ("chat.window",),
-    ("chat.lists",),
-    (
-        "chat.ui",
-        "slash",
-        "sources",
-        "prompt_library.run",
-        "prompt_library.slash",
-        "reports",
-        "report_page",
-        "files.list",
-        "files.revert",
-        "files.quickfix",
-        "files.review",
-        "files.marks",
-    ),
-    ("completion",),
-    ("chat",),
-    ("edit_in_place",),
-    ("use_prompt",),
-    ("", "actions", "cancel", "commands", "decide", "chat_command", "subcommands", "reload", "health"),
-)
-MAX_FILES_IN_A_ROOM = 14
-
 
 def short(module: str) -> str:
     """Return a module's name without the name of the plugin."""
     return module.removeprefix("codecompanion").lstrip(".")
 
 
-def level_of(module: str) -> int:
-    """Return how far above the ground a module is; the longest name that fits counts."""
-    name = short(module)
-    fitting = [
-        (len(place), level)
-        for level, places in enumerate(ORDER, 1)
-        for place in places
-        if name == place or (place and name.startswith(place + "."))
-    ]
-    return max(fitting, default=(0, 0))[1]
-
-
-def test_arrows_point_down() -> None:
-    """A room can be read, tested and changed without those above it."""
-    wrong = [
-        f"{short(module)} requires {short(target)}"
-        for module, targets in arrows(LUA).items()
-        for target in targets
-        if level_of(target) > level_of(module)
-    ]
-    assert not wrong, "\n".join(wrong)
-
-
 def test_no_circles() -> None:
     """109 of 158 modules were one circle, held together by inline requires; none may be in one again."""
     assert [sorted(map(short, group)) for group in circles(arrows(LUA))] == []
-
-
-def test_rooms_stay_small() -> None:
-    """Whoever looks for something reads the names of one room."""
-    sizes = {
-        room.name: len(list(room.glob("*.lua"))) for room in (LUA / "codecompanion/chat").iterdir() if room.is_dir()
-    }
-    assert len(sizes) == 8
-    assert {name: size for name, size in sizes.items() if size > MAX_FILES_IN_A_ROOM} == {}
 
 
 def test_every_required_module_exists() -> None:

@@ -36,13 +36,16 @@ OF_PYTHON = {
     "workspace/text_search.py": ("run_bounded", "ripgrep, without a configuration file"),
 }
 OF_LUA = {
-    "lua/codecompanion/chat/ui/choose_adapter.lua": ("ui.open", "the browser, with a provider's page on its keys"),
+    "lua/codecompanion/chat/life/choose_adapter.lua": ("ui.open", "the browser, with a provider's page on its keys"),
     "lua/codecompanion/config/own_tool_settings.lua": ("vim.system", "nothing: a sentence of an error names it"),
     "lua/codecompanion/host/process.lua": ("jobstart", "our host, in the plugin's own folder"),
     "lua/codecompanion/host/own_memory.lua": ("ffi", "nothing: it closes the editor's memory to other programs"),
     "lua/codecompanion/install/make.lua": ("vim.system", "Python and uv, to install the plugin's packages"),
     "lua/codecompanion/login.lua": ("ui.open", "the browser, with the page of a provider's login"),
-    "lua/codecompanion/sources/clipboard.lua": ("vim.system", "the program that reads an image from the clipboard"),
+    "lua/codecompanion/chat/sources/clipboard.lua": (
+        "vim.system",
+        "the program that reads an image from the clipboard",
+    ),
 }
 
 _WRAPPERS = {

@@ -45,7 +45,7 @@ io.stdout:write(
     for_host = require("codecompanion.config").for_host(),
     slash = vim.tbl_map(function(command)
       return { name = command.name, argument = command.argument, description = command.description }
-    end, require("codecompanion.slash").list()),
+    end, require("codecompanion.chat.slash").list()),
     autocmds = require("codecompanion.chat.state.autocmds").list,
     highlights = require("codecompanion.chat.buffer.highlights").documented(),
   }),

@@ -319,7 +319,7 @@ def cost(out: Path, root: Path) -> None:
         store = open_store(root / "data" / "nvim" / "codecompanion")
         store.append("stored", [event.payload for event in log.events]).result()
         store.close()
-        scene.nvim.lua("require('codecompanion.reports').cost({ id = 'stored' })")
+        scene.nvim.lua("require('codecompanion.chat.reports').cost({ id = 'stored' })")
         scene.nvim.wait_screen("Cost of this chat")
         scene.keys("<C-w>o")
         scene.put_cursor("## Tokens per request")

@@ -1,12 +1,10 @@
 ---The door to the chats, for commands, the public API and Vim's own ways to a buffer. Inside nothing leads back here.
 ---
----Rooms, each of which knows only those before it: `state` (what is known of a chat), `buffer` (its text and marks),
----`draw` (what is drawn), `question` (what waits for an answer), `wire` (events and requests of the host), `window`,
----`lists` (what is chosen from), `ui` (what keys do). A test keeps it so. Lua holds no messages and decides nothing: it
----draws what the host reports and sends what the user does.
+---The rooms below and their order: `doc/dev/rooms.md`. Lua holds no messages and decides nothing: it draws what the
+---host reports and sends what the user does.
 
 local api = vim.api
-local life = require("codecompanion.chat.ui.life")
+local life = require("codecompanion.chat.life")
 local registry = require("codecompanion.chat.state.registry")
 local severity = require("codecompanion.severity")
 
@@ -23,14 +21,14 @@ local M = {
 
 function life.furnish(chat)
   vim.schedule(function() -- nothing of it is needed before the first paint
-    require("codecompanion.prompt_library.slash").begin()
+    require("codecompanion.chat.prompts.prompt_commands").begin()
   end)
   require("codecompanion.chat.ui.keymaps").set(chat)
   api.nvim_create_autocmd("CompleteDone", {
     group = "codecompanion.chat." .. chat.bufnr,
     buffer = chat.bufnr,
     callback = function()
-      require("codecompanion.completion").done(chat, vim.v.completed_item)
+      require("codecompanion.chat.ui.complete_input").done(chat, vim.v.completed_item)
     end,
   })
 end
@@ -45,13 +43,13 @@ end
 ---@param id? string Id or title of a stored chat, or "last"
 ---@param opts? { layout?: string, check?: boolean } `check`: ask first whether there is a chat with this id
 function M.resume(id, opts)
-  require("codecompanion.chat.ui.resume").resume(id, opts)
+  require("codecompanion.chat.life.resume").resume(id, opts)
 end
 
 ---Restore a chat from a checkpoint; it is a chat of its own, the old one stays as it is.
 ---@param id? string Id of a chat (the best there is of it), or of one of its checkpoints; without it the user chooses
 function M.restore(id)
-  require("codecompanion.chat.ui.resume").restore(id)
+  require("codecompanion.chat.life.resume").restore(id)
 end
 
 ---The buffer is to be filled: `:e`, `:b` after `:bd`, `:e codecompanion://<id>`, a session file.

@@ -26,7 +26,7 @@ function M.get_completions(_, context, callback)
   local row = context.cursor[1] - 1
   local chat = registry.by_buffer(context.bufnr)
   local before = context.line:sub(1, context.cursor[2])
-  local completion = require("codecompanion.completion")
+  local completion = require("codecompanion.chat.ui.complete_input")
   completion.when_known(before, function()
     callback({
       is_incomplete_forward = true,

@@ -39,7 +39,7 @@ function M.complete(_, params, callback)
   local chat = registry.by_buffer(context.bufnr)
   local row = context.cursor.row - 1
   local before = context.cursor_before_line
-  local completion = require("codecompanion.completion")
+  local completion = require("codecompanion.chat.ui.complete_input")
   completion.when_known(before, function()
     callback({
       isIncomplete = true,

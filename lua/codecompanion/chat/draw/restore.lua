@@ -45,7 +45,7 @@ local function add_entry(chat, entry, list, header)
     return false
   elseif entry.kind == "updated" then
     local block = vim.tbl_extend("force", entry, { body = entry.text or "" })
-    list[#list + 1] = require("codecompanion.sources.updates").block(block, chat.cleared[entry.message_id])
+    list[#list + 1] = require("codecompanion.chat.draw.live_updates").block(block, chat.cleared[entry.message_id])
     return false
   elseif entry.kind == "gathered" or entry.kind == "mentioned" then
     local cleared = chat.cleared[entry.message_id]
@@ -75,7 +75,7 @@ local function add_entry(chat, entry, list, header)
     return header
   end
   if entry.kind == "changed" then
-    list[#list + 1] = require("codecompanion.files.turn_line").block(entry.changes)
+    list[#list + 1] = require("codecompanion.chat.draw.turn_changes_line").block(entry.changes)
     return header
   elseif entry.kind == "cleared" then
     list[#list + 1] = card.cleared(entry)

@@ -188,9 +188,13 @@ local ACTIONS = {
   accept_change = function(chat, approval)
     if (approval.event.form or "") ~= "" then
       approval.entered = approval.entered or {}
-      return require("codecompanion.mcp.form").fill(approval.event.form, approval.entered, function(values)
-        send(chat, approval, "once", { text = values })
-      end)
+      return require("codecompanion.chat.question.mcp_form").fill(
+        approval.event.form,
+        approval.entered,
+        function(values)
+          send(chat, approval, "once", { text = values })
+        end
+      )
     end
     send(chat, approval, "once")
   end,

@@ -1,4 +1,4 @@
----Which keys chat buffers have, as configured; what is set and what each does: `ui/keymaps`, `ui/actions`.
+---Which keys chat buffers have, as configured; what is set and what each does: `ui/keymaps.lua`, `ui/key_actions.lua`.
 
 local options = require("codecompanion.chat.state.options")
 

@@ -18,7 +18,8 @@ local function set(chat, name, entry)
         desc = entry.description,
       })
       vim.keymap.set(mode, key, function()
-        local action = entry.callback or require("codecompanion.chat.ui.actions")[name] -- loaded when a key is pressed
+        -- Loaded when a key is pressed.
+        local action = entry.callback or require("codecompanion.chat.ui.key_actions")[name]
         action(chat)
       end, opts)
     end

@@ -14,12 +14,12 @@ function M.send(chat)
   if text:find("^%s*$") then
     return
   end
-  if require("codecompanion.slash").execute(chat, text) then
+  if require("codecompanion.chat.slash").execute(chat, text) then
     return
   end
   local edit = draft.editing(chat)
   if edit then
-    return require("codecompanion.chat.ui.fork").send(chat, edit, text, M.send)
+    return require("codecompanion.chat.life.fork").send(chat, edit, text, M.send)
   end
   local sent = message.send(chat, text, function()
     draft.sending(chat)

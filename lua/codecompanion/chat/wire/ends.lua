@@ -12,7 +12,7 @@ local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
 local stream = require("codecompanion.chat.draw.stream")
 local tools = require("codecompanion.chat.draw.tools")
-local turn_line = require("codecompanion.files.turn_line")
+local turn_line = require("codecompanion.chat.draw.turn_changes_line")
 
 local M = {}
 

@@ -29,7 +29,7 @@ local severity = require("codecompanion.severity")
 local status = require("codecompanion.chat.state.status")
 local stream = require("codecompanion.chat.draw.stream")
 local tools = require("codecompanion.chat.draw.tools")
-local turn_line = require("codecompanion.files.turn_line")
+local turn_line = require("codecompanion.chat.draw.turn_changes_line")
 local view = require("codecompanion.chat.buffer.view")
 local view_marks = require("codecompanion.chat.draw.view_marks")
 
@@ -160,7 +160,7 @@ function M.gathering(chat, event)
 end
 
 function M.file_updated(chat, event)
-  require("codecompanion.sources.updates").add(chat, event)
+  require("codecompanion.chat.draw.live_updates").add(chat, event)
 end
 
 function M.code_gathered(chat, event)

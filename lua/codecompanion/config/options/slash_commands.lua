@@ -1,5 +1,5 @@
 ---Options of slash commands: `interactions.chat.slash_commands`. Which names are taken is known to
----lua/codecompanion/slash/registry.lua.
+---lua/codecompanion/chat/slash/slash_registry.lua.
 
 return {
   name = "<name>",

@@ -1,0 +1,260 @@
+---The list of adapters with what each needs (`:CodeCompanion adapter`): those that are ready, popular ones, the rest.
+
+local choose = require("codecompanion.screen.choose")
+local highlights = require("codecompanion.chat.buffer.highlights")
+local life = require("codecompanion.chat.life")
+local loading = require("codecompanion.chat.lists.loading")
+local readiness = require("codecompanion.adapters.readiness")
+local registry = require("codecompanion.chat.state.registry")
+local say = require("codecompanion.say")
+local session = require("codecompanion.chat.state.session")
+local severity = require("codecompanion.severity")
+
+local api = vim.api
+local M = {}
+
+local NARROW = 60 -- cells; the columns of the list are not kept below each other then
+
+local HEADINGS = { "Ready", "Popular", "More", "Misconfigured" }
+
+---Shown in this order, before the rest.
+local POPULAR = {
+  "chatgpt",
+  "copilot",
+  "anthropic",
+  "openai",
+  "gemini",
+  "openrouter",
+  "ollama",
+  "lmstudio",
+}
+
+---Return the heading of `HEADINGS` that an adapter is listed under.
+---@param item CodeCompanion.AdapterReadiness
+---@return string
+local function heading_of(item)
+  if item.state == "ready" then
+    return "Ready"
+  elseif item.state == "broken" then
+    return "Misconfigured"
+  end
+  return vim.list_contains(POPULAR, item.name) and "Popular" or "More"
+end
+
+---Return the adapters by heading, popular ones in their own order.
+---@param found CodeCompanion.AdapterReadiness[]
+---@return table<string, CodeCompanion.AdapterReadiness[]>
+local function grouped(found)
+  local groups = {}
+  for _, item in ipairs(found) do
+    local heading = heading_of(item)
+    groups[heading] = groups[heading] or {}
+    table.insert(groups[heading], item)
+  end
+  local rank = {}
+  for index, name in ipairs(POPULAR) do
+    rank[name] = index
+  end
+  table.sort(groups.Popular or {}, function(left, right)
+    return rank[left.name] < rank[right.name]
+  end)
+  return groups
+end
+
+---The line that makes a choice last.
+---@param name string
+---@param model? string
+---@return string
+function M.lua_line(name, model)
+  if model then
+    return ('interactions = { chat = { adapter = { name = "%s", model = "%s" } } },'):format(name, model)
+  end
+  return ('interactions = { chat = { adapter = "%s" } },'):format(name)
+end
+
+---What stands of each adapter in the list. Pages for keys only where all of them are in one piece: `o` opens them.
+---@param found CodeCompanion.AdapterReadiness[]
+---@param room integer
+---@return table<CodeCompanion.AdapterReadiness, string>
+local function rows_of(found, room)
+  local names, rows, with_pages, fits = 0, {}, {}, true
+  for _, item in ipairs(found) do
+    names = math.max(names, #item.name)
+  end
+  for _, item in ipairs(found) do
+    local gap = room < NARROW and "" or (" "):rep(names - #item.name)
+    rows[item] = ("  %s%s  %s"):format(item.name, gap, item.text)
+    local page = item.state == "key" and item.page and (" · " .. item.page) or ""
+    with_pages[item] = rows[item] .. page
+    fits = fits and (page == "" or api.nvim_strwidth(with_pages[item]) <= room)
+  end
+  return fits and with_pages or rows
+end
+
+---@param found CodeCompanion.AdapterReadiness[]
+---@return string[] lines
+---@return table<integer, CodeCompanion.AdapterReadiness> items By line
+local function layout(found)
+  local rows, groups, lines, items = rows_of(found, vim.o.columns - 4), grouped(found), {}, {}
+  for _, heading in ipairs(HEADINGS) do
+    for index, item in ipairs(groups[heading] or {}) do
+      if index == 1 then
+        vim.list_extend(lines, #lines > 0 and { "", heading } or { heading })
+      end
+      lines[#lines + 1] = rows[item]
+      items[#lines] = item
+    end
+  end
+  return lines, items
+end
+
+---The chat that the choice is for: the one that has the focus.
+---@return CodeCompanion.Chat?
+local function chat_here()
+  return registry.by_buffer(api.nvim_get_current_buf())
+end
+
+---@param item CodeCompanion.AdapterReadiness
+---@param chat? CodeCompanion.Chat
+local function use(item, chat)
+  local name = item.name
+  if chat and api.nvim_buf_is_valid(chat.bufnr) then
+    session.set_model(chat, name, item.model)
+  else
+    life.open({ adapter = name, model = item.model })
+  end
+  local kept = ("Using %s. To keep it, in setup(): %s"):format(name, M.lua_line(name, item.model))
+  say.line({ kept, ("This chat uses %s; y in the list copies the line for setup()"):format(name), name .. " is used" })
+end
+
+---What to do so that an adapter can be used, in fewer and fewer words.
+---@param item CodeCompanion.AdapterReadiness
+---@return string[]
+local function advice(item)
+  if item.state == "server" then
+    local place = ("%s:%d"):format(item.asks.host, item.asks.port)
+    local whole = ("%s is not running at %s: start it, then choose it here"):format(item.name, place)
+    return { whole, item.name .. " is not running" }
+  elseif item.state ~= "key" then
+    return { ("%s: %s"):format(item.name, item.text), item.text }
+  elseif item.missing:find("/", 1, true) then
+    return { ("Write the key of %s to %s, then choose it again"):format(item.name, item.missing) }
+  end
+  local set = ("Set %s"):format(item.missing)
+  local whole = ("%s in your shell, then start Neovim again"):format(set)
+  if not item.page then
+    return { whole, set }
+  end
+  local brief = ("%s, then start Neovim again; o gets a key"):format(set)
+  return { ("%s; one gets a key at %s"):format(whole, item.page), brief, set .. "; o gets a key" }
+end
+
+---@param item CodeCompanion.AdapterReadiness
+---@param chat? CodeCompanion.Chat
+---@param close fun() Of the list, which stays open beside what has to be done first
+local function choose_item(item, chat, close)
+  if item.state == "ready" or item.state == "offline" then
+    close()
+    return use(item, chat)
+  elseif item.state == "login" then
+    close()
+    return require("codecompanion.login").start(item.name, function(ok)
+      if ok then
+        use(item, chat)
+      end
+    end)
+  elseif item.asks then
+    return readiness.ask({ item }, function() -- it may have been started meanwhile
+      if item.state == "ready" then
+        return choose_item(item, chat, close)
+      end
+      say.line(advice(item), severity.WARN)
+    end)
+  end
+  say.line(advice(item), severity.WARN)
+end
+
+---@param item CodeCompanion.AdapterReadiness
+local function copy_line(item)
+  local line = M.lua_line(item.name, item.model)
+  vim.fn.setreg('"', line)
+  pcall(vim.fn.setreg, "+", line)
+  say.hint("Copied for setup(): " .. line)
+end
+
+---@param item CodeCompanion.AdapterReadiness
+local function open_page(item)
+  if not item.page then
+    return say.hint(("%s needs no key"):format(item.name))
+  end
+  local _, problem = vim.ui.open(item.page)
+  if problem then
+    say.line({ "The page could not be opened here; it is " .. item.page, item.page }, severity.WARN)
+  end
+end
+
+---@param bufnr integer
+---@param items table<integer, CodeCompanion.AdapterReadiness> By line
+local function colour(bufnr, items)
+  local ns = api.nvim_create_namespace("codecompanion.chat.choose_adapter")
+  api.nvim_buf_clear_namespace(bufnr, ns, 0, -1)
+  for number, line in ipairs(api.nvim_buf_get_lines(bufnr, 0, -1, false)) do
+    local item = items[number]
+    local group = not item and "CodeCompanionHeaderModel" or item.state ~= "ready" and "CodeCompanionHint" or nil
+    if group and line ~= "" then
+      api.nvim_buf_set_extmark(bufnr, ns, number - 1, 0, { end_row = number, hl_group = group })
+    end
+  end
+end
+
+---@param found CodeCompanion.AdapterReadiness[]
+---@param chat? CodeCompanion.Chat
+local function show(found, chat)
+  highlights.define() -- this may be the first that is seen of the plugin
+  local lines, items = layout(found)
+  local options ---@type CodeCompanion.ListOptions
+  options = {
+    title = "Choose a model",
+    wrap = true,
+    accept = function(item, close)
+      choose_item(item, chat, close)
+    end,
+    layout = function()
+      local again = layout(found)
+      return again, choose.width(again, options)
+    end,
+    on_resize = function(bufnr)
+      colour(bufnr, items)
+    end,
+    keys = {
+      {
+        key = "y",
+        label = "copy for setup()",
+        action = copy_line,
+      },
+      { key = "o", label = "get a key", action = open_page },
+    },
+  }
+  local bufnr = choose.list(lines, function(line)
+    return items[line]
+  end, options, function() end)
+  colour(bufnr, items)
+  for number = 1, #lines do
+    if items[number] then
+      return api.nvim_win_set_cursor(0, { number, 0 })
+    end
+  end
+end
+
+---Show the list once the servers on this machine have been asked, at the latest after 0.3 s.
+function M.open()
+  local http = require("codecompanion.config").options.adapters.http
+  local chat = chat_here()
+  loading.list({ what = "adapters" }, function(done)
+    readiness.all(http, done)
+  end, function(found)
+    show(found, chat)
+  end)
+end
+
+return M

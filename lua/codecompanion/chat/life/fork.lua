@@ -1,0 +1,155 @@
+---Branches of a chat: edit a message of your own and send it again, go on in a copy, switch between branches.
+---
+---The host makes the branch, a chat of its own that already holds the text as its draft; here the windows change over
+---to it, and then the draft is sent like any other. What fails leaves the text in the input it was typed in.
+
+local api = vim.api
+local buffer = require("codecompanion.chat.buffer.text")
+local choose = require("codecompanion.screen.choose")
+local draft = require("codecompanion.chat.wire.draft")
+local fit = require("codecompanion.text.fit")
+local host = require("codecompanion.host")
+local life = require("codecompanion.chat.life")
+local marks = require("codecompanion.chat.buffer.marks")
+local new_id = require("codecompanion.values.new_id")
+local say = require("codecompanion.say")
+local session = require("codecompanion.chat.state.session")
+local severity = require("codecompanion.severity")
+local view = require("codecompanion.chat.buffer.view")
+
+local M = {}
+
+local LAST_CHARS = 40
+
+---@class CodeCompanion.Edit
+---@field message_id string The message that is edited
+---@field fork string Id of the branch it will make; the same when it is tried again
+---@field before string What stood in the input before
+---@field sending? boolean The host makes the branch
+
+---@param chat CodeCompanion.Chat
+---@param payload table
+---@param callback fun(err?: string, id?: string) Only called while the buffer is loaded
+---@param always? fun() Called in any case, before it
+local function ask(chat, payload, callback, always)
+  session.attach(chat)
+  payload.chat = chat.id
+  host.request("fork_chat", payload, function(err, id)
+    if always then
+      always()
+    end
+    if api.nvim_buf_is_loaded(chat.bufnr) then
+      callback(err, id)
+    end
+  end)
+end
+
+---The item of the user's message at a row.
+---@param chat CodeCompanion.Chat
+---@param row integer 0-based
+---@return table?
+local function own_message(chat, row)
+  local item = marks.item_at(chat, row)
+  return item and item.own and item.message_id and item or nil
+end
+
+---Take the message under the cursor back into the input.
+---@param chat CodeCompanion.Chat
+---@param row integer 0-based
+function M.edit(chat, row)
+  local item = own_message(chat, row)
+  if not item then
+    return say.line("Put the cursor on one of your messages to edit and resend it.", severity.WARN)
+  end
+  session.request(chat, "show_original", { item = item.message_id }, function(original)
+    draft.edit(chat, { message_id = item.message_id, fork = new_id() }, original.text)
+    view.cursor_to_input(chat)
+  end)
+end
+
+---What was typed after a text was sent: what comes after it, or all of it when it was changed.
+---@param typed string
+---@param sent string
+---@return string
+local function rest_of(typed, sent)
+  return vim.startswith(typed, sent) and (typed:sub(#sent + 1):gsub("^%s+", "")) or typed
+end
+
+---Send what was edited: the chat goes on in a branch without that message and all that came after it.
+---@param chat CodeCompanion.Chat
+---@param edit CodeCompanion.Edit
+---@param text string
+---@param submit fun(chat: CodeCompanion.Chat) Sends what stands in the input
+function M.send(chat, edit, text, submit)
+  if edit.sending then
+    return
+  end
+  edit.sending = true
+  local payload = { fork = edit.fork, at = edit.message_id, draft = text }
+  ask(chat, payload, function(err, id)
+    if err then
+      local text_is_kept = "Not sent. Your text is still in the input. " .. err
+      return say.chat(chat, text_is_kept, severity.WARN)
+    end
+    local typed = buffer.input_text(chat)
+    draft.end_edit(chat, edit)
+    local branch = life.replace(chat, assert(id))
+    branch.when_drawn = function()
+      submit(branch) -- the draft that it came with
+      if typed ~= text then
+        draft.prepend(branch, rest_of(typed, text))
+      end
+    end
+    chat.state = "idle" -- the host has made the branch: nothing runs that closing would stop
+    life.close(chat)
+  end, function()
+    edit.sending = false
+  end)
+end
+
+---Go on in a copy of the chat.
+---@param chat CodeCompanion.Chat
+---@param title string "" = the same with a number
+---@param refuse fun(reason: string) Told why there is none
+function M.branch(chat, title, refuse)
+  ask(chat, { fork = new_id(), title = title }, function(err, id)
+    if err then
+      return refuse(err)
+    end
+    life.replace(chat, assert(id))
+    say.line("This is the new branch; /fork list goes back.")
+  end)
+end
+
+---@param row table
+---@return string
+local function line(row)
+  local title = row.title ~= "" and row.title or "(untitled)"
+  local count = ("%d message%s"):format(row.messages, row.messages == 1 and "" or "s")
+  local parts = { ("   "):rep(row.depth) .. (row.depth > 0 and "└ " or "") .. title, count }
+  if row.last_question ~= "" and row.last_question ~= row.title then
+    local last = fit.without_nul(row.last_question)
+    local long = vim.fn.strchars(last) > LAST_CHARS
+    parts[#parts + 1] = "last: " .. vim.fn.strcharpart(last, 0, LAST_CHARS) .. (long and "…" or "")
+  end
+  parts[#parts + 1] = row.current and "this chat" or row.owned and "open elsewhere" or nil
+  return table.concat(parts, " · ")
+end
+
+---Show the branches of the chat as a tree, and go to one of them.
+---@param chat CodeCompanion.Chat
+function M.list(chat)
+  session.request(chat, "list_branches", {}, function(rows)
+    if #rows < 2 then
+      return say.line("No branches yet; /fork makes one.")
+    end
+    local opts = { prompt = "Branches of this chat", kind = "codecompanion.branch", format_item = line }
+    choose.select(rows, opts, function(row)
+      if row and not row.current then
+        life.replace(chat, row.id)
+      end
+    end)
+  end)
+end
+
+return M

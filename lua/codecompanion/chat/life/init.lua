@@ -1,0 +1,357 @@
+---The life of a chat in the editor: open, show, hide, resume, close; the way of the host's events to the right one.
+---
+---Longer than other files because every way in and out of a chat is here, to be read beside the others.
+
+local api = vim.api
+local activity = require("codecompanion.chat.draw.activity")
+local attention = require("codecompanion.chat.question.attention")
+local buffer = require("codecompanion.chat.buffer.text")
+local choice = require("codecompanion.adapters.choice")
+local draft = require("codecompanion.chat.wire.draft")
+local folds = require("codecompanion.chat.buffer.folds")
+local highlights = require("codecompanion.chat.buffer.highlights")
+local hint = require("codecompanion.chat.buffer.hint")
+local host = require("codecompanion.host")
+local installing = require("codecompanion.chat.wire.installing")
+local name = require("codecompanion.chat.window.name")
+local options = require("codecompanion.chat.state.options")
+local paint = require("codecompanion.chat.buffer.paint")
+local pasting = require("codecompanion.chat.life.pasting")
+local record = require("codecompanion.chat.state.record")
+local registry = require("codecompanion.chat.state.registry")
+local say = require("codecompanion.say")
+local shown = require("codecompanion.chat.buffer.shown")
+local status = require("codecompanion.chat.state.status")
+local tabline = require("codecompanion.chat.window.tabline")
+local unsent = require("codecompanion.chat.wire.unsent")
+local view = require("codecompanion.chat.buffer.view")
+local watch = require("codecompanion.chat.life.watch")
+local window = require("codecompanion.chat.window")
+
+local M = {}
+
+local subscribed = false
+
+---What a new chat buffer gets besides what is set here: keys and completion. The door gives it (`chat/init.lua`), for
+---what a key does may open another chat.
+---@type fun(chat: CodeCompanion.Chat)?
+M.furnish = nil
+
+---Open a chat in the host.
+---@param chat CodeCompanion.Chat
+---@param opts? { adapter?: string, model?: string }
+local function attach(chat, opts)
+  require("codecompanion.chat.state.session").attach(chat, opts)
+  vim.schedule(function()
+    require("codecompanion.chat.wire.events") -- loaded while the host is starting, not before the first paint
+  end)
+end
+
+---@param event table
+local function on_event(event)
+  local queue = require("codecompanion.chat.wire.queue")
+  if event.type == "host_exit" then
+    for _, chat in ipairs(registry.list()) do
+      queue.push(chat, event)
+    end
+    return
+  end
+  local chat = registry.by_id(event.chat)
+  if chat then
+    queue.push(chat, event)
+  end
+end
+
+---Begin to listen to the host and to the editor; what has been begun is not begun again.
+function M.subscribe()
+  if subscribed then
+    return
+  end
+  subscribed = true
+  host.subscribe(on_event)
+  if not say.draw then
+    say.draw = function(...)
+      require("codecompanion.chat.wire.events") -- puts its own in this place
+      say.draw(...)
+    end
+  end
+  paint.setup()
+  paint.warm()
+  highlights.define()
+  attention.setup()
+  tabline.adopt()
+  installing.setup()
+  vim.treesitter.language.register("markdown", "codecompanion")
+  pasting.listen()
+  local group = api.nvim_create_augroup("codecompanion.chat", {})
+  local define = highlights.define
+  api.nvim_create_autocmd("ColorScheme", { group = group, callback = define })
+  api.nvim_create_autocmd("CmdlineEnter", {
+    group = group,
+    pattern = ":",
+    callback = function()
+      require("codecompanion.chat.lists.resume_list").prefetch()
+    end,
+  })
+  if options.display().window.sticky then
+    local from
+    api.nvim_create_autocmd("TabLeave", {
+      group = group,
+      callback = function()
+        from = api.nvim_get_current_tabpage()
+      end,
+    })
+    api.nvim_create_autocmd("TabEnter", {
+      group = group,
+      callback = function()
+        if registry.last and from then
+          window.follow_tab(registry.last, from)
+        end
+      end,
+    })
+  end
+  api.nvim_create_autocmd("VimLeavePre", {
+    group = group,
+    callback = function()
+      for _, chat in ipairs(registry.list()) do
+        draft.save(chat)
+      end
+    end,
+  })
+end
+
+---Fill the buffer of a chat: options, keys, autocmds, an empty input. What Vim forgets with the text is set again.
+---@param chat CodeCompanion.Chat
+---@param bufnr integer
+local function furnish(chat, bufnr)
+  registry.give_buffer(chat, bufnr)
+  buffer.take(chat, bufnr)
+  watch.set(chat, M)
+  if M.furnish then
+    M.furnish(chat)
+  end
+  vim.bo[bufnr].filetype = "codecompanion"
+  -- not through `events`: what draws messages is loaded once the chat has been painted
+  activity.draw(chat)
+  status.publish(chat)
+  hint.draw(chat)
+end
+
+---@param id? string A stored chat; a new one without it
+---@param bufnr? integer
+---@return CodeCompanion.Chat
+local function create(id, bufnr)
+  M.subscribe()
+  local chat = record.new(id)
+  registry.add(chat)
+  bufnr = bufnr or name.buffer_of(chat.id)
+  if not bufnr then
+    bufnr = api.nvim_create_buf(false, false)
+    registry.give_buffer(chat, bufnr) -- its name is no news
+    vim.b[bufnr].editorconfig = false -- a chat is not a file in the folder
+    api.nvim_buf_set_name(bufnr, name.of(chat.id))
+  end
+  furnish(chat, bufnr)
+  return chat
+end
+
+---Fill a buffer named after a chat: one that is open is drawn again, any other comes from the history.
+---@param bufnr integer
+---@param id string
+function M.fill(bufnr, id)
+  local chat = registry.by_id(id)
+  if chat then
+    furnish(chat, bufnr)
+  else
+    chat = create(id, bufnr)
+    chat.stored = true
+    registry.last = registry.last or chat
+  end
+  require("codecompanion.chat.wire.redraw").redraw(chat)
+  vim.schedule(function()
+    -- Vim puts the cursor where it was by number once this is over
+    if api.nvim_buf_is_loaded(chat.bufnr) then
+      require("codecompanion.chat.buffer.places").settle_partly(chat)
+    end
+  end)
+end
+
+---Have the text of a chat in its buffer, which may have been unloaded.
+---@param chat CodeCompanion.Chat
+function M.load(chat)
+  if not api.nvim_buf_is_loaded(chat.bufnr) then
+    vim.fn.bufload(chat.bufnr)
+  end
+end
+
+---A chat nobody has used yet, with an empty draft.
+---@return CodeCompanion.Chat?
+local function unused()
+  for _, chat in ipairs(registry.list()) do
+    local empty = not chat.touched and not chat.stored and #chat.outgoing == 0
+    empty = empty and api.nvim_buf_is_loaded(chat.bufnr)
+    if empty and buffer.input_text(chat) == "" then
+      return chat
+    end
+  end
+end
+
+---Open a new chat. It is painted at once; the host is asked afterwards. With `reuse` one that nobody has used yet and
+---whose draft is empty will do.
+---@param opts? { adapter?: string, model?: string, layout?: string, text?: string, hidden?: boolean, reuse?: boolean }
+---@return CodeCompanion.Chat
+function M.open(opts)
+  opts = opts or {}
+  local waiting = opts.reuse and unused()
+  if waiting then
+    M.show(waiting, opts.layout)
+    if opts.text and opts.text ~= "" then
+      draft.set(waiting, opts.text)
+    end
+    return waiting
+  end
+  local chat = create()
+  registry.last = chat
+  if opts.text and opts.text ~= "" then
+    draft.set(chat, opts.text)
+  end
+  if not opts.hidden then
+    unsent.give_back(chat)
+    window.open(chat, opts.layout)
+  end
+  vim.schedule(function()
+    choice.when_known(require("codecompanion.config").options, function()
+      attach(chat, opts)
+    end)
+  end)
+  return chat
+end
+
+---Take a chat off the screen; it goes on.
+---@param chat CodeCompanion.Chat
+function M.hide(chat)
+  draft.save(chat)
+  window.hide(chat)
+end
+
+---Show the last chat, or hide it when it is on the screen; opens one when there is none.
+---@param opts? { layout?: string }
+---@return CodeCompanion.Chat
+function M.toggle(opts)
+  local chat = registry.current()
+  if not chat then
+    return M.open(opts)
+  end
+  if #shown.visible(chat) > 0 then
+    M.hide(chat)
+  else
+    M.load(chat)
+    window.open(chat, opts and opts.layout)
+  end
+  return chat
+end
+
+---Show a chat.
+---@param chat CodeCompanion.Chat
+---@param layout? string
+function M.show(chat, layout)
+  registry.last = chat
+  M.load(chat)
+  window.open(chat, layout)
+end
+
+---Show a stored chat, which may be open.
+---@param id string
+---@param opts? { layout?: string }
+function M.open_stored(id, opts)
+  local present = registry.by_id(id)
+  if present then
+    return M.show(present, opts and opts.layout)
+  end
+  local chat = create(id)
+  registry.last = chat
+  window.open(chat, opts and opts.layout)
+  chat.stored = true
+  vim.schedule(function()
+    attach(chat)
+  end)
+end
+
+---Show a stored chat in the windows of another one, which stays open.
+---@param chat CodeCompanion.Chat
+---@param id string Id of a stored chat
+---@return CodeCompanion.Chat target
+function M.replace(chat, id)
+  local target = registry.by_id(id)
+  if not target then
+    target = create(id)
+    target.stored = true
+    vim.schedule(function()
+      attach(target)
+    end)
+  end
+  target.replaced, chat.replaced = target.replaced or chat.replaced, nil
+  for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
+    folds.remember(chat, win)
+    window.put(win, target.bufnr)
+    view.cursor_to_input(target, win)
+  end
+  registry.last = target
+  return target
+end
+
+---Show the next (1) or previous (-1) chat in the window of this one.
+---@param chat CodeCompanion.Chat
+---@param step 1|-1
+function M.cycle(chat, step)
+  local chats = registry.list()
+  if #chats < 2 then
+    return
+  end
+  for index, other in ipairs(chats) do
+    if other == chat then
+      local target = chats[(index - 1 + step) % #chats + 1]
+      folds.remember(chat, api.nvim_get_current_win())
+      M.load(target)
+      window.put(0, target.bufnr)
+      registry.last = target
+      return
+    end
+  end
+end
+
+---Close a chat (the current one when not given): its buffer goes, its history and its draft stay.
+---@param chat? CodeCompanion.Chat
+function M.close(chat)
+  chat = chat or registry.current()
+  if not chat then
+    return
+  end
+  draft.save(chat)
+  window.hide(chat)
+  if api.nvim_buf_is_valid(chat.bufnr) then
+    api.nvim_buf_delete(chat.bufnr, { force = true })
+  end
+end
+
+---The buffer of a chat is gone: give the chat back.
+---@param chat CodeCompanion.Chat
+function M.forget(chat)
+  if not registry.remove(chat) then
+    return
+  end
+  chat.closed = true
+  local was_busy = status.is_busy(chat)
+  draft.close(chat)
+  activity.stop_retry(chat)
+  if chat.attached ~= "no" then
+    host.notify("close_chat", { chat = chat.id })
+  end
+  if was_busy and vim.v.exiting == vim.NIL then
+    local back = ":CodeCompanionChat Resume brings it back."
+    say.line({ "Chat closed, its turn stopped; " .. back, "Chat stopped; " .. back })
+  end
+  require("codecompanion.chat.state.autocmds").fire(chat, "ChatClosed")
+end
+
+return M

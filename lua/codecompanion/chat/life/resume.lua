@@ -1,0 +1,72 @@
+---Stored chats and checkpoints come back: by id, by title, or chosen from a list.
+
+local host = require("codecompanion.host")
+local life = require("codecompanion.chat.life")
+local registry = require("codecompanion.chat.state.registry")
+local say = require("codecompanion.say")
+local severity = require("codecompanion.severity")
+
+local M = {}
+
+---So many hexadecimal digits are an id (`new_id.lua`); anything shorter may be a title.
+local ID_DIGITS = 16
+
+---Resume a stored chat; without an id the user chooses.
+---@param id? string Id or title of a stored chat, or "last"
+---@param opts? { layout?: string, check?: boolean } `check`: ask first whether there is a chat with this id
+---@param refuse? fun(reason: string) Told that there is no such chat; otherwise it is said on the command line
+function M.resume(id, opts, refuse)
+  life.subscribe()
+  if not id or id == "" or id == "last" then
+    require("codecompanion.chat.lists.pickers").session(id == "last", function(chosen)
+      life.open_stored(chosen, opts)
+    end)
+    return
+  end
+  local is_id = #id >= ID_DIGITS and id:find("^%x+$") ~= nil
+  if registry.by_id(id) or (is_id and not (opts and opts.check)) then
+    return life.open_stored(id, opts)
+  end
+  local function show(found)
+    if found then
+      return life.open_stored(found, opts)
+    end
+    local reason = ("No stored chat is called %q"):format(id)
+    if refuse then
+      return refuse(reason .. "; /resume lists them.")
+    end
+    say.line(reason, severity.WARN)
+  end
+  local list = require("codecompanion.chat.lists.resume_list")
+  if not is_id then
+    return list.find(id, show)
+  end
+  list.find_id(id, show, function()
+    life.open_stored(id, opts) -- the chat says what is wrong with the host
+  end)
+end
+
+---Restore a chat from a checkpoint; it is a chat of its own, the old one stays as it is.
+---@param id? string Id of a chat (the best there is of it), or of one of its checkpoints; without it the user chooses
+---@param opts? { layout?: string }
+---@param refuse? fun(reason: string) Told why not; otherwise it is said on the command line
+function M.restore(id, opts, refuse)
+  life.subscribe()
+  if not id or id == "" then
+    require("codecompanion.chat.lists.pickers").checkpoint("", function(chosen)
+      M.restore(chosen, opts)
+    end)
+    return
+  end
+  local payload = { checkpoint = id, snapshot = require("codecompanion.editor_context.snapshot").snapshot() }
+  host.request("restore_chat", payload, function(err, restored)
+    if err and refuse then
+      return refuse(err)
+    elseif err then
+      return say.line(err, severity.ERROR)
+    end
+    life.open_stored(restored.chat, opts)
+  end)
+end
+
+return M

@@ -1,0 +1,325 @@
+---What has been sent is not typed into: the transcript is read-only, and mended from the log when something changes it
+---all the same (`:g`, a plugin, a deletion that runs into the input). The context block and the input stay editable.
+---
+---Longer than other files because every way to write is here: that none is missing is seen at one glance.
+
+local api = vim.api
+local anchors = require("codecompanion.chat.buffer.anchors")
+local say = require("codecompanion.say")
+local view = require("codecompanion.chat.buffer.view")
+
+local M = {}
+
+M.ns = api.nvim_create_namespace("codecompanion.chat.guard")
+
+local DESC = "CodeCompanion: the transcript is read-only"
+---Keys that begin to write: they lead to the input.
+local WRITE = { "i", "I", "a", "A", "o", "O", "gi", "gI", "gR", "<Insert>", "C", "s", "S", "R" }
+---The same with a selection.
+local WRITE_OVER = { "c", "C", "s", "S", "R", "I", "A" }
+---Keys that put text: into the input, too.
+local PUT = { "p", "P" }
+---Keys that change or remove text: they say why not.
+local CHANGE = { "x", "X", "D", "J", "~", ".", "r" }
+---Operators: they take their motion with them, so that the `ap` of `dap` is not read as keys of its own.
+local OPERATOR = { "c", "d" }
+
+---Keys that write in insert mode without being characters (|InsertCharPre|).
+local EDIT = { "<CR>", "<C-j>", "<BS>", "<C-h>", "<Del>", "<C-w>", "<C-u>" }
+
+---@param text string
+local function tell(text)
+  say.hint(text)
+end
+
+---@param chat CodeCompanion.Chat
+---@return boolean Whether the cursor is on something that was sent
+local function is_inside(chat)
+  local row = view.cursor_row()
+  return row >= anchors.position(chat, "top") and row < anchors.position(chat, "header")
+end
+
+---@param chat CodeCompanion.Chat
+---@return boolean Whether the cursor is on the context block, where only whole lines can be deleted
+local function is_in_context(chat)
+  return view.cursor_row() < anchors.position(chat, "top")
+end
+
+---The key that edits the message under the cursor, nil when it is not the user's own.
+---@param chat CodeCompanion.Chat
+---@return string?
+local function edit_key(chat)
+  local item = require("codecompanion.chat.buffer.marks").item_at(chat, view.cursor_row())
+  return item and item.own and require("codecompanion.chat.state.keys").keys("edit_message", "n")[1] or nil
+end
+
+---What a key says where it cannot do its work.
+---@param chat CodeCompanion.Chat
+local function refuse(chat)
+  if is_in_context(chat) then
+    return tell("dd takes a line of the context out of the next request; type in the input below.")
+  end
+  local key = edit_key(chat)
+  tell(key and (key .. " edits and resends this message") or "The transcript is read-only; type in the input below.")
+end
+
+---Insert mode begins in the input, although the key was pressed elsewhere: say why, beside the header of the input, for
+---Neovim shows nothing but the mode on the command line.
+---@param chat CodeCompanion.Chat
+---@param why string
+local function explain(chat, why)
+  api.nvim_buf_set_extmark(chat.bufnr, M.ns, anchors.position(chat, "header"), 0, {
+    id = 1,
+    virt_text = { { "you type here · " .. why, "CodeCompanionHint" } },
+    virt_text_pos = "eol",
+    hl_mode = "combine",
+  })
+  api.nvim_create_autocmd("InsertLeave", {
+    buffer = chat.bufnr,
+    once = true,
+    callback = function()
+      api.nvim_buf_clear_namespace(chat.bufnr, M.ns, 0, -1)
+    end,
+  })
+end
+
+---@param chat CodeCompanion.Chat
+---@return boolean Whether the cursor is on the header of the input: what is typed there would not be sent
+local function is_on_header(chat)
+  return view.cursor_row() == anchors.position(chat, "header")
+end
+
+---Why what is typed goes to the input, nil where it is typed there.
+---@param chat CodeCompanion.Chat
+---@return string?
+local function why_not_here(chat)
+  if is_in_context(chat) then
+    return "dd removes a line of the context"
+  elseif is_inside(chat) then
+    local own = edit_key(chat)
+    return own and ("%s edits your message"):format(own) or "the transcript is read-only"
+  end
+end
+
+---Do in the input what a key that writes would have done here. Whatever is typed after it is text, never keys.
+---@param chat CodeCompanion.Chat
+---@param key string
+local function write(chat, key)
+  local why = why_not_here(chat)
+  view.cursor_to_input(chat)
+  M.update(chat)
+  if not vim.list_contains(PUT, key) then
+    if why then
+      explain(chat, why)
+    end
+    return vim.cmd.startinsert({ bang = true })
+  end
+  local put = vim.v.count1 .. '"' .. vim.v.register .. "p"
+  local ok, problem = pcall(vim.cmd.normal, { put, bang = true })
+  if not ok then
+    tell((tostring(problem):gsub("^.-Vim:", "")))
+  end
+end
+
+---The chat and the key of the operator that waits for its motion.
+---@type { chat: CodeCompanion.Chat, key: string }?
+local pending
+
+---Called with the motion of an operator (|g@|).
+function M.operate()
+  local operator = pending
+  if not operator or api.nvim_get_current_buf() ~= operator.chat.bufnr then
+    return
+  end
+  if operator.key == "c" then
+    write(operator.chat, "c")
+  else
+    refuse(operator.chat)
+  end
+end
+
+---@param chat CodeCompanion.Chat
+---@param key string
+local function press(chat, key)
+  local inside = is_inside(chat)
+  local in_context = is_in_context(chat) and key ~= "d"
+  local leads = inside or in_context or (is_on_header(chat) and not vim.list_contains(CHANGE, key) and key ~= "d")
+  if not leads then
+    return api.nvim_feedkeys((vim.v.count > 0 and vim.v.count or "") .. vim.keycode(key), "in", false)
+  end
+  if vim.list_contains(OPERATOR, key) then
+    pending = { chat = chat, key = key }
+    vim.o.operatorfunc = "v:lua.require'codecompanion.chat.life.transcript_guard'.operate"
+    return api.nvim_feedkeys("g@", "in", false)
+  end
+  if vim.list_contains(CHANGE, key) then
+    return refuse(chat)
+  end
+  write(chat, key)
+end
+
+---A key that would write over a selection.
+---@param chat CodeCompanion.Chat
+---@param key string
+local function press_on_selection(chat, key)
+  vim.cmd.normal({ "\27", bang = true })
+  write(chat, key)
+end
+
+---A key that writes in insert mode, where arrow keys or the mouse have led: it does its work in the input.
+---@param chat CodeCompanion.Chat
+---@param key string
+local function press_while_typing(chat, key)
+  local why = why_not_here(chat)
+  view.cursor_to_input(chat)
+  M.update(chat)
+  if why then
+    explain(chat, why)
+  end
+  -- a map of the user's counts, too, now that ours is gone
+  api.nvim_feedkeys(vim.keycode(key), chat.guarded and "in" or "im", false)
+end
+
+---`dd` and `cc`: the operator's own key, pressed again, is the line.
+---@param chat CodeCompanion.Chat
+---@param key string
+---@param on boolean
+local function switch_line(chat, key, on)
+  if not on then
+    return pcall(vim.keymap.del, "o", key, { buffer = chat.bufnr })
+  end
+  vim.keymap.set("o", key, function()
+    return vim.v.operator == "g@" and pending and pending.key == key and "_" or key
+  end, { buffer = chat.bufnr, expr = true, nowait = true, desc = DESC })
+end
+
+---@param chat CodeCompanion.Chat
+---@param mode "n"|"x"|"i"
+---@param key string
+---@param on boolean
+---@param action fun(chat: CodeCompanion.Chat, key: string)
+local function switch_key(chat, mode, key, on, action)
+  local known = vim.fn.maparg(key, mode, false, true)
+  local ours = known.buffer == 1 and known.desc == DESC
+  if on and known.buffer ~= 1 then
+    vim.keymap.set(mode, key, function()
+      action(chat, key)
+    end, { buffer = chat.bufnr, nowait = true, silent = true, desc = DESC })
+  elseif not on and ours then
+    pcall(vim.keymap.del, mode, key, { buffer = chat.bufnr })
+  end
+end
+
+---@param chat CodeCompanion.Chat
+---@param on boolean
+local function switch_keys(chat, on)
+  for _, keys in ipairs({ WRITE, PUT, CHANGE, OPERATOR }) do
+    for _, key in ipairs(keys) do
+      switch_key(chat, "n", key, on, press)
+    end
+  end
+  for _, key in ipairs(WRITE_OVER) do
+    switch_key(chat, "x", key, on, press_on_selection)
+  end
+  for _, key in ipairs(EDIT) do
+    switch_key(chat, "i", key, on, press_while_typing)
+  end
+  for _, key in ipairs(OPERATOR) do
+    switch_line(chat, key, on)
+  end
+end
+
+---A character is about to be inserted (|InsertCharPre|), where arrow keys or the mouse have led: it goes to the input.
+---@param chat CodeCompanion.Chat
+function M.typed(chat)
+  if chat.editing or api.nvim_get_current_buf() ~= chat.bufnr then
+    return
+  end
+  local why = why_not_here(chat)
+  if why or is_on_header(chat) then
+    view.cursor_to_input(chat)
+  end
+  if why then
+    vim.schedule(function()
+      explain(chat, why)
+    end)
+  end
+end
+
+---Text is pasted from the terminal: into the input.
+---@param chat CodeCompanion.Chat
+function M.pasted(chat)
+  if why_not_here(chat) or is_on_header(chat) then
+    view.cursor_to_input(chat)
+    M.update(chat)
+  end
+end
+
+---The cursor has moved: what it stands on can be changed, or not.
+---@param chat CodeCompanion.Chat
+function M.update(chat)
+  if api.nvim_get_current_buf() ~= chat.bufnr then
+    return
+  end
+  local row, header = view.cursor_row(), (anchors.position(chat, "header"))
+  local inside = row < header and row >= anchors.position(chat, "top")
+  -- in insert mode each key would be an error, which ends in a prompt: `typed` leads them to the input
+  local locked = inside and not api.nvim_get_mode().mode:find("^[iR]")
+  if vim.bo[chat.bufnr].modifiable == locked then
+    vim.bo[chat.bufnr].modifiable = not locked
+  end
+  local guarded = row <= header
+  if guarded ~= (chat.guarded == true) then
+    chat.guarded = guarded
+    switch_keys(chat, guarded)
+  end
+end
+
+---@param chat CodeCompanion.Chat
+local function mend(chat)
+  chat.damaged = nil
+  if not api.nvim_buf_is_loaded(chat.bufnr) then
+    return
+  end
+  require("codecompanion.chat.wire.redraw").redraw(chat)
+  if api.nvim_get_current_buf() == chat.bufnr then
+    if api.nvim_get_mode().mode:find("^i") then
+      view.cursor_to_input(chat) -- what is typed now is not lost
+    end
+    vim.cmd.redraw() -- Neovim may have said how many lines are gone: it needs no key
+    tell("The transcript is read-only, so it was put back. Your draft is kept.")
+  end
+end
+
+---Whether a change of these rows is one of the transcript. Lines that are put between it and the context block, or the
+---header of the input, would be part of it.
+---@param chat CodeCompanion.Chat
+---@param first integer
+---@param last integer Exclusive, before the change
+---@return boolean
+local function touches(chat, first, last)
+  local bounds = chat.bounds
+  if not bounds then
+    return false
+  elseif first == last then
+    return first >= bounds[1] and first <= bounds[2]
+  end
+  return first < bounds[2] and last > bounds[1]
+end
+
+---Lines were changed by somebody else: a transcript that is touched is drawn again from the log, the draft kept.
+---@param chat CodeCompanion.Chat
+---@param first integer
+---@param last integer Exclusive, before the change
+function M.changed(chat, first, last)
+  if chat.editing or chat.damaged or chat.awaiting or not touches(chat, first, last) then
+    return
+  end
+  chat.damaged = true
+  chat.draft.kept = chat.draft.shown or ""
+  vim.schedule(function()
+    mend(chat)
+  end)
+end
+
+return M

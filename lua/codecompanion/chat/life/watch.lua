@@ -1,0 +1,112 @@
+---Autocmds of a chat buffer: what the user does to the text and to the windows that show it.
+
+local api = vim.api
+
+local draft = require("codecompanion.chat.wire.draft")
+local folds = require("codecompanion.chat.buffer.folds")
+local name = require("codecompanion.chat.window.name")
+local paint = require("codecompanion.chat.buffer.paint")
+local window = require("codecompanion.chat.window")
+
+local M = {}
+
+---@param chat CodeCompanion.Chat
+---@param life { fill: fun(bufnr: integer, id: string), forget: fun(chat: CodeCompanion.Chat) } `life/init.lua`
+function M.set(chat, life)
+  local group = api.nvim_create_augroup("codecompanion.chat." .. chat.bufnr, {})
+
+  ---@param events string|string[]
+  ---@param callback fun(args: table)
+  local function on(events, callback)
+    api.nvim_create_autocmd(events, { group = group, buffer = chat.bufnr, callback = callback })
+  end
+
+  on({ "TextChangedI", "TextChangedP" }, function()
+    draft.changed(chat, true)
+  end)
+  on("TextChanged", function()
+    draft.changed(chat, false)
+    if not chat.damaged then
+      require("codecompanion.chat.wire.attachments").check(chat)
+    end
+  end)
+  on("InsertLeave", function()
+    draft.changed(chat, false)
+    draft.save(chat)
+    if not chat.damaged then
+      require("codecompanion.chat.wire.attachments").check(chat)
+    end
+  end)
+  on("BufLeave", function()
+    draft.save(chat)
+  end)
+  on({ "BufWinEnter", "WinEnter" }, function()
+    window.entered(chat, api.nvim_get_current_win())
+    paint.guard(chat)
+  end)
+  on("BufWinLeave", function()
+    for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
+      if win ~= chat.hiding then -- what is folded there has just been learnt
+        folds.remember(chat, win)
+      end
+      pcall(api.nvim_win_del_var, win, "codecompanion_chat")
+    end
+  end)
+  on({ "CursorMoved", "CursorMovedI", "BufEnter", "WinEnter", "InsertLeave" }, function()
+    require("codecompanion.chat.life.transcript_guard").update(chat)
+    local view_marks = package.loaded["codecompanion.chat.draw.view_marks"] -- loaded once the host has said anything
+    if view_marks then
+      view_marks.show_keys(chat)
+    end
+  end)
+  on({ "WinLeave", "BufLeave" }, function()
+    if chat.keys_shown then
+      require("codecompanion.chat.draw.view_marks").show_keys(chat, true)
+    end
+  end)
+  on("InsertCharPre", function()
+    require("codecompanion.chat.life.transcript_guard").typed(chat)
+  end)
+  on("BufWriteCmd", function(args)
+    draft.save(chat)
+    vim.bo[chat.bufnr].modified = false
+    if not vim.startswith(args.match, "codecompanion://") then
+      name.export(chat, args.match)
+    end
+  end)
+  on("BufFilePost", function()
+    name.keep(chat)
+  end)
+  on("BufReadCmd", function(args)
+    if not vim.startswith(args.match, "codecompanion://") then -- `:file x | e`, before the name is back
+      life.fill(chat.bufnr, chat.id)
+    end
+  end)
+  on("BufUnload", function()
+    -- `:e`, `:bd`: the chat goes on in the host, and is drawn again when the buffer is read
+    require("codecompanion.chat.buffer.places").remember(chat)
+    require("codecompanion.chat.question.approval").put_away(chat)
+    draft.keep(chat)
+  end)
+  on("BufWipeout", function()
+    api.nvim_del_augroup_by_id(group)
+    life.forget(chat)
+  end)
+  on({ "BufModifiedSet", "QuitPre" }, function()
+    vim.bo[chat.bufnr].modified = false
+  end)
+  api.nvim_buf_attach(chat.bufnr, false, {
+    on_lines = function(_, bufnr, _, first, last)
+      if chat.editing then
+        return -- `buffer.edit` does it once for all its changes
+      end
+      -- there is nothing to be written: the draft is kept while it is typed
+      if vim.bo[bufnr].modified then
+        vim.bo[bufnr].modified = false
+      end
+      require("codecompanion.chat.life.transcript_guard").changed(chat, first, last)
+    end,
+  })
+end
+
+return M

@@ -1,0 +1,315 @@
+---`/cost` and `/trace`: Markdown the host writes from the log of a chat, in a window of its own (R-356, R-357).
+---
+---There is one report window at a time. It follows the chat: what happens there is in the report a moment later. The
+---report is changed line by line, so that cursor and folds stay where they are.
+
+local api = vim.api
+local float = require("codecompanion.screen.float")
+local host = require("codecompanion.host")
+local life = require("codecompanion.chat.life")
+local page = require("codecompanion.chat.reports.report_page")
+local registry = require("codecompanion.chat.state.registry")
+local say = require("codecompanion.say")
+local severity = require("codecompanion.severity")
+local window = require("codecompanion.chat.window")
+local scratch = require("codecompanion.screen.scratch")
+
+local M = {}
+
+local REFRESH_AFTER_MS = 150
+local MIN_ROWS = 10
+local SHARE_OF_ROWS = 0.6
+
+---@class CodeCompanion.Report
+---@field chat string Id of the chat
+---@field verb "show_cost"|"show_trace"
+---@field bufnr? integer nil until the host has answered
+---@field turn? integer The turn shown; nil follows the newest one
+---@field timer? uv.uv_timer_t Until it is written again
+---@field shown integer The turn that is on the screen
+---@field turns integer How many there are
+---@field beside? CodeCompanion.Chat The chat that was on the screen: it is again when the report is closed
+
+---@type table<integer, CodeCompanion.Report>
+local reports = {}
+
+local STATUSLINE = "%<%f%=  %{%v:lua.require'codecompanion.chat.reports'.hints()%}  %P "
+local HINTS = { show_cost = "<CR> trace of a turn", show_trace = "[t ]t other turns" }
+local ROOM_FOR_HINTS = 60
+
+---For the status line of a report: its keys, as many as a narrow window has room for.
+---@return string
+function M.hints()
+  local win = vim.g.statusline_winid or api.nvim_get_current_win()
+  local report = reports[api.nvim_win_get_buf(win)]
+  local wide = report and api.nvim_win_get_width(win) >= ROOM_FOR_HINTS
+  return (wide and HINTS[report.verb] .. " · " or "") .. "q close"
+end
+
+---The window of this tab page that shows a report.
+---@return integer?
+local function report_window()
+  for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
+    if reports[api.nvim_win_get_buf(win)] then
+      return win
+    end
+  end
+end
+
+---Show the buffer of a report, where another one stands if there is one.
+---@param bufnr integer
+---@return integer win
+local function show(bufnr)
+  vim.cmd.stopinsert() -- nothing can be typed into a report
+  local win = report_window()
+  if win then
+    window.put(win, bufnr)
+    api.nvim_set_current_win(win)
+  else
+    local height = math.max(MIN_ROWS, math.floor(vim.o.lines * SHARE_OF_ROWS))
+    win = api.nvim_open_win(bufnr, true, { split = "below", win = -1, height = height })
+  end
+  page.dress(win, STATUSLINE)
+  return win
+end
+
+---How wide the report may be: its window, or the one it will get.
+---@param bufnr? integer
+---@return integer columns
+local function width_of(bufnr)
+  local win = bufnr and vim.fn.bufwinid(bufnr) or -1
+  return win == -1 and vim.o.columns or api.nvim_win_get_width(win) - vim.fn.getwininfo(win)[1].textoff
+end
+
+---Whether a chart is drawn without Braille: the console of Linux has no such signs, and where ambiguous ones are wide
+---the lines around it would not fit.
+---@return boolean
+local function needs_ascii()
+  return vim.o.ambiwidth == "double" or vim.env.TERM == "linux"
+end
+
+---@param report CodeCompanion.Report
+---@param turn? integer
+---@param on_result fun(result: table)
+---@param refuse? fun(reason: string)
+local function ask(report, turn, on_result, refuse)
+  local payload = { chat = report.chat, width = width_of(report.bufnr), turn = turn }
+  if report.verb == "show_cost" then
+    payload.ascii = needs_ascii()
+  end
+  host.request(report.verb, payload, function(err, result)
+    if err and refuse then
+      return refuse(err)
+    elseif err then
+      return say.line(err, severity.ERROR)
+    end
+    if report.bufnr and not api.nvim_buf_is_valid(report.bufnr) then
+      return
+    end
+    report.shown, report.turns = result.turn or 0, result.turns or 0
+    on_result(result)
+  end)
+end
+
+local NAMES = { show_cost = "Cost", show_trace = "Trace" }
+
+---The name of a report for status and tab lines: what it is, and the title of its chat. A slash would make it a path.
+---@param report CodeCompanion.Report
+---@return string
+local function name_of(report)
+  local title = ""
+  for _, chat in ipairs(registry.list()) do
+    title = chat.id == report.chat and chat.title or title
+  end
+  title = vim.trim((title:gsub("%s+", " "):gsub("/", "∕")))
+  return NAMES[report.verb] .. (title ~= "" and " · " .. title or "")
+end
+
+---Give the buffer its name. The report it takes the place of is gone by now; one in another tab page keeps the name.
+---@param report CodeCompanion.Report
+local function rename(report)
+  local wanted, before = name_of(report), api.nvim_buf_get_name(report.bufnr)
+  if vim.fs.basename(before) == wanted or not pcall(api.nvim_buf_set_name, report.bufnr, wanted) then
+    return
+  end
+  for _, bufnr in ipairs(api.nvim_list_bufs()) do
+    if before ~= "" and api.nvim_buf_get_name(bufnr) == before then
+      api.nvim_buf_delete(bufnr, { force = true }) -- Neovim keeps a buffer for the old name
+    end
+  end
+end
+
+---@param report CodeCompanion.Report
+local function refresh(report)
+  if vim.fn.bufwinid(report.bufnr) ~= -1 then
+    ask(report, report.turn, function(result)
+      page.draw(report.bufnr, result.text, result.spans)
+      rename(report)
+    end)
+  end
+end
+
+---Stay with a turn; the newest one goes on being the newest.
+---@param report CodeCompanion.Report
+---@param result table
+local function stay(report, result)
+  report.turn = result.turn and result.turn < result.turns and result.turn or nil
+end
+
+---Go to a turn, or say that there is none.
+---@param report CodeCompanion.Report
+---@param turn integer
+local function go_to(report, turn)
+  if turn < 1 or turn > report.turns then
+    local which = turn < 1 and "first" or "last"
+    return say.hint(("This is the %s turn."):format(which))
+  end
+  ask(report, turn, function(result)
+    stay(report, result)
+    page.draw(report.bufnr, result.text, result.spans)
+    api.nvim_win_set_cursor(vim.fn.bufwinid(report.bufnr), { 1, 0 })
+  end)
+end
+
+---@param report CodeCompanion.Report
+local function close(report)
+  local win = vim.fn.bufwinid(report.bufnr)
+  if win ~= -1 and #api.nvim_tabpage_list_wins(0) > 1 then
+    api.nvim_win_close(win, true)
+  end
+  if api.nvim_buf_is_valid(report.bufnr) then
+    api.nvim_buf_delete(report.bufnr, { force = true })
+  end
+  -- A floating chat got out of the way of the report.
+  if report.beside and api.nvim_buf_is_valid(report.beside.bufnr) then
+    life.show(report.beside)
+  end
+end
+
+---@param report CodeCompanion.Report
+local function set_keys(report)
+  local function map(keys, desc, action)
+    scratch.map(report.bufnr, keys, desc, action)
+  end
+  map("q", "Close", function()
+    close(report)
+  end)
+  if report.verb == "show_trace" then
+    map("[t", "Previous turn", function()
+      go_to(report, report.shown - vim.v.count1)
+    end)
+    map("]t", "Next turn", function()
+      go_to(report, report.shown + vim.v.count1)
+    end)
+    return
+  end
+  map("<CR>", "Trace the turn of this line", function()
+    local turn = api.nvim_get_current_line():match("^|%s*(%d+)%s*|") -- only the table of turns begins with a number
+    if turn then
+      M.trace({ id = report.chat }, turn)
+    end
+  end)
+end
+
+---@param report CodeCompanion.Report
+function M.forget(report)
+  reports[report.bufnr] = nil
+  report.timer:close()
+end
+
+---Reports that are open stay as they are.
+function M.stop()
+  vim.iter(vim.tbl_values(reports)):each(M.forget)
+end
+
+---Let the report follow its chat: what the chat announces is in the log by then.
+---@param report CodeCompanion.Report
+local function follow(report)
+  local group = api.nvim_create_augroup("codecompanion.report." .. report.bufnr, {})
+  local timer = assert(vim.uv.new_timer())
+  report.timer = timer
+  local function soon()
+    timer:start(
+      REFRESH_AFTER_MS,
+      0,
+      vim.schedule_wrap(function()
+        if reports[report.bufnr] then
+          refresh(report)
+        end
+      end)
+    )
+  end
+  api.nvim_create_autocmd("User", {
+    group = group,
+    pattern = "CodeCompanion*",
+    callback = function(args)
+      if type(args.data) == "table" and args.data.chat == report.chat then
+        soon()
+      end
+    end,
+  })
+  api.nvim_create_autocmd("VimResized", { group = group, callback = soon })
+  api.nvim_create_autocmd("BufWipeout", {
+    group = group,
+    buffer = report.bufnr,
+    once = true,
+    callback = function()
+      M.forget(report)
+      vim.schedule(function()
+        pcall(api.nvim_del_augroup_by_id, group)
+      end)
+    end,
+  })
+end
+
+---@return integer bufnr
+local function new_buffer()
+  local bufnr = scratch.new({})
+  vim.bo[bufnr].swapfile = false
+  vim.bo[bufnr].filetype = "markdown"
+  float.highlight(bufnr, "markdown")
+  return bufnr
+end
+
+---Open a report once the host has written it; one that cannot be written opens no window.
+---@param chat { id: string }
+---@param verb "show_cost"|"show_trace"
+---@param turn? integer
+---@param refuse? fun(reason: string)
+local function open(chat, verb, turn, refuse)
+  local report = { chat = chat.id, verb = verb, shown = 0, turns = 0 }
+  ask(report, turn, function(result)
+    report.bufnr = new_buffer()
+    stay(report, result)
+    page.draw(report.bufnr, result.text, result.spans)
+    local current = registry.by_buffer(api.nvim_get_current_buf())
+    report.beside = current and current.id == report.chat and current or nil
+    show(report.bufnr)
+    rename(report)
+    reports[report.bufnr] = report
+    set_keys(report)
+    follow(report)
+  end, refuse)
+end
+
+---Show what the chat has cost.
+---@param chat { id: string }
+function M.cost(chat)
+  open(chat, "show_cost")
+end
+
+---Show a turn of the chat.
+---@param chat { id: string }
+---@param argument string Its number; "" = the newest
+---@param refuse? fun(reason: string) Told why not; otherwise it is said on the command line
+function M.trace(chat, argument, refuse)
+  local given = vim.trim(argument)
+  local turn = given ~= "" and tonumber(given, 10) or nil
+  if given ~= "" and not turn then
+    local reason = ("%q is not the number of a turn; /trace alone shows the newest"):format(given)
+    return (refuse or say.line)(reason .. (refuse and "." or ""))
+  end
+  open(chat, "show_trace", turn, refuse)
+end
+
+return M

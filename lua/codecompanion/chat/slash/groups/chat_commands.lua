@@ -1,0 +1,67 @@
+---Slash commands about a chat as a whole: another one, an old one, its name, a copy.
+
+---Call the chat something; without a text the user is asked.
+---@param chat CodeCompanion.Chat
+---@param argument string
+---@param refuse fun(reason: string)
+local function rename(chat, argument, refuse)
+  require("codecompanion.chat.state.session").attach(chat)
+  require("codecompanion.chat.lists.stored").rename(chat.id, argument, { present = chat.title, refuse = refuse })
+end
+
+---@type CodeCompanion.SlashCommand[]
+return {
+  {
+    name = "new",
+    description = "Open a new chat in this window", -- this one goes on; the keys for the next chat lead to it
+    run = function()
+      require("codecompanion.chat.life").open({ layout = "here" })
+    end,
+  },
+  {
+    name = "resume",
+    description = "Resume a stored chat",
+    argument = "[title or id]",
+    complete = function(lead)
+      return require("codecompanion.chat.lists.resume_list").names(lead)
+    end,
+    run = function(_, argument, refuse)
+      require("codecompanion.chat.life.resume").resume(argument, { check = true }, refuse)
+    end,
+  },
+  {
+    name = "title",
+    description = "Set the title of the chat",
+    argument = "[text]",
+    run = rename,
+  },
+  {
+    name = "rename",
+    description = "Change the title of the chat",
+    argument = "[text]",
+    run = rename,
+  },
+  {
+    name = "fork",
+    description = "Go on in a copy; list: switch branches",
+    argument = "[title | list]",
+    complete = function()
+      return { "list" }
+    end,
+    run = function(chat, argument, refuse)
+      local fork = require("codecompanion.chat.life.fork")
+      if argument == "list" then
+        fork.list(chat)
+      else
+        fork.branch(chat, argument, refuse)
+      end
+    end,
+  },
+  {
+    name = "continue",
+    description = "Continue a reply that was cut off",
+    run = function(chat, _, refuse)
+      require("codecompanion.chat.state.session").go_on(chat, refuse)
+    end,
+  },
+}

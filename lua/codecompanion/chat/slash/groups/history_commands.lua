@@ -1,0 +1,71 @@
+---Slash commands that take something out of a chat, bring it back, or take a change of files back.
+
+---@type CodeCompanion.SlashCommand[]
+return {
+  {
+    name = "compact",
+    description = "Replace the conversation by a summary", -- R-533
+    argument = "[instructions]",
+    multiline = true,
+    run = function(chat, argument, refuse)
+      require("codecompanion.chat.lists.compact_question").compact(chat, argument, false, refuse)
+    end,
+  },
+  {
+    name = "undo",
+    description = "Undo the newest edit, compaction, pin … of the chat", -- R-361, as the pins below
+    run = function(chat)
+      require("codecompanion.chat.wire.history").undo(chat)
+    end,
+  },
+  {
+    name = "redo",
+    description = "Redo the change that was undone last",
+    run = function(chat)
+      require("codecompanion.chat.wire.history").redo(chat)
+    end,
+  },
+  {
+    name = "recall",
+    description = "Search what was removed from the context",
+    argument = "[words]",
+    run = function(chat, argument)
+      require("codecompanion.chat.lists.recall").recall(chat, argument)
+    end,
+  },
+  {
+    name = "restore",
+    description = "Open a checkpoint of this chat as a new chat",
+    argument = "[checkpoint]",
+    run = function(chat, argument, refuse)
+      local resume = require("codecompanion.chat.life.resume")
+      if argument ~= "" then
+        return resume.restore(argument, nil, refuse)
+      end
+      require("codecompanion.chat.lists.pickers").checkpoint(chat.id, function(id)
+        resume.restore(id)
+      end)
+    end,
+  },
+  {
+    name = "revert",
+    description = "List file changes and revert them",
+    run = function(chat)
+      require("codecompanion.chat.changed_files.change_list").open(chat)
+    end,
+  },
+  {
+    name = "approvals",
+    description = "List what runs without asking, and take it back",
+    run = function(chat)
+      require("codecompanion.chat.lists.grants").open(chat)
+    end,
+  },
+  {
+    name = "clear",
+    description = "Clear the chat (/undo brings it back)", -- the history keeps everything
+    run = function(chat)
+      require("codecompanion.chat.state.session").clear(chat)
+    end,
+  },
+}

@@ -1,0 +1,66 @@
+---Slash commands that choose who answers and how the context is managed.
+
+---@type CodeCompanion.SlashCommand[]
+return {
+  {
+    name = "adapter",
+    description = "Change the adapter",
+    argument = "[name]",
+    complete = function(lead)
+      return require("codecompanion.chat.lists.models").adapters(lead)
+    end,
+    run = function(chat, argument, refuse)
+      if argument == "" then
+        return require("codecompanion.chat.life.choose_adapter").open()
+      end
+      require("codecompanion.chat.lists.models").use_adapter(chat, argument, refuse)
+    end,
+  },
+  {
+    name = "model",
+    description = "Change the model",
+    argument = "[name]",
+    complete = function(lead)
+      return require("codecompanion.chat.lists.models").names(lead)
+    end,
+    run = function(chat, argument, refuse)
+      if argument == "" then
+        return require("codecompanion.chat.lists.pickers").model(chat)
+      end
+      require("codecompanion.chat.lists.models").use_model(chat, argument, refuse)
+    end,
+  },
+  {
+    name = "tools",
+    description = "Choose which tools are offered, see what each costs",
+    argument = "[names]",
+    many = true,
+    complete = function(lead)
+      local chat = require("codecompanion.chat.state.registry").by_buffer()
+      local found = {}
+      for _, one in ipairs(chat and require("codecompanion.chat.lists.tools").names(chat) or {}) do
+        if vim.startswith(one.name, lead) then
+          found[#found + 1] = one.name
+        end
+      end
+      return found
+    end,
+    run = function(chat, argument, refuse)
+      require("codecompanion.chat.lists.tools").open(chat, argument, refuse)
+    end,
+  },
+  {
+    name = "policy",
+    description = "Choose how the context is managed", -- K1
+    argument = "[name]",
+    complete = function(lead)
+      return require("codecompanion.chat.lists.pickers").policy_names(lead)
+    end,
+    run = function(chat, argument, refuse)
+      if argument == "" then
+        return require("codecompanion.chat.lists.pickers").policy(chat)
+      end
+      require("codecompanion.chat.state.session").command(chat, "set_policy", { policy = argument }, refuse)
+    end,
+  },
+}

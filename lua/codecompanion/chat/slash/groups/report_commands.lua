@@ -1,0 +1,43 @@
+---Slash commands that show something: code that would be gathered, cost, a trace, the help.
+
+---@type CodeCompanion.SlashCommand[]
+return {
+  {
+    name = "context",
+    description = "Show which code a question would get, and why", -- R-268; nothing is sent
+    argument = "[question]",
+    multiline = true,
+    run = function(chat, argument, refuse)
+      require("codecompanion.chat.lists.gathered").preview(chat, argument, refuse)
+    end,
+  },
+  {
+    name = "cost",
+    description = "Show what the chat has cost", -- R-356
+    run = function(chat)
+      require("codecompanion.chat.reports").cost(chat)
+    end,
+  },
+  {
+    name = "trace",
+    description = "Show a turn call by call", -- R-357; the newest without a number
+    argument = "[turn]",
+    run = function(chat, argument, refuse)
+      require("codecompanion.chat.reports").trace(chat, argument, refuse)
+    end,
+  },
+  {
+    name = "help",
+    description = "Show keys and commands; attach Neovim's help",
+    argument = "[tag]",
+    complete = function(lead)
+      return require("codecompanion.chat.sources.help_tags").complete(lead)
+    end,
+    run = function(chat, argument, refuse, commands)
+      if argument ~= "" then
+        return require("codecompanion.chat.sources.attach_source").help(chat, argument, refuse)
+      end
+      require("codecompanion.chat.lists.chat_help").open(commands)
+    end,
+  },
+}

@@ -1,0 +1,86 @@
+---Slash commands: `/name argument`, alone in the input. A word that is none is refused with the nearest name, so that a
+---mistyped command is never sent. Paths such as `/usr/bin` or `/etc` are ordinary text, and so is what begins with a
+---space.
+
+local buffer = require("codecompanion.chat.buffer.text")
+local draft = require("codecompanion.chat.wire.draft")
+local registry = require("codecompanion.chat.slash.slash_registry")
+local say = require("codecompanion.say")
+local severity = require("codecompanion.severity")
+
+local M = {}
+
+---All commands, in the order they are shown.
+M.list = registry.list
+M.get = registry.get
+
+---What is wrong with a command as it was typed.
+---@param name string
+---@param command? CodeCompanion.SlashCommand
+---@param rest string What follows the name
+---@return string? refusal
+local function problem_of(name, command, rest)
+  if not command then
+    local near = registry.nearest(name)
+    local advice = near and ("did you mean /%s?"):format(near) or "/help lists them."
+    local text = "No command /%s; %s Nothing was sent. To send it as text, begin with a space."
+    return text:format(name, advice)
+  end
+  if rest:find("\n") and not command.multiline then
+    return ("/%s takes one line. Nothing was sent."):format(name)
+  end
+  if rest ~= "" and not command.argument then
+    return ("/%s takes nothing after it. Nothing was sent. To send it as text, begin with a space."):format(name)
+  end
+end
+
+---Read an input as a command.
+---@param text string
+---@return CodeCompanion.SlashCommand?
+---@return string argument
+---@return string? refusal Why it is a command that cannot be carried out
+function M.parse(text)
+  local word, rest = text:match("^\n*/(%S+)(.*)$")
+  if not word or not word:find("^%a[%w_:-]*$") then
+    return nil, ""
+  end
+  local command = M.get(word)
+  if not command and word:find(":") and not registry.has_prefix(word:match("^[^:]*:")) then
+    return nil, "" -- no server brings commands that begin so
+  end
+  if not command and vim.uv.fs_stat("/" .. word) then
+    return nil, "" -- a path: `/tmp is full`
+  end
+  rest = vim.trim(rest)
+  local refusal = problem_of(word, command, rest)
+  if refusal then
+    return nil, "", refusal
+  end
+  return command, rest
+end
+
+---Carry out the command that stands in the input, if one does. The input is emptied; a command that is refused stays
+---there, to be corrected.
+---@param chat CodeCompanion.Chat
+---@param text string
+---@return boolean executed Nothing is to be sent
+function M.execute(chat, text)
+  local command, argument, refusal = M.parse(text)
+  if refusal then
+    say.chat(chat, refusal, severity.WARN)
+    return true
+  end
+  if not command then
+    return false
+  end
+  draft.take(chat)
+  command.run(chat, argument, function(reason)
+    say.chat(chat, reason, severity.WARN)
+    if buffer.input_text(chat) == "" then
+      draft.prepend(chat, text)
+    end
+  end, registry.list())
+  return true
+end
+
+return M

@@ -1,0 +1,292 @@
+---Completion in the input: slash commands on its first line, `#{buffer}` and the like and `@path` on all (R-213).
+---Neovim's own ('omnifunc'), and what the blink and cmp sources share.
+
+local api = vim.api
+
+local anchors = require("codecompanion.chat.buffer.anchors")
+local registry = require("codecompanion.chat.state.registry")
+
+local M = {}
+
+---@param chat CodeCompanion.Chat?
+---@param row integer 0-based
+---@return boolean The row is the first of the input: only there a slash command may stand
+local function is_command_row(chat, row)
+  return chat ~= nil and row == anchors.position(chat, "input")
+end
+
+---@class CodeCompanion.Completion
+---@field word string Text to insert
+---@field label string
+---@field description string
+---@field kind "File"|"Folder"|"Keyword"|"Module"|"Value"|"Variable" Of the language server protocol, for its icon
+---@field filter? string What the typed text is compared with; `word` when nil
+---@field command? string Name of the slash command that can be carried out at once
+
+---A folder may have more; who types on gets the rest.
+local MAX_PATHS = 200
+
+---What cannot stand in a name that is written without quotes (`python/codecompanion/retrieval/mentions.py`).
+local QUOTED = "[<>|(){}%[%],;@%s]"
+local ENDS_QUOTED = "[.,:;!?'*_]$"
+
+---A name as it is written after `@`; nil: it cannot be.
+---@param name string
+---@param is_quoted boolean The quote was typed
+---@return string?
+local function mention_of(name, is_quoted)
+  if name:find('"') then
+    return nil
+  elseif is_quoted or name:gsub(" ", ""):find(QUOTED) or name:find(ENDS_QUOTED) then
+    return ('@"%s%s'):format(name, vim.endswith(name, "/") and "" or '"')
+  end
+  return "@" .. name:gsub(" ", "\\ ")
+end
+
+---Files and folders that fit what is typed after an `@`.
+---@param lead string
+---@param is_quoted boolean
+---@return CodeCompanion.Completion[]
+local function files(lead, is_quoted)
+  local project_files = require("codecompanion.project_files")
+  local found = {}
+  for _, path in ipairs(project_files.fitting(lead, MAX_PATHS, project_files.folder())) do
+    local word = mention_of(path, is_quoted)
+    if word then
+      local is_folder = vim.endswith(path, "/")
+      found[#found + 1] = {
+        word = word,
+        label = "@" .. path,
+        filter = (is_quoted and '@"' or "@") .. path,
+        description = is_folder and "" or "show the file",
+        kind = is_folder and "Folder" or "File",
+      }
+    end
+  end
+  return found
+end
+
+---Tools and groups of tools, as they are chosen in a message.
+---@param chat CodeCompanion.Chat
+---@param lead string What is typed after `@` or `@{`
+---@return CodeCompanion.Completion[]
+local function tools(chat, lead)
+  local found = {}
+  for _, one in ipairs(require("codecompanion.chat.lists.tools").names(chat)) do
+    if vim.startswith(one.name, lead) or vim.startswith(one.short or "", lead) then
+      local word = ("@{%s}"):format(one.name)
+      found[#found + 1] = { word = word, label = word, description = one.description, kind = "Module" }
+    end
+  end
+  return found
+end
+
+---Items of editor context, or the arguments of one, that go on from what is typed.
+---@param typed string From the `#` on
+---@return CodeCompanion.Completion[]
+local function context_items(typed)
+  local context = require("codecompanion.editor_context")
+  local name, lead = typed:match("^#{([%w_]+):([^{}]*)$")
+  if name then
+    local item = context.get(name)
+    local project = require("codecompanion.project_files")
+    local given = item and item.argument and item.complete and item.complete(lead, project) or {}
+    given = vim.tbl_filter(function(argument)
+      return not argument:find("[{}]") and (name == "file" or argument:find(lead, 1, true) ~= nil)
+    end, given)
+    return vim.tbl_map(function(argument)
+      local is_folder = vim.endswith(argument, "/")
+      local word = ("#{%s:%s%s"):format(name, argument, is_folder and "" or "}")
+      return { word = word, label = word, description = is_folder and "" or item.description, kind = "Value" }
+    end, vim.list_slice(given, 1, MAX_PATHS))
+  end
+  local found = {}
+  local begun = typed:match("^#{?([%w_]*)$") or typed:match("^#{([%w_]+)}$")
+  for _, item in ipairs(begun and context.list() or {}) do
+    if vim.startswith(item.name, begun) then
+      local word = item.needs_argument and ("#{%s:"):format(item.name) or ("#{%s}"):format(item.name)
+      local label = item.argument and ("#{%s:%s}"):format(item.name, item.argument) or word
+      label = item.needs_argument and label or word
+      found[#found + 1] = { word = word, label = label, description = item.description, kind = "Variable" }
+    end
+  end
+  return found
+end
+
+---What of the editor and the project a message may mention.
+---@param chat CodeCompanion.Chat
+---@param before string
+---@return integer? from
+---@return CodeCompanion.Completion[]
+local function mentions(chat, before)
+  local hash = before:match("#{[^{}]*}?$") or before:match("#[%w_]*$")
+  local items = hash and context_items(hash) or {}
+  if #items > 0 then
+    return #before - #hash, items
+  end
+  local quote, quoted = before:match('()@"([^"]*)$')
+  if quote and (quote == 1 or before:sub(quote - 1, quote - 1):find("[%s(]")) then
+    return quote - 1, files(quoted, true)
+  end
+  local escaped = before:gsub("\\ ", "\0\0")
+  local start, lead = escaped:match('()@([^%s"@]*)$')
+  if not start or (start > 1 and not escaped:sub(start - 1, start - 1):find("[%s(]")) then
+    return nil, {}
+  end
+  if lead:sub(1, 1) == "{" then
+    return start - 1, tools(chat, lead:sub(2))
+  end
+  return start - 1, vim.list_extend(tools(chat, lead), files((lead:gsub("%z%z", " ")), false))
+end
+
+---What may follow the text before the cursor.
+---@param chat CodeCompanion.Chat?
+---@param row integer 0-based
+---@param before string The line up to the cursor
+---@return integer? from 0-based byte column where the completed text begins, nil: nothing to complete
+---@return CodeCompanion.Completion[] items
+function M.items(chat, row, before)
+  if not chat or row < anchors.position(chat, "input") then
+    return nil, {}
+  elseif not is_command_row(chat, row) or before:sub(1, 1) ~= "/" then
+    return mentions(chat, before)
+  end
+  local slash = require("codecompanion.chat.slash")
+  local name, lead = before:match("^/([%w_:-]+)%s+(.*)$")
+  if name then
+    local command = slash.get(name)
+    if not command or not command.complete then
+      return nil, {}
+    end
+    if command.many then
+      -- only the last word; a space within it is written `\ `
+      lead = lead:gsub("\\ ", "\0\0"):match("%S*$"):gsub("%z%z", "\\ ")
+    end
+    return #before - #lead,
+      vim.tbl_map(function(value)
+        return { word = value, label = value, description = "", kind = "Value" }
+      end, command.complete(lead))
+  end
+  local typed = before:match("^/([%w_:-]*)$")
+  if not typed then
+    return nil, {}
+  end
+  local items = {}
+  for _, command in ipairs(slash.list()) do
+    if vim.startswith(command.name, typed) then
+      items[#items + 1] = {
+        word = "/" .. command.name,
+        label = "/" .. command.name .. (command.argument and (" " .. command.argument) or ""),
+        description = command.description,
+        kind = "Keyword",
+        command = command.name,
+      }
+    end
+  end
+  return 0, items
+end
+
+---The items as completion plugins take them. None is a function or a method, which get brackets when they are accepted.
+---@param chat CodeCompanion.Chat?
+---@param row integer 0-based
+---@param before string The line up to the cursor
+---@return table[] items As `lsp.CompletionItem`, with places in bytes
+function M.lsp_items(chat, row, before)
+  local from, items = M.items(chat, row, before)
+  return vim.tbl_map(function(item)
+    return {
+      label = item.label,
+      filterText = item.filter or item.word,
+      kind = vim.lsp.protocol.CompletionItemKind[item.kind],
+      documentation = item.description ~= "" and { kind = "plaintext", value = item.description } or nil,
+      textEdit = {
+        newText = item.word,
+        range = { start = { line = row, character = from }, ["end"] = { line = row, character = #before } },
+      },
+    }
+  end, items)
+end
+
+---@param items CodeCompanion.Completion[]
+---@return table[]
+local function menu(items)
+  return vim.tbl_map(function(item)
+    return { word = item.word, abbr = item.label, menu = item.description, icase = 1 }
+  end, items)
+end
+
+---Whether a file may be meant, whose name fits in other ways than by its beginning.
+---@param before string
+---@return boolean
+local function may_be_file(before)
+  return (before:find("#{file:[^{}]*$") or before:find('@[^{%s"][^%s"]*$') or before:find('@"[^"]*$')) ~= nil
+end
+
+---Call `done` when the files of the project are known, should one be meant: else, and mostly, at once.
+---@param before string The line up to the cursor
+---@param done fun()
+function M.when_known(before, done)
+  if not may_be_file(before) then
+    return done()
+  end
+  local project_files = require("codecompanion.project_files")
+  project_files.look(project_files.folder(), done)
+end
+
+---Show the menu again when the files of the project are known, if they are not yet and the cursor is still there.
+---@param before string
+---@param show fun()
+local function show_when_known(before, show)
+  local project_files = require("codecompanion.project_files")
+  local folder = may_be_file(before) and project_files.folder()
+  if folder and not project_files.is_known(folder) then
+    vim.schedule(function() -- with what the menu has inserted
+      project_files.when_known(folder, show)
+    end)
+  end
+end
+
+---The text before the cursor, and where it is.
+---@return string before
+---@return integer row 0-based
+local function place()
+  local cursor = api.nvim_win_get_cursor(0)
+  return api.nvim_get_current_line():sub(1, cursor[2]), cursor[1] - 1
+end
+
+---'omnifunc' of chat buffers.
+---@param findstart 0|1
+---@param base string
+---@return integer|table
+function M.omnifunc(findstart, base)
+  local chat = registry.by_buffer()
+  local before, row = place()
+  if findstart == 1 then
+    show_when_known(before, function()
+      local text, now = place()
+      local from, items = M.items(chat, now, text)
+      if from and #items > 0 then
+        vim.fn.complete(from + 1, menu(items))
+      end
+    end)
+    return (M.items(chat, row, before)) or -3
+  end
+  local _, items = M.items(chat, row, before .. base)
+  return may_be_file(before .. base) and { words = menu(items), refresh = "always" } or menu(items)
+end
+
+---A completion was accepted. Nothing is carried out by itself: the line stands there, and sending it does it.
+---@param chat CodeCompanion.Chat
+---@param item table `v:completed_item`
+function M.done(chat, item)
+  if type(item) == "table" and type(item.word) == "string" and vim.startswith(item.word, "/") then
+    local command = require("codecompanion.chat.slash").get(item.word:sub(2))
+    local row = anchors.position(chat, "input")
+    local line = api.nvim_buf_get_lines(chat.bufnr, row, row + 1, false)[1]
+    if command and command.complete and line == item.word and api.nvim_get_mode().mode:sub(1, 1) == "i" then
+      api.nvim_feedkeys(" ", "n", false)
+    end
+  end
+end
+
+return M

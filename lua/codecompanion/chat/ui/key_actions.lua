@@ -1,0 +1,355 @@
+---What the keys of the chat buffer do; the names are those of `interactions.chat.keymaps`.
+
+local api = vim.api
+local anchors = require("codecompanion.chat.buffer.anchors")
+local code = require("codecompanion.chat.ui.code_blocks")
+local folds = require("codecompanion.chat.buffer.folds")
+local keys = require("codecompanion.chat.state.keys")
+local marks = require("codecompanion.chat.buffer.marks")
+local say = require("codecompanion.say")
+local session = require("codecompanion.chat.state.session")
+local severity = require("codecompanion.severity")
+local submit = require("codecompanion.chat.ui.submit")
+local travel = require("codecompanion.chat.ui.undo")
+local unread = require("codecompanion.chat.buffer.unread")
+local view = require("codecompanion.chat.buffer.view")
+
+---@type table<string, fun(chat: CodeCompanion.Chat)>
+local M = {}
+
+function M.options()
+  require("codecompanion.chat.lists.chat_help").open(require("codecompanion.chat.slash").list())
+end
+
+function M.completion()
+  if vim.fn.pumvisible() == 1 then
+    api.nvim_feedkeys(vim.keycode("<C-n>"), "n", false)
+  else
+    api.nvim_feedkeys(vim.keycode("<C-x><C-o>"), "n", false)
+  end
+end
+
+M.codeblock = code.insert
+M.yank_code = code.yank
+M.send = submit.send
+M.regenerate = session.regenerate
+M.clear = session.clear
+
+---Switch approvals off or on.
+---@param chat CodeCompanion.Chat
+function M.yolo_mode(chat)
+  chat.yolo = not chat.yolo
+  session.notify(chat, "set_yolo", { on = chat.yolo })
+  local sentence = require("codecompanion.chat.state.yolo").sentence(chat.yolo)
+  say.chat(chat, sentence, chat.yolo and severity.WARN or severity.INFO)
+  require("codecompanion.chat.state.status").publish(chat)
+  require("codecompanion.chat.draw.activity").draw(chat)
+end
+
+---Whether the place where the machine writes is on the screen, so that it is plain what would be stopped.
+---@param chat CodeCompanion.Chat
+---@return boolean
+local function sees_the_turn(chat)
+  return vim.fn.line("w$") >= anchors.position(chat, "tail")
+end
+
+---Stop what runs; asks first when the running turn is out of sight. The key never starts a macro: its next key would be
+---lost to a register. It ends one that was begun elsewhere.
+function M.stop(chat)
+  if vim.fn.reg_recording() ~= "" then
+    return api.nvim_feedkeys("q", "n", false)
+  end
+  if not require("codecompanion.chat.state.status").is_busy(chat) then
+    return require("codecompanion.chat.sources.attach_source").stop(chat)
+      or say.hint("Nothing is running in this chat.")
+  elseif sees_the_turn(chat) then
+    return session.cancel(chat)
+  end
+  local question = ("Stop the turn below (%s)?"):format(require("codecompanion.chat.state.status").activity(chat))
+  local answers = { { key = "y", label = "yes" }, { key = "n", label = "no" } }
+  require("codecompanion.screen.confirm").ask(question, answers, function(key)
+    if key == "y" then
+      session.cancel(chat)
+    end
+  end)
+end
+
+---Close the chat; asks first when that would stop what runs or cancel what waits for an answer.
+function M.close(chat)
+  local chats = require("codecompanion.chat.life")
+  if not require("codecompanion.chat.state.status").is_busy(chat) then
+    return chats.close(chat)
+  end
+  local waiting = #require("codecompanion.chat.state.questions").waiting(chat) > 0
+  local what = waiting and "cancels what waits for your approval" or "stops the running turn"
+  local answers = {
+    { key = "h", label = "hide, it goes on" },
+    { key = "c", label = "close" },
+    { key = "n", label = "no" },
+  }
+  require("codecompanion.screen.confirm").ask(("Closing %s."):format(what), answers, function(key)
+    if key == "c" then
+      chats.close(chat)
+    elseif key == "h" then
+      chats.hide(chat)
+    end
+  end)
+end
+
+---Take the message under the cursor back into the input; sending it forks the chat there.
+function M.edit_message(chat)
+  require("codecompanion.chat.life.fork").edit(chat, view.cursor_row())
+end
+
+---@param chat CodeCompanion.Chat
+---@param step 1|-1
+local function header(chat, step)
+  local row = view.cursor_row()
+  for _ = 1, vim.v.count1 do
+    local from = step == 1 and { row + 1, 0 } or { row - 1, -1 }
+    local to = step == 1 and -1 or 0
+    local target
+    if step == 1 or row > 0 then
+      local mark = api.nvim_buf_get_extmarks(chat.bufnr, marks.roles, from, to, { limit = 1 })[1]
+      target = mark and mark[2]
+    end
+    local input = anchors.position(chat, "header")
+    if step == 1 and not target and row < input then
+      target = input
+    elseif step == -1 and row > input then
+      target = input
+    end
+    if not target then
+      break
+    end
+    row = target
+  end
+  vim.cmd("normal! m'")
+  api.nvim_win_set_cursor(0, { row + 1, 0 })
+end
+
+function M.change_adapter(chat)
+  require("codecompanion.chat.lists.pickers").model(chat)
+end
+
+---Open or close a fold; elsewhere the key stays what it is in Neovim, `<C-i>`.
+function M.toggle_fold(chat)
+  if vim.fn.foldlevel(".") > 0 then
+    vim.cmd("normal! za")
+    require("codecompanion.chat.draw.view_marks").show_keys(chat) -- an open line is another one
+  else
+    api.nvim_feedkeys((vim.v.count > 0 and vim.v.count or "") .. vim.keycode("<C-i>"), "n", false)
+  end
+end
+
+function M.debug(chat)
+  require("codecompanion.chat.lists.inspector").open(chat)
+end
+
+---What the policy would change before the next request, and /compact now; nothing is sent.
+function M.preview(chat)
+  session.request(chat, "preview", {}, require("codecompanion.screen.float").show_rows)
+end
+
+---The whole content of what stands under the cursor.
+function M.show_original(chat)
+  local row = view.cursor_row()
+  local item = marks.item_at(chat, row)
+  local float = require("codecompanion.screen.float")
+  if item and not item.approval and unread.is_unread(chat, item) then
+    return
+  elseif item and item.approval then
+    return require("codecompanion.chat.question.approval").act(chat, "show")
+  end
+  if item and item.change then
+    local change = item.change
+    return session.request(chat, "show_change", { change_id = change.change_id, texts = true }, function(shown)
+      require("codecompanion.changes.change_view").open_recorded(shown, change.path)
+    end)
+  end
+  if item and item.gathered and chat.read_only then -- its host alone knows more than the buffer has
+    local fold = folds.at(chat, row)
+    if fold then
+      folds.set_closed(chat, fold, false)
+    end
+    return say.hint("Here are the snippets; the rest is in the Neovim with the chat")
+  end
+  if item and item.gathered then
+    return require("codecompanion.chat.lists.gathered").shown(chat, item.message_id)
+  end
+  local compaction = item and chat.changes[item.compaction_id]
+  if compaction then
+    return float.show(require("codecompanion.chat.draw.summary").details(compaction.event))
+  end
+  local attached = require("codecompanion.chat.draw.context").item_at(chat, row)
+  local id = attached and attached.id or item and (item.call_id or item.message_id)
+  local answer = not id and require("codecompanion.chat.draw.replaced").at(chat, row)
+  id = id or answer and answer.items[#answer.items]
+  if id and id ~= "" then
+    return session.request(chat, "show_original", { item = id }, float.show)
+  end
+  local waiting = require("codecompanion.chat.state.questions").waiting(chat)
+  if #waiting == 1 then
+    return require("codecompanion.chat.question.approval").act(chat, "show", waiting[1])
+  end
+  say.hint("Nothing more to show here.")
+end
+
+local DIRECTION = { [1] = " below", [-1] = " above" }
+
+---@param chat CodeCompanion.Chat
+---@param step 1|-1
+local function file_change(chat, step)
+  for _ = 1, vim.v.count1 do
+    local row = require("codecompanion.chat.changed_files.change_marks").next_row(chat, view.cursor_row(), step)
+    if not row then
+      return say.hint("No file change" .. (chat.has_changed_files and DIRECTION[step] or " in this chat"))
+    end
+    vim.cmd("normal! m'")
+    api.nvim_win_set_cursor(0, { row + 1, 0 })
+  end
+end
+
+function M.next_header(chat)
+  header(chat, 1)
+end
+
+function M.previous_header(chat)
+  header(chat, -1)
+end
+
+function M.next_chat(chat)
+  require("codecompanion.chat.life").cycle(chat, 1)
+end
+
+function M.previous_chat(chat)
+  require("codecompanion.chat.life").cycle(chat, -1)
+end
+
+function M.next_change(chat)
+  file_change(chat, 1)
+end
+
+function M.previous_change(chat)
+  file_change(chat, -1)
+end
+
+---Go to the question that waits for an answer.
+function M.next_approval(chat)
+  require("codecompanion.chat.question.approval").next(chat)
+end
+
+---Take back what a tool did to a file; on one that is taken back, bring it back.
+function M.revert_change(chat)
+  local item = marks.item_at(chat, view.cursor_row())
+  if unread.is_unread(chat, item) then
+    return
+  elseif item and item.change then
+    return require("codecompanion.chat.changed_files.revert_changes").revert(chat, { item.change.change_id })
+  end
+  local hint = "No file change on this line"
+  for step, name in pairs({ [1] = "next_change", [-1] = "previous_change" }) do
+    local key = keys.keys(name, "n")[1]
+    if key and require("codecompanion.chat.changed_files.change_marks").next_row(chat, view.cursor_row(), step) then
+      hint = ("%s; %s goes to the one%s"):format("No file change on this line", key, DIRECTION[step])
+      break
+    end
+  end
+  say.hint(hint)
+end
+
+function M.system_prompt(chat)
+  require("codecompanion.chat.lists.originals").system_prompt(chat)
+end
+
+---The message under the cursor, when it is not in the context as it was written: cleared, or compacted away.
+---@param chat CodeCompanion.Chat
+---@return string? id
+local function removed_item(chat)
+  local row = view.cursor_row()
+  local item = marks.item_at(chat, row)
+  local id = item and (item.message_id or item.call_id)
+  if not id or id == "" then
+    return nil
+  end
+  return (item.cleared or require("codecompanion.chat.state.gone").is_gone(chat, item)) and id or nil
+end
+
+---Put what was taken out back into the context; in the input the key does what it always does.
+function M.restore(chat)
+  local id = removed_item(chat)
+  if id and unread.is_unread(chat, marks.item_at(chat, view.cursor_row())) then
+    return
+  elseif id then
+    require("codecompanion.chat.wire.history").restore(chat, id)
+  elseif view.cursor_row() < anchors.position(chat, "input") then
+    say.hint("Nothing to restore here: this was not removed.")
+  else
+    -- in front of what was typed since: the character to put there may be waiting
+    api.nvim_feedkeys((vim.v.count > 0 and vim.v.count or "") .. "r", "in", false)
+  end
+end
+
+---Open the file of a line of the context block, or the path under the cursor; of a cleared result, what it was.
+function M.open_file(chat)
+  local shown = marks.item_at(chat, view.cursor_row())
+  if shown and shown.gathered then
+    return require("codecompanion.chat.lists.gathered").go_to(vim.api.nvim_get_current_line())
+  elseif shown and shown.turn_changes then
+    local of = shown.turn_changes[1].change_id
+    return require("codecompanion.chat.changed_files.changes_quickfix").fill(chat, { of_change = of })
+  elseif shown and shown.cleared then
+    return M.show_original(chat)
+  end
+  local item = require("codecompanion.chat.draw.context").item_at(chat, view.cursor_row())
+  local root = require("codecompanion.config").options.workspace.root
+  local folders = { vim.fn.getcwd(), type(root) == "string" and root ~= "" and vim.fs.normalize(root) or nil }
+  local named = require("codecompanion.screen.named_location")
+  local place
+  if item then
+    place = named.read(item.label, folders)
+  else
+    place = named.at(vim.api.nvim_get_current_line(), vim.api.nvim_win_get_cursor(0)[2], folders)
+  end
+  if not place then
+    local path = item and item.label or vim.fn.expand("<cfile>")
+    if chat.has_changed_files then
+      return require("codecompanion.chat.changed_files.changes_quickfix").fill(chat, {})
+    end
+    return say.hint(path == "" and "No file here to open, and none changed in this chat" or ("No file %s"):format(path))
+  end
+  require("codecompanion.screen.open_file").file(place.path, place.line, place.column)
+end
+
+---Show the files of the chat's folder and which of them are trusted.
+function M.trust(chat)
+  require("codecompanion.trust").open(chat.id)
+end
+
+---Attach the files that the line under the cursor names: a path that was pasted or dropped.
+function M.attach_path(chat)
+  require("codecompanion.chat.sources.dropped_files").attach_here(chat)
+end
+
+---Tell the model what changes in the attachment under the cursor from here on, or no more; on the heading of the block,
+---all of them.
+function M.toggle_live(chat)
+  require("codecompanion.chat.sources.live_attachments").toggle(chat, view.cursor_row())
+end
+
+---Undo the newest change of the context; on a change of a file that was rejected, propose it again in the file.
+function M.undo(chat)
+  local item = marks.item_at(chat, view.cursor_row())
+  local rejected = require("codecompanion.chat.question.rejected")
+  local one = item and item.call_id and rejected.of(item.call_id)
+  if one then
+    return rejected.propose(one)
+  end
+  travel(chat, -1)
+end
+
+function M.redo(chat)
+  travel(chat, 1)
+end
+
+return M
