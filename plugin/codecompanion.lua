@@ -8,7 +8,7 @@ local ours = vim.g.codecompanion_source == source
 if vim.g.loaded_codecompanion or (taken and not ours) then
   -- Ours again (fine), switched off by the user (fine), or another plugin's, which then owns the commands.
   if taken and not ours then
-    require("codecompanion.conflict").report_commands()
+    require("codecompanion.commands.conflict").report_commands()
   end
   return
 end

@@ -18,7 +18,7 @@ local function check_neovim()
   else
     health.error(text .. " is too old", "Install Neovim 0.10 or newer")
   end
-  local other = require("codecompanion.conflict").other_root()
+  local other = require("codecompanion.commands.conflict").other_root()
   if other then
     health.error("Another plugin has modules of the same name: " .. other, "Keep one of the two")
   end
@@ -189,11 +189,11 @@ local function check_host()
       health.warn(line, finding.advice ~= "" and finding.advice or nil)
     end
   end
-  local trust = require("codecompanion.trust").examine(HOST_WAIT_MS)
+  local trust = require("codecompanion.pages.trust_page").examine(HOST_WAIT_MS)
   if trust then
     health.info("workspace trust: " .. trust)
   end
-  local index, is_usable = require("codecompanion.index").examine(HOST_WAIT_MS)
+  local index, is_usable = require("codecompanion.pages.index_page").examine(HOST_WAIT_MS)
   if is_usable then
     health.info("code index: " .. index)
   elseif index then

@@ -5,7 +5,7 @@ local M = {}
 ---Whether no chat can be shown here; the user is told why.
 ---@return boolean
 local function is_refused()
-  return require("codecompanion.cmdwin").refuses()
+  return require("codecompanion.commands.command_line_window").refuses()
 end
 
 ---Configure the plugin. Options: |codecompanion-options|. Calling it is not needed to use the defaults.
@@ -48,7 +48,7 @@ end
 ---What lazy.nvim calls before it unloads the modules (`:Lazy reload`): drafts are saved, the host goes, and once the
 ---new modules are there the chats are drawn again from the history.
 function M.deactivate()
-  require("codecompanion.reload").deactivate()
+  require("codecompanion.commands.reload").deactivate()
 end
 
 ---Open a new chat.
@@ -100,7 +100,7 @@ function M.prompt(name, argument)
   if is_refused() then
     return nil
   end
-  require("codecompanion.use_prompt").by_name(name, argument or "")
+  require("codecompanion.commands.use_prompt").by_name(name, argument or "")
 end
 
 ---Compact the chat of this buffer, or the last chat, whatever its size.
@@ -139,7 +139,7 @@ function M.statusline(bufnr)
   elseif chats then
     chat = chats.current()
   end
-  return chat and require("codecompanion.chat.state.status").component(chat.bufnr) or ""
+  return chat and require("codecompanion.chat.state.chat_status").component(chat.bufnr) or ""
 end
 
 ---A tab line like Neovim's own, in which chats have their titles; for 'tabline'.

@@ -19,12 +19,15 @@ ALLOWED = {
         "chat/sources/dropped_files.lua",
         'vim.fn.expand("<cfile>")',
     ): "the name under the cursor, which is not expanded further",
-    ("edit_in_place/asking.lua", "is_name and vim.fn.getcompletion(event.language"): "letters, digits and _.+- only",
+    (
+        "edit_in_place/ask_for_edit.lua",
+        "is_name and vim.fn.getcompletion(event.language",
+    ): "letters, digits and _.+- only",
     ("chat/sources/help_tags.lua", "vim.fn.getcompletion("): "tags are searched in files, by a regular expression",
     ("health.lua", 'vim.fn.getcompletion("codecompanion-install", "help")'): "a constant",
     ("chat/sources/help_tags.lua", 'nvim_get_runtime_file("doc/tags*", true)'): "a constant",
-    ("conflict.lua", 'nvim_get_runtime_file("lua/codecompanion/init.lua", true)'): "a constant",
-    ("subcommands.lua", 'nvim_get_runtime_file("doc/codecompanion.txt", false)'): "a constant",
+    ("commands/conflict.lua", 'nvim_get_runtime_file("lua/codecompanion/init.lua", true)'): "a constant",
+    ("commands/subcommands.lua", 'nvim_get_runtime_file("doc/codecompanion.txt", false)'): "a constant",
     (
         "chat/buffer/paint.lua",
         'nvim_get_runtime_file("parser/" .. lang .. ".*", false)',

@@ -298,7 +298,7 @@ def test_commands_named_in_the_pages_and_the_help_file_exist() -> None:
 
 def test_subcommands_and_prompts_named_in_the_pages_and_the_help_file_exist() -> None:
     prompts = (REPO / "lua/codecompanion/prompt_library/builtin_prompts.lua").read_text(encoding="utf-8")
-    source = (REPO / "lua/codecompanion/subcommands.lua").read_text(encoding="utf-8")
+    source = (REPO / "lua/codecompanion/commands/subcommands.lua").read_text(encoding="utf-8")
     declared = set(re.findall(r"(?m)^  (\w+) = \{$", source))
     named = set(re.findall(r"[`|]:CodeCompanion (\w+)", pages() + HELP.read_text(encoding="utf-8")))
     assert len(named) > 8

@@ -30,7 +30,7 @@ def test_a_project_with_a_server(desk: Desk) -> None:
         terminal = desk.nvim(size=(100, 40))
         open_chat(terminal)
         terminal.wait(r"Not loaded until trusted: \.mcp\.json · gtr to review")
-        terminal.keys("<Esc>:lua require('codecompanion.trust').UNREAD_MS = 0<CR>")
+        terminal.keys("<Esc>:lua require('codecompanion.pages.trust_page').UNREAD_MS = 0<CR>")
         terminal.keys("gtr")
         screen = terminal.wait(r"· \.mcp\.json · starts 1 MCP server: notes")
         assert not record.exists()

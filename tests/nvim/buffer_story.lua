@@ -90,7 +90,7 @@ end
 function S.command(name)
   local bufnr = chat().bufnr
   if name == "redraw" then
-    require("codecompanion.chat.wire.redraw").redraw(chat())
+    require("codecompanion.chat.wire.redraw_chat").redraw(chat())
   elseif name == "bdelete" then
     vim.cmd("bdelete")
     vim.cmd("buffer " .. bufnr)
@@ -135,7 +135,7 @@ end
 
 function S.shown()
   local c = chat()
-  local marks = require("codecompanion.chat.buffer.marks")
+  local marks = require("codecompanion.chat.buffer.row_marks")
   local hidden = runs(c)
   local function is_hidden(row)
     for _, run in ipairs(hidden) do

@@ -85,7 +85,8 @@ class ChatDriver:
         """Return the text of the input region."""
         return str(
             self.nvim.lua(
-                "return require('codecompanion.chat.buffer.text').input_text(require('codecompanion.chat').last_chat())"
+                "local text = require('codecompanion.chat.buffer.chat_text') "
+                "return text.input_text(require('codecompanion.chat').last_chat())"
             )
         )
 

@@ -153,7 +153,7 @@ class RealChat:
         return str(
             self.nvim.lua(
                 "local c = require('codecompanion.chat').current()"
-                " return require('codecompanion.chat.buffer.text').input_text(c)"
+                " return require('codecompanion.chat.buffer.chat_text').input_text(c)"
             )
         )
 

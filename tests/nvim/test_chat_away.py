@@ -178,6 +178,6 @@ def test_a_draft_that_cannot_be_stored_is_kept_and_said_once(chat: ChatDriver) -
     chat.nvim.command("write")
     assert chat.sent("save_draft")[-1]["text"] == "onetwothree"
     chat.nvim.lua(refuse)
-    chat.nvim.lua("require('codecompanion.chat.wire.unsent').keep(require('codecompanion.chat').list())")
+    chat.nvim.lua("require('codecompanion.chat.wire.unsent_text').keep(require('codecompanion.chat').list())")
     unsent = chat.nvim.lua("return vim.fn.stdpath('state') .. '/codecompanion/unsent.txt'")
     assert Path(unsent).read_text(encoding="utf-8") == "onetwothree\n"

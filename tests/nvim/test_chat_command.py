@@ -14,7 +14,7 @@ from real_chat import KEY, RealChat, start_chat
 from tests.providers.chat.answers import reply
 from tests.providers.chat.thread import ChatServerThread
 
-PARSE = "return { require('codecompanion.chat_command').parse(...) }"
+PARSE = "return { require('codecompanion.commands.chat_command').parse(...) }"
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,9 @@ def test_a_policy_manages_the_chat(asking: tuple[RealChat, ChatServerThread]) ->
 
 def test_add_puts_the_selection_into_the_last_chat(nvim: Nvim) -> None:
     """By a range, or by a mapping with <Cmd> in Visual mode; without either it is said."""
-    input_text = "return require('codecompanion.chat.buffer.text').input_text(require('codecompanion.chat').current())"
+    input_text = (
+        "return require('codecompanion.chat.buffer.chat_text').input_text(require('codecompanion.chat').current())"
+    )
     nvim.command("CodeCompanionChat")
     nvim.command("new")
     nvim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, true, { 'one', 'two', 'three' })")

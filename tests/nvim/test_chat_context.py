@@ -197,7 +197,9 @@ def test_the_meter_shows_tokens_window_and_share(chat: ChatDriver) -> None:
     """`~` while it is an estimate; the thresholds from 50 % on."""
     chat.push(meter(35800, exact=False))
     chat.nvim.wait_screen(r"\n gpt-4o · ~27 % +All")
-    assert chat.nvim.lua("return require('codecompanion.chat.state.status').component()") == "ctx~ 35.8k/128.0k 27%%"
+    assert (
+        chat.nvim.lua("return require('codecompanion.chat.state.chat_status').component()") == "ctx~ 35.8k/128.0k 27%%"
+    )
     chat.push(meter(36000), events.State(state="streaming", label="streaming"))
     assert chat.nvim.lua("return require('codecompanion').statusline()") == "streaming · ctx 36.0k/128.0k 28%%"
     shown = chat.nvim.lua("return vim.b.codecompanion_chat")

@@ -9,7 +9,7 @@ from codecompanion.wire import events
 
 COUNT = """
 _G.counted = {}
-local places = { nvim_win_text_height = vim.api, follow = require('codecompanion.chat.buffer.view') }
+local places = { nvim_win_text_height = vim.api, follow = require('codecompanion.chat.buffer.scroll') }
 for name, holder in pairs(places) do
   local real = holder[name]
   holder[name] = function(...)

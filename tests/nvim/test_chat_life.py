@@ -204,7 +204,7 @@ def test_what_is_gone_from_a_long_chat_is_folded_in_slices(chat: ChatDriver) -> 
     chat.nvim.lua(SLOW_CLOCK)
     ids = [entry.message_id for entry in stored]
     take_out = """local chat, ids = require('codecompanion.chat').last_chat(), ...
-                  require('codecompanion.chat.draw.runs').take_out(chat, ids, 'compacted')
+                  require('codecompanion.chat.draw.fold_removed_messages').take_out(chat, ids, 'compacted')
                   return chat.refreshing ~= nil"""
     assert chat.nvim.lua(take_out, ids[:30]) is True
     chat.nvim.lua("vim.api.nvim_buf_set_lines(0, -2, -1, false, { 'typed' })")
@@ -221,7 +221,7 @@ def test_what_is_gone_from_a_long_chat_is_folded_in_slices(chat: ChatDriver) -> 
     chat.nvim.lua(
         """local chat = require('codecompanion.chat').last_chat()
            chat.gone = {}
-           require('codecompanion.chat.draw.runs').refresh(chat)"""
+           require('codecompanion.chat.draw.fold_removed_messages').refresh(chat)"""
     )
     chat.nvim.wait_lua(settled)
     assert "summarised" not in chat.text()
@@ -248,7 +248,7 @@ def test_a_message_is_sent_in_one_edit(chat: ChatDriver) -> None:
     """What an edit costs beside its lines (options, windows that follow) is most of what a submit costs."""
     chat.nvim.lua(
         """_G.followed = 0
-           local view = require('codecompanion.chat.buffer.view')
+           local view = require('codecompanion.chat.buffer.scroll')
            local follow = view.follow
            view.follow = function(...) _G.followed = _G.followed + 1 return follow(...) end"""
     )

@@ -92,7 +92,7 @@ def test_what_opening_says_is_not_said_twice(chat: ChatDriver) -> None:
         chat.nvim.lua(
             """local chat = require('codecompanion.chat').last_chat()
                chat.attached = 'no'
-               require('codecompanion.chat.wire.redraw').redraw(chat)"""
+               require('codecompanion.chat.wire.redraw_chat').redraw(chat)"""
         )
     chat.push(events.ChatOpened(chat=chat.id, resumed=True, **opened), warning, restored)
     assert chat.text().count("no longer configured") == 1

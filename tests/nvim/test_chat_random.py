@@ -93,7 +93,7 @@ class Player:
         self.chat.nvim.lua(
             """local chat = require('codecompanion.chat').last_chat()
                require('codecompanion.chat').show(chat)
-               require('codecompanion.chat.buffer.view').cursor_to_input(chat)"""
+               require('codecompanion.chat.buffer.scroll').cursor_to_input(chat)"""
         )
         keys = self.random.choice(["abc", "x y", "<CR>new", "## Me", "```"])
         self.chat.nvim.feed(f"<Esc>G$a{keys}<Esc>")

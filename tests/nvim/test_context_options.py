@@ -93,7 +93,7 @@ def test_checkhealth_shows_what_is_in_force(nvim_factory: Callable[..., Nvim]) -
 )
 def test_the_gauge_has_ten_cells(config: Config, ratio: float, expected: str) -> None:
     """R-303: a full cell for every 10 %, half a cell from 5 % on."""
-    assert config.nvim.lua("return require('codecompanion.chat.state.status').gauge(...)", ratio) == expected
+    assert config.nvim.lua("return require('codecompanion.chat.state.chat_status').gauge(...)", ratio) == expected
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_the_meter_changes_its_colour(config: Config, ratio: float, group: str) 
     """R-303: a warning from 80 % on, an error from 95 % on."""
     meter = {"tokens": 1, "window": 1000, "ratio": ratio, "exact": True}
     chunks = config.nvim.lua(
-        "return require('codecompanion.chat.state.status').meter_chunks({ bufnr = 1, meter = ... }, 200)", meter
+        "return require('codecompanion.chat.state.chat_status').meter_chunks({ bufnr = 1, meter = ... }, 200)", meter
     )
     assert {chunk[1] for chunk in chunks} == {group}
 
@@ -125,7 +125,7 @@ def test_the_header_says_that_compaction_is_paused(config: Config) -> None:
         room: "".join(
             chunk[0]
             for chunk in config.nvim.lua(
-                "local meter, room = ...\nlocal status = require('codecompanion.chat.state.status')\n"
+                "local meter, room = ...\nlocal status = require('codecompanion.chat.state.chat_status')\n"
                 "return status.meter_chunks({ bufnr = 1, meter = meter }, room)",
                 meter,
                 room,
@@ -143,7 +143,7 @@ def test_the_header_says_that_compaction_is_paused(config: Config) -> None:
 def test_the_header_marks_a_window_that_is_assumed(config: Config, assumed: bool, text: str) -> None:
     """R-506: from the beginning, not only in a notice above."""
     meter = {"tokens": 2_082, "window": 32_000, "ratio": 2_082 / 32_000, "exact": False, "assumed": assumed}
-    assert config.nvim.lua("return require('codecompanion.chat.state.status').meter_text(...)", meter) == text
+    assert config.nvim.lua("return require('codecompanion.chat.state.chat_status').meter_text(...)", meter) == text
 
 
 def test_the_inspector_says_what_is_assumed_of_a_window_and_where_to_set_it(config: Config) -> None:
@@ -247,4 +247,4 @@ def test_that_compaction_is_paused_is_said_at_every_width(config: Config, more: 
 )
 def test_the_label_of_the_meter(config: Config, meter: dict[str, Any], expected: str) -> None:
     """R-303: `ctx~` for an estimate; the share is rounded down."""
-    assert config.nvim.lua("return require('codecompanion.chat.state.status').meter_text(...)", meter) == expected
+    assert config.nvim.lua("return require('codecompanion.chat.state.chat_status').meter_text(...)", meter) == expected

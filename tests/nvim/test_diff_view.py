@@ -455,7 +455,7 @@ def test_a_chat_that_is_drawn_again_keeps_what_was_edited(chat: ChatDriver, in_d
     chat.nvim.feed("ccimport json<Esc>" + ("" if in_diff else "q"))
     chat.nvim.lua(
         """local chat = require('codecompanion.chat').last_chat()
-           require('codecompanion.chat.wire.redraw').blank(chat)"""
+           require('codecompanion.chat.wire.redraw_chat').blank(chat)"""
     )
     assert "g2 accept" not in chat.text()
     propose(chat)

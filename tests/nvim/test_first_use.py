@@ -45,7 +45,7 @@ def draft(nvim: Nvim) -> str:
     return str(
         nvim.lua(
             "local c = require('codecompanion.chat').current()"
-            " return require('codecompanion.chat.buffer.text').input_text(c)"
+            " return require('codecompanion.chat.buffer.chat_text').input_text(c)"
         )
     )
 

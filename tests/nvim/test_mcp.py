@@ -217,7 +217,7 @@ def test_revoked_trust_ends_the_server_in_every_chat(nvim_factory, tmp_path):
         chat.nvim.wait_screen(r"\.mcp\.json · odd · not trusted: a to review")
         chat.nvim.feed("a")
         chat.nvim.wait_screen(r"· \.mcp\.json · starts 1 MCP server: odd")
-        chat.nvim.lua("require('codecompanion.trust').UNREAD_MS = 0")
+        chat.nvim.lua("require('codecompanion.pages.trust_page').UNREAD_MS = 0")
         chat.nvim.feed("T")
         chat.nvim.wait_screen(r"✓ \.mcp\.json · starts 1 MCP server: odd")
 

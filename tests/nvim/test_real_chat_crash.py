@@ -174,7 +174,7 @@ def shown_as_sent(chat, numbers):
     """Return which questions stand in the buffer as sent: neither in the draft nor on their way."""
     text, waiting = chat.nvim.lua(
         "local c = require('codecompanion.chat').current()"
-        " local waiting = { require('codecompanion.chat.buffer.text').input_text(c) }"
+        " local waiting = { require('codecompanion.chat.buffer.chat_text').input_text(c) }"
         " for _, o in ipairs(c.outgoing) do waiting[#waiting + 1] = o.text end"
         " local lines = vim.api.nvim_buf_get_lines(c.bufnr, 0, -1, false)"
         " return { table.concat(lines, '\\n'), table.concat(waiting, '\\n') }"

@@ -33,7 +33,9 @@ def rows(chat: RealChat) -> dict[str, dict[str, object]]:
 
 def delete(chat: RealChat, chat_id: str) -> None:
     row = rows(chat)[chat_id]
-    deleted = "_G.gone = nil; require('codecompanion.chat.lists.stored').delete(..., function() _G.gone = true end)"
+    deleted = (
+        "_G.gone = nil; require('codecompanion.chat.lists.stored_chats').delete(..., function() _G.gone = true end)"
+    )
     chat.nvim.lua(deleted, row)
 
 

@@ -26,7 +26,7 @@ def decisions(root: Path) -> dict[str, list[dict[str, str]]]:
 
 
 def page(chat: RealChat) -> None:
-    chat.nvim.lua("require('codecompanion.trust').UNREAD_MS = 0")
+    chat.nvim.lua("require('codecompanion.pages.trust_page').UNREAD_MS = 0")
     chat.nvim.feed("<Esc>gtr")
     chat.nvim.wait_screen(r"Trust: \S*/work ")
 
@@ -72,7 +72,7 @@ def test_keys_that_were_typed_before_the_page_was_read_decide_nothing(nvim_facto
         chat.nvim.wait_for(lambda: ready in chat.nvim.lua("return vim.fn.execute('messages')"), "the line", 12)
         assert len(chat.nvim.lua("return vim.api.nvim_list_wins()")) == 1
         chat.nvim.feed("<Esc>")
-        chat.nvim.lua("require('codecompanion.trust').UNREAD_MS = 1e9")
+        chat.nvim.lua("require('codecompanion.pages.trust_page').UNREAD_MS = 1e9")
         chat.nvim.feed("gtr")
         chat.nvim.wait_screen(r"Trust: \S*/work ")
         for key in ("T", "t", "x", "n"):
@@ -80,7 +80,7 @@ def test_keys_that_were_typed_before_the_page_was_read_decide_nothing(nvim_facto
             chat.nvim.wait_screen("Read the page first, then press the key again")
             chat.nvim.command("echo ''")
         assert not list(tmp_path.rglob("trust.json"))
-        chat.nvim.lua("require('codecompanion.trust').UNREAD_MS = 0")
+        chat.nvim.lua("require('codecompanion.pages.trust_page').UNREAD_MS = 0")
         chat.nvim.feed("T")
         chat.nvim.wait_screen(r"Everything is loaded\.")
 

@@ -41,7 +41,7 @@ OF_LUA = {
     "lua/codecompanion/host/process.lua": ("jobstart", "our host, in the plugin's own folder"),
     "lua/codecompanion/host/own_memory.lua": ("ffi", "nothing: it closes the editor's memory to other programs"),
     "lua/codecompanion/install/make.lua": ("vim.system", "Python and uv, to install the plugin's packages"),
-    "lua/codecompanion/login.lua": ("ui.open", "the browser, with the page of a provider's login"),
+    "lua/codecompanion/pages/login_page.lua": ("ui.open", "the browser, with the page of a provider's login"),
     "lua/codecompanion/chat/sources/clipboard.lua": (
         "vim.system",
         "the program that reads an image from the clipboard",

@@ -47,7 +47,7 @@ io.stdout:write(
       return { name = command.name, argument = command.argument, description = command.description }
     end, require("codecompanion.chat.slash").list()),
     autocmds = require("codecompanion.chat.state.autocmds").list,
-    highlights = require("codecompanion.chat.buffer.highlights").documented(),
+    highlights = require("codecompanion.chat.buffer.chat_highlights").documented(),
   }),
   "\n"
 )

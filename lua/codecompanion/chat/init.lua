@@ -5,7 +5,7 @@
 
 local api = vim.api
 local life = require("codecompanion.chat.life")
-local registry = require("codecompanion.chat.state.registry")
+local registry = require("codecompanion.chat.state.open_chats")
 local severity = require("codecompanion.severity")
 
 local M = {
@@ -124,13 +124,13 @@ function M.add_selection(lines, range, path)
   local text = M.quoted(lines, range, path)
   local chat = registry.current() or life.open()
   life.load(chat)
-  local present = require("codecompanion.chat.buffer.text").input_text(chat)
+  local present = require("codecompanion.chat.buffer.chat_text").input_text(chat)
   if present ~= "" and present:sub(-1) ~= "\n" then
     present = present .. "\n"
   end
   require("codecompanion.chat.wire.draft").set(chat, present .. text)
   life.show(chat)
-  require("codecompanion.chat.buffer.view").cursor_to_input(chat)
+  require("codecompanion.chat.buffer.scroll").cursor_to_input(chat)
 end
 
 ---Compact the current chat.

@@ -1,6 +1,6 @@
 ---Source for blink.cmp: `sources.providers.codecompanion = { module = "codecompanion.completion.blink" }`.
 
-local registry = require("codecompanion.chat.state.registry")
+local registry = require("codecompanion.chat.state.open_chats")
 
 local M = {}
 M.__index = M

@@ -1,7 +1,7 @@
 ---Source for nvim-cmp:
 ---`require("cmp").register_source("codecompanion", require("codecompanion.completion.cmp").new())`.
 
-local registry = require("codecompanion.chat.state.registry")
+local registry = require("codecompanion.chat.state.open_chats")
 
 local M = {}
 M.__index = M

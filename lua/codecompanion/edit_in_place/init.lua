@@ -16,8 +16,9 @@ M.last_chat = nil
 ---@param lines CodeCompanion.EditTargetLines
 local function begin(bufnr, instruction, lines)
   local standing = require("codecompanion.changes.proposals_of_buffer")
-  local asking, actions = require("codecompanion.edit_in_place.asking"), require("codecompanion.edit_in_place.actions")
-  local own_keys = require("codecompanion.edit_in_place.keys")
+  local asking, actions =
+    require("codecompanion.edit_in_place.ask_for_edit"), require("codecompanion.edit_in_place.edit_actions")
+  local own_keys = require("codecompanion.edit_in_place.edit_keys")
   local place = require("codecompanion.changes.region").set({ bufnr = bufnr }, lines.first, lines.last)
   local edit = { bufnr = bufnr, region = place, is_asking = true, is_decided = false, label = "", arrived = {} }
   require("codecompanion.changes.change_highlights").define()
@@ -54,7 +55,7 @@ local function taken(bufnr, lines)
   local choice, short
   if other.is_asking then
     choice = (last - first < 2 and " is" or " are") .. " being edited already"
-    local key = require("codecompanion.edit_in_place.keys").of("stop")
+    local key = require("codecompanion.edit_in_place.edit_keys").of("stop")
     short = key and (" · %s stops that"):format(key) or ""
   else
     choice = (last - first < 2 and " has" or " have") .. " a proposal already"
@@ -100,7 +101,7 @@ end
 function M.open_chat()
   local edit = require("codecompanion.changes.proposals_of_buffer").chosen(api.nvim_get_current_buf())
   if edit and edit.conversation then
-    return require("codecompanion.edit_in_place.actions").open_chat(edit)
+    return require("codecompanion.edit_in_place.edit_actions").open_chat(edit)
   elseif not M.last_chat then
     return say.line("No edit in place was made since Neovim was started")
   end

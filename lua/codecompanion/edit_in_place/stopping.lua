@@ -1,7 +1,7 @@
 ---Which edits in place `:CodeCompanion cancel` stops, and what they are called then.
 
 local api = vim.api
-local asking = require("codecompanion.edit_in_place.asking")
+local asking = require("codecompanion.edit_in_place.ask_for_edit")
 local region = require("codecompanion.changes.region")
 local standing = require("codecompanion.changes.proposals_of_buffer")
 

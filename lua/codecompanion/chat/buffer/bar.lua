@@ -7,8 +7,8 @@
 local api = vim.api
 local fit = require("codecompanion.text.fit")
 local numbers = require("codecompanion.text.numbers")
-local registry = require("codecompanion.chat.state.registry")
-local status = require("codecompanion.chat.state.status")
+local registry = require("codecompanion.chat.state.open_chats")
+local status = require("codecompanion.chat.state.chat_status")
 
 local M = {}
 

@@ -6,9 +6,9 @@
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
-local live = require("codecompanion.chat.buffer.live")
-local options = require("codecompanion.chat.state.options")
-local registry = require("codecompanion.chat.state.registry")
+local live = require("codecompanion.chat.buffer.colour_live_text")
+local options = require("codecompanion.chat.state.chat_options")
+local registry = require("codecompanion.chat.state.open_chats")
 local scan = require("codecompanion.chat.buffer.scan")
 
 local M = {}

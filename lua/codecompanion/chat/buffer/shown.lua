@@ -1,7 +1,7 @@
 ---Where a chat is seen, and which bars its windows have.
 
 local api = vim.api
-local options = require("codecompanion.chat.state.options")
+local options = require("codecompanion.chat.state.chat_options")
 
 local M = {}
 

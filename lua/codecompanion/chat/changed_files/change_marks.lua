@@ -2,7 +2,7 @@
 
 local api = vim.api
 
-local marks = require("codecompanion.chat.buffer.marks")
+local marks = require("codecompanion.chat.buffer.row_marks")
 
 local M = {}
 

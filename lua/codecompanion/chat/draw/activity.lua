@@ -2,14 +2,14 @@
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
-local buffer = require("codecompanion.chat.buffer.text")
+local buffer = require("codecompanion.chat.buffer.chat_text")
 local fit = require("codecompanion.text.fit")
-local installing = require("codecompanion.chat.state.installing")
-local keys = require("codecompanion.chat.state.keys")
-local options = require("codecompanion.chat.state.options")
+local installing = require("codecompanion.chat.state.install_status")
+local keys = require("codecompanion.chat.state.configured_keys")
+local options = require("codecompanion.chat.state.chat_options")
 local questions = require("codecompanion.chat.state.questions")
 local shown = require("codecompanion.chat.buffer.shown")
-local status = require("codecompanion.chat.state.status")
+local status = require("codecompanion.chat.state.chat_status")
 
 local M = {}
 

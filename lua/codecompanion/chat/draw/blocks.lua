@@ -26,9 +26,9 @@
 
 local api = vim.api
 local fit = require("codecompanion.text.fit")
-local keys = require("codecompanion.chat.state.keys")
+local keys = require("codecompanion.chat.state.configured_keys")
 local numbers = require("codecompanion.text.numbers")
-local options = require("codecompanion.chat.state.options")
+local options = require("codecompanion.chat.state.chat_options")
 local severity = require("codecompanion.severity")
 
 local M = {}

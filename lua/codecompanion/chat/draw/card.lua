@@ -6,9 +6,9 @@
 local api = vim.api
 local fit = require("codecompanion.text.fit")
 local folds = require("codecompanion.chat.buffer.folds")
-local gone = require("codecompanion.chat.state.gone")
-local keys = require("codecompanion.chat.state.keys")
-local marks = require("codecompanion.chat.buffer.marks")
+local gone = require("codecompanion.chat.state.removed_messages")
+local keys = require("codecompanion.chat.state.configured_keys")
+local marks = require("codecompanion.chat.buffer.row_marks")
 local numbers = require("codecompanion.text.numbers")
 local summary = require("codecompanion.chat.draw.summary")
 

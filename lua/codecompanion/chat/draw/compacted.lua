@@ -1,13 +1,13 @@
----A compaction is done: where its card goes, and what it replaced (`runs` folds the old turns).
+---A compaction is done: where its card goes, and what it replaced (`fold_removed_messages` folds the old turns).
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
 local blocks = require("codecompanion.chat.draw.blocks")
-local buffer = require("codecompanion.chat.buffer.text")
+local buffer = require("codecompanion.chat.buffer.chat_text")
 local card = require("codecompanion.chat.draw.card")
-local draw = require("codecompanion.chat.draw.put")
-local marks = require("codecompanion.chat.buffer.marks")
-local runs = require("codecompanion.chat.draw.runs")
+local draw = require("codecompanion.chat.draw.put_blocks")
+local marks = require("codecompanion.chat.buffer.row_marks")
+local runs = require("codecompanion.chat.draw.fold_removed_messages")
 
 local M = {}
 

@@ -2,11 +2,11 @@
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
-local buffer = require("codecompanion.chat.buffer.text")
+local buffer = require("codecompanion.chat.buffer.chat_text")
 local fit = require("codecompanion.text.fit")
 local folds = require("codecompanion.chat.buffer.folds")
 local numbers = require("codecompanion.text.numbers")
-local options = require("codecompanion.chat.state.options")
+local options = require("codecompanion.chat.state.chat_options")
 
 local M = {}
 

@@ -2,7 +2,7 @@
 
 local api = vim.api
 local blocks = require("codecompanion.chat.draw.blocks")
-local draw = require("codecompanion.chat.draw.put")
+local draw = require("codecompanion.chat.draw.put_blocks")
 local fit = require("codecompanion.text.fit")
 local numbers = require("codecompanion.text.numbers")
 

@@ -3,8 +3,8 @@
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
-local buffer = require("codecompanion.chat.buffer.text")
-local marks = require("codecompanion.chat.buffer.marks")
+local buffer = require("codecompanion.chat.buffer.chat_text")
+local marks = require("codecompanion.chat.buffer.row_marks")
 local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
 
@@ -221,7 +221,7 @@ end
 ---The key that asks for an answer again, in words.
 ---@return string?
 function M.asks_again()
-  local key = require("codecompanion.chat.state.keys").keys("regenerate", "n")[1]
+  local key = require("codecompanion.chat.state.configured_keys").keys("regenerate", "n")[1]
   return key and (" · %s asks again"):format(key) or nil
 end
 

@@ -2,8 +2,8 @@
 
 local api = vim.api
 local folds = require("codecompanion.chat.buffer.folds")
-local keys = require("codecompanion.chat.state.keys")
-local marks = require("codecompanion.chat.buffer.marks")
+local keys = require("codecompanion.chat.state.configured_keys")
+local marks = require("codecompanion.chat.buffer.row_marks")
 
 local M = {}
 

@@ -3,18 +3,18 @@
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
 local blocks = require("codecompanion.chat.draw.blocks")
-local buffer = require("codecompanion.chat.buffer.text")
+local buffer = require("codecompanion.chat.buffer.chat_text")
 local card = require("codecompanion.chat.draw.card")
-local draw = require("codecompanion.chat.draw.put")
-local marks = require("codecompanion.chat.buffer.marks")
+local draw = require("codecompanion.chat.draw.put_blocks")
+local marks = require("codecompanion.chat.buffer.row_marks")
 local notices = require("codecompanion.chat.draw.notices")
-local options = require("codecompanion.chat.state.options")
-local places = require("codecompanion.chat.buffer.places")
+local options = require("codecompanion.chat.state.chat_options")
+local places = require("codecompanion.chat.buffer.cursor_places")
 local redraw = require("codecompanion.screen.redraw_rows")
 local replaced = require("codecompanion.chat.draw.replaced")
-local runs = require("codecompanion.chat.draw.runs")
+local runs = require("codecompanion.chat.draw.fold_removed_messages")
 local severity = require("codecompanion.severity")
-local tools = require("codecompanion.chat.draw.tools")
+local tools = require("codecompanion.chat.draw.tool_blocks")
 
 local M = {}
 

@@ -3,12 +3,12 @@
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
 local blocks = require("codecompanion.chat.draw.blocks")
-local buffer = require("codecompanion.chat.buffer.text")
-local draw = require("codecompanion.chat.draw.put")
+local buffer = require("codecompanion.chat.buffer.chat_text")
+local draw = require("codecompanion.chat.draw.put_blocks")
 local folds = require("codecompanion.chat.buffer.folds")
-local live = require("codecompanion.chat.buffer.live")
-local marks = require("codecompanion.chat.buffer.marks")
-local options = require("codecompanion.chat.state.options")
+local live = require("codecompanion.chat.buffer.colour_live_text")
+local marks = require("codecompanion.chat.buffer.row_marks")
+local options = require("codecompanion.chat.state.chat_options")
 local paint = require("codecompanion.chat.buffer.paint")
 local scan = require("codecompanion.chat.buffer.scan")
 

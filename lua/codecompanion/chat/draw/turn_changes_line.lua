@@ -2,11 +2,11 @@
 ---reverted later.
 
 local api = vim.api
-local buffer = require("codecompanion.chat.buffer.text")
+local buffer = require("codecompanion.chat.buffer.chat_text")
 local counts = require("codecompanion.changes.line_counts").text
-local draw = require("codecompanion.chat.draw.put")
-local keys = require("codecompanion.chat.state.keys")
-local marks = require("codecompanion.chat.buffer.marks")
+local draw = require("codecompanion.chat.draw.put_blocks")
+local keys = require("codecompanion.chat.state.configured_keys")
+local marks = require("codecompanion.chat.buffer.row_marks")
 
 local M = {}
 

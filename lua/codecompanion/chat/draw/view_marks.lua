@@ -5,11 +5,11 @@ local blocks = require("codecompanion.chat.draw.blocks")
 local card = require("codecompanion.chat.draw.card")
 local fit = require("codecompanion.text.fit")
 local folds = require("codecompanion.chat.buffer.folds")
-local gone = require("codecompanion.chat.state.gone")
-local marks = require("codecompanion.chat.buffer.marks")
+local gone = require("codecompanion.chat.state.removed_messages")
+local marks = require("codecompanion.chat.buffer.row_marks")
 local replaced = require("codecompanion.chat.draw.replaced")
-local runs = require("codecompanion.chat.draw.runs")
-local tools = require("codecompanion.chat.draw.tools")
+local runs = require("codecompanion.chat.draw.fold_removed_messages")
+local tools = require("codecompanion.chat.draw.tool_blocks")
 
 local M = {}
 

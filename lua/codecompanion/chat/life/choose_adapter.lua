@@ -1,11 +1,11 @@
 ---The list of adapters with what each needs (`:CodeCompanion adapter`): those that are ready, popular ones, the rest.
 
 local choose = require("codecompanion.screen.choose")
-local highlights = require("codecompanion.chat.buffer.highlights")
+local highlights = require("codecompanion.chat.buffer.chat_highlights")
 local life = require("codecompanion.chat.life")
 local loading = require("codecompanion.chat.lists.loading")
 local readiness = require("codecompanion.adapters.readiness")
-local registry = require("codecompanion.chat.state.registry")
+local registry = require("codecompanion.chat.state.open_chats")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
@@ -158,7 +158,7 @@ local function choose_item(item, chat, close)
     return use(item, chat)
   elseif item.state == "login" then
     close()
-    return require("codecompanion.login").start(item.name, function(ok)
+    return require("codecompanion.pages.login_page").start(item.name, function(ok)
       if ok then
         use(item, chat)
       end

@@ -4,18 +4,18 @@
 ---to it, and then the draft is sent like any other. What fails leaves the text in the input it was typed in.
 
 local api = vim.api
-local buffer = require("codecompanion.chat.buffer.text")
+local buffer = require("codecompanion.chat.buffer.chat_text")
 local choose = require("codecompanion.screen.choose")
 local draft = require("codecompanion.chat.wire.draft")
 local fit = require("codecompanion.text.fit")
 local host = require("codecompanion.host")
 local life = require("codecompanion.chat.life")
-local marks = require("codecompanion.chat.buffer.marks")
+local marks = require("codecompanion.chat.buffer.row_marks")
 local new_id = require("codecompanion.values.new_id")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
-local view = require("codecompanion.chat.buffer.view")
+local view = require("codecompanion.chat.buffer.scroll")
 
 local M = {}
 

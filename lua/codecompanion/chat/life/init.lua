@@ -5,26 +5,26 @@
 local api = vim.api
 local activity = require("codecompanion.chat.draw.activity")
 local attention = require("codecompanion.chat.question.attention")
-local buffer = require("codecompanion.chat.buffer.text")
+local buffer = require("codecompanion.chat.buffer.chat_text")
 local choice = require("codecompanion.adapters.choice")
 local draft = require("codecompanion.chat.wire.draft")
 local folds = require("codecompanion.chat.buffer.folds")
-local highlights = require("codecompanion.chat.buffer.highlights")
-local hint = require("codecompanion.chat.buffer.hint")
+local highlights = require("codecompanion.chat.buffer.chat_highlights")
+local hint = require("codecompanion.chat.buffer.input_hint")
 local host = require("codecompanion.host")
-local installing = require("codecompanion.chat.wire.installing")
+local installing = require("codecompanion.chat.wire.install_notice")
 local name = require("codecompanion.chat.window.name")
-local options = require("codecompanion.chat.state.options")
+local options = require("codecompanion.chat.state.chat_options")
 local paint = require("codecompanion.chat.buffer.paint")
 local pasting = require("codecompanion.chat.life.pasting")
-local record = require("codecompanion.chat.state.record")
-local registry = require("codecompanion.chat.state.registry")
+local record = require("codecompanion.chat.state.chat_record")
+local registry = require("codecompanion.chat.state.open_chats")
 local say = require("codecompanion.say")
 local shown = require("codecompanion.chat.buffer.shown")
-local status = require("codecompanion.chat.state.status")
+local status = require("codecompanion.chat.state.chat_status")
 local tabline = require("codecompanion.chat.window.tabline")
-local unsent = require("codecompanion.chat.wire.unsent")
-local view = require("codecompanion.chat.buffer.view")
+local unsent = require("codecompanion.chat.wire.unsent_text")
+local view = require("codecompanion.chat.buffer.scroll")
 local watch = require("codecompanion.chat.life.watch")
 local window = require("codecompanion.chat.window")
 
@@ -49,7 +49,7 @@ end
 
 ---@param event table
 local function on_event(event)
-  local queue = require("codecompanion.chat.wire.queue")
+  local queue = require("codecompanion.chat.wire.event_queue")
   if event.type == "host_exit" then
     for _, chat in ipairs(registry.list()) do
       queue.push(chat, event)
@@ -167,11 +167,11 @@ function M.fill(bufnr, id)
     chat.stored = true
     registry.last = registry.last or chat
   end
-  require("codecompanion.chat.wire.redraw").redraw(chat)
+  require("codecompanion.chat.wire.redraw_chat").redraw(chat)
   vim.schedule(function()
     -- Vim puts the cursor where it was by number once this is over
     if api.nvim_buf_is_loaded(chat.bufnr) then
-      require("codecompanion.chat.buffer.places").settle_partly(chat)
+      require("codecompanion.chat.buffer.cursor_places").settle_partly(chat)
     end
   end)
 end

@@ -10,7 +10,7 @@ local KEPT = "codecompanion_pasting"
 ---@param lines string[]
 ---@param phase integer As |vim.paste()| has it
 function M.pasted(lines, phase)
-  local chat = require("codecompanion.chat.state.registry").by_buffer()
+  local chat = require("codecompanion.chat.state.open_chats").by_buffer()
   if chat and phase < 2 then
     require("codecompanion.chat.life.transcript_guard").pasted(chat)
   end

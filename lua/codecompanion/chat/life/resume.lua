@@ -2,13 +2,13 @@
 
 local host = require("codecompanion.host")
 local life = require("codecompanion.chat.life")
-local registry = require("codecompanion.chat.state.registry")
+local registry = require("codecompanion.chat.state.open_chats")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 
 local M = {}
 
----So many hexadecimal digits are an id (`new_id.lua`); anything shorter may be a title.
+---So many hexadecimal digits are an id (`values/new_id.lua`); anything shorter may be a title.
 local ID_DIGITS = 16
 
 ---Resume a stored chat; without an id the user chooses.

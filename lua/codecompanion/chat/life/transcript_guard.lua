@@ -6,7 +6,7 @@
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
 local say = require("codecompanion.say")
-local view = require("codecompanion.chat.buffer.view")
+local view = require("codecompanion.chat.buffer.scroll")
 
 local M = {}
 
@@ -49,8 +49,8 @@ end
 ---@param chat CodeCompanion.Chat
 ---@return string?
 local function edit_key(chat)
-  local item = require("codecompanion.chat.buffer.marks").item_at(chat, view.cursor_row())
-  return item and item.own and require("codecompanion.chat.state.keys").keys("edit_message", "n")[1] or nil
+  local item = require("codecompanion.chat.buffer.row_marks").item_at(chat, view.cursor_row())
+  return item and item.own and require("codecompanion.chat.state.configured_keys").keys("edit_message", "n")[1] or nil
 end
 
 ---What a key says where it cannot do its work.
@@ -281,7 +281,7 @@ local function mend(chat)
   if not api.nvim_buf_is_loaded(chat.bufnr) then
     return
   end
-  require("codecompanion.chat.wire.redraw").redraw(chat)
+  require("codecompanion.chat.wire.redraw_chat").redraw(chat)
   if api.nvim_get_current_buf() == chat.bufnr then
     if api.nvim_get_mode().mode:find("^i") then
       view.cursor_to_input(chat) -- what is typed now is not lost

@@ -84,7 +84,7 @@ function M.set(chat, life)
   end)
   on("BufUnload", function()
     -- `:e`, `:bd`: the chat goes on in the host, and is drawn again when the buffer is read
-    require("codecompanion.chat.buffer.places").remember(chat)
+    require("codecompanion.chat.buffer.cursor_places").remember(chat)
     require("codecompanion.chat.question.approval").put_away(chat)
     draft.keep(chat)
   end)

@@ -5,7 +5,7 @@ local changes = require("codecompanion.changes.decision_keys")
 local fit = require("codecompanion.text.fit")
 local float = require("codecompanion.screen.float")
 local keymaps = require("codecompanion.config.options.keymaps")
-local keys = require("codecompanion.chat.state.keys")
+local keys = require("codecompanion.chat.state.configured_keys")
 local scratch = require("codecompanion.screen.scratch")
 
 local M = {}

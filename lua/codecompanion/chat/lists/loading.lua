@@ -2,9 +2,9 @@
 ---something the user has turned to meanwhile. What came too late is shown at once when it is asked for again.
 
 local api = vim.api
-local buffer = require("codecompanion.chat.buffer.text")
-local installing = require("codecompanion.chat.state.installing")
-local registry = require("codecompanion.chat.state.registry")
+local buffer = require("codecompanion.chat.buffer.chat_text")
+local installing = require("codecompanion.chat.state.install_status")
+local registry = require("codecompanion.chat.state.open_chats")
 local say = require("codecompanion.say")
 
 local M = {}

@@ -1,7 +1,7 @@
 ---The adapters and models the host knows: for `/model`, `/adapter` and their completion.
 
 local nearest = require("codecompanion.values.nearest")
-local registry = require("codecompanion.chat.state.registry")
+local registry = require("codecompanion.chat.state.open_chats")
 local session = require("codecompanion.chat.state.session")
 local sorted = require("codecompanion.values.sorted")
 

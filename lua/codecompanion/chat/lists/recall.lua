@@ -1,7 +1,7 @@
 ---Lists of what is pinned, and of what was removed from the view.
 
 local float = require("codecompanion.screen.float")
-local history = require("codecompanion.chat.wire.history")
+local history = require("codecompanion.chat.wire.edit_view")
 local numbers = require("codecompanion.text.numbers")
 local originals = require("codecompanion.chat.lists.originals")
 local say = require("codecompanion.say")

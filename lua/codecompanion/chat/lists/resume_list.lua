@@ -8,11 +8,11 @@ local choose = require("codecompanion.screen.choose")
 local host = require("codecompanion.host")
 local lines = require("codecompanion.chat.lists.stored_lines")
 local notices = require("codecompanion.chat.draw.notices")
-local registry = require("codecompanion.chat.state.registry")
+local registry = require("codecompanion.chat.state.open_chats")
 local say = require("codecompanion.say")
 local scratch = require("codecompanion.screen.scratch")
 local severity = require("codecompanion.severity")
-local stored = require("codecompanion.chat.lists.stored")
+local stored = require("codecompanion.chat.lists.stored_chats")
 
 local M = {}
 

@@ -3,9 +3,9 @@
 ---A project's prompt is never sent by itself: its text stands in the input, and the user presses <CR>.
 
 local api = vim.api
-local attaching = require("codecompanion.chat.sources.attaching")
+local attaching = require("codecompanion.chat.sources.attach_to_chat")
 local draft = require("codecompanion.chat.wire.draft")
-local message = require("codecompanion.chat.wire.message")
+local message = require("codecompanion.chat.wire.send_message")
 local parameters = require("codecompanion.chat.prompts.prompt_parameters")
 local say = require("codecompanion.say")
 local send_code = require("codecompanion.editor_context.send_code")
@@ -59,12 +59,12 @@ local function hand_over(prompt, chat, text, notes)
     say.chat(chat, note, severity.WARN)
   end
   if prompt.auto_submit then
-    require("codecompanion.chat.buffer.text").ensure_input(chat)
+    require("codecompanion.chat.buffer.chat_text").ensure_input(chat)
     return message.send(chat, text)
   end
   draft.prepend(chat, text)
   if api.nvim_get_current_buf() == chat.bufnr then
-    require("codecompanion.chat.buffer.view").cursor_to_input(chat)
+    require("codecompanion.chat.buffer.scroll").cursor_to_input(chat)
   end
 end
 
@@ -155,7 +155,7 @@ function M.run(prompt, use)
         return M.run(now, use)
       end
       require("codecompanion.say").line(prompt.label .. " is not trusted yet; :CodeCompanion trust shows it")
-      require("codecompanion.trust").open()
+      require("codecompanion.pages.trust_page").open()
     end)
   end
   if prompt.run then

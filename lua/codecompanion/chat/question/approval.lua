@@ -7,21 +7,21 @@
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
 local attention = require("codecompanion.chat.question.attention")
-local buffer = require("codecompanion.chat.buffer.text")
+local buffer = require("codecompanion.chat.buffer.chat_text")
 local choose = require("codecompanion.screen.choose")
-local draw = require("codecompanion.chat.draw.put")
+local draw = require("codecompanion.chat.draw.put_blocks")
 local fit = require("codecompanion.text.fit")
 local float = require("codecompanion.screen.float")
 local follow = require("codecompanion.chat.question.follow")
 local host = require("codecompanion.host")
-local keys = require("codecompanion.chat.question.keys")
+local keys = require("codecompanion.chat.question.approval_keys")
 local kinds = require("codecompanion.chat.state.question_kinds")
-local marks = require("codecompanion.chat.buffer.marks")
+local marks = require("codecompanion.chat.buffer.row_marks")
 local questions = require("codecompanion.chat.state.questions")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
-local view = require("codecompanion.chat.buffer.view")
+local view = require("codecompanion.chat.buffer.scroll")
 
 local M = {}
 
@@ -73,7 +73,7 @@ local function send(chat, approval, decision, more)
     payload.text = diff_view().edited_text(approval)
   end
   if decision == "reject" then
-    require("codecompanion.chat.question.rejected").keep(approval.event, diff_view().edited_text(approval))
+    require("codecompanion.chat.question.rejected_changes").keep(approval.event, diff_view().edited_text(approval))
   end
   approval.answered = true
   keys.forget_pointing()
@@ -329,7 +329,7 @@ local function redraw(chat, approval)
   end
   approval.drawn_text = text
   local event = text and vim.tbl_extend("force", approval.event, { after = text }) or approval.event
-  local block = require("codecompanion.chat.question.block").block(chat, event)
+  local block = require("codecompanion.chat.question.approval_block").block(chat, event)
   buffer.edit(chat, function()
     buffer.insert(chat, first, block.lines)
     buffer.remove(chat, first + #block.lines, last + #block.lines)
@@ -383,7 +383,7 @@ function M.requested(chat, event)
     kind = "call",
   })
   local before = chat.tail_kind
-  local block = draw.append(chat, require("codecompanion.chat.question.block").block(chat, event))
+  local block = draw.append(chat, require("codecompanion.chat.question.approval_block").block(chat, event))
   local approval = chat.put_away[event.call_id]
   if not approval or not vim.deep_equal(approval.event, event) then
     approval = { call_id = event.call_id, event = event }

@@ -3,7 +3,7 @@
 
 local api = vim.api
 local kinds = require("codecompanion.chat.state.question_kinds")
-local options = require("codecompanion.chat.state.options")
+local options = require("codecompanion.chat.state.chat_options")
 local questions = require("codecompanion.chat.state.questions")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")

@@ -3,7 +3,7 @@
 
 local api = vim.api
 local kinds = require("codecompanion.chat.state.question_kinds")
-local marks = require("codecompanion.chat.buffer.marks")
+local marks = require("codecompanion.chat.buffer.row_marks")
 local say = require("codecompanion.say")
 
 local M = {}

@@ -1,7 +1,7 @@
 ---`/buffer [names or numbers]`: attach what a buffer holds now, unsaved changes included.
 
 local api = vim.api
-local attaching = require("codecompanion.chat.sources.attaching")
+local attaching = require("codecompanion.chat.sources.attach_to_chat")
 local choose = require("codecompanion.screen.choose")
 local live = require("codecompanion.chat.sources.live_attachments")
 local named = require("codecompanion.files.named_buffers")

@@ -1,13 +1,13 @@
 ---Paths for `/file` and `/image`: completion, and a list to choose from.
 
-local attaching = require("codecompanion.chat.sources.attaching")
+local attaching = require("codecompanion.chat.sources.attach_to_chat")
 local choose = require("codecompanion.screen.choose")
 local live = require("codecompanion.chat.sources.live_attachments")
 local literal = require("codecompanion.system.literal_paths")
 local is_image = require("codecompanion.system.image_names")
 local life = require("codecompanion.chat.life")
 local project_files = require("codecompanion.project_files")
-local registry = require("codecompanion.chat.state.registry")
+local registry = require("codecompanion.chat.state.open_chats")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 

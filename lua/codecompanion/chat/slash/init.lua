@@ -2,7 +2,7 @@
 ---mistyped command is never sent. Paths such as `/usr/bin` or `/etc` are ordinary text, and so is what begins with a
 ---space.
 
-local buffer = require("codecompanion.chat.buffer.text")
+local buffer = require("codecompanion.chat.buffer.chat_text")
 local draft = require("codecompanion.chat.wire.draft")
 local registry = require("codecompanion.chat.slash.slash_registry")
 local say = require("codecompanion.say")

@@ -1,13 +1,13 @@
 ---The prompts of MCP servers as slash commands: `/mcp:server:prompt arguments`. What the server gives is put into the
 ---input, where it is read before it is sent: it is text from outside.
 
-local buffer = require("codecompanion.chat.buffer.text")
+local buffer = require("codecompanion.chat.buffer.chat_text")
 local draft = require("codecompanion.chat.wire.draft")
 local host = require("codecompanion.host")
 local known = require("codecompanion.host.mcp_servers")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
-local view = require("codecompanion.chat.buffer.view")
+local view = require("codecompanion.chat.buffer.scroll")
 
 local M = {}
 

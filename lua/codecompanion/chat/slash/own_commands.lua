@@ -2,10 +2,10 @@
 ---
 ---The callback gets a handle of the chat, not the chat itself: what is kept of a chat may change, the handle does not.
 
-local attaching = require("codecompanion.chat.sources.attaching")
-local buffer = require("codecompanion.chat.buffer.text")
+local attaching = require("codecompanion.chat.sources.attach_to_chat")
+local buffer = require("codecompanion.chat.buffer.chat_text")
 local draft = require("codecompanion.chat.wire.draft")
-local message = require("codecompanion.chat.wire.message")
+local message = require("codecompanion.chat.wire.send_message")
 local say = require("codecompanion.say")
 local send_code = require("codecompanion.editor_context.send_code")
 local severity = require("codecompanion.severity")

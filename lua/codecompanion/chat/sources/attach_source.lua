@@ -1,6 +1,6 @@
 ---What slash commands attach besides files: a page, an outline, a diff, a terminal, a help entry, the time.
 
-local attaching = require("codecompanion.chat.sources.attaching")
+local attaching = require("codecompanion.chat.sources.attach_to_chat")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
 local terminals = require("codecompanion.editor_context.terminals")
@@ -33,7 +33,7 @@ function M.page(chat, argument, refuse)
     url = "https://" .. url
   end
   chat.fetching = (chat.fetching or 0) + 1
-  local stop = require("codecompanion.chat.state.keys").keys("stop", "n")[1]
+  local stop = require("codecompanion.chat.state.configured_keys").keys("stop", "n")[1]
   say.hint(("Fetching %s%s"):format(url, stop and (" · %s stops it"):format(stop) or ""))
   session.request(chat, "fetch_page", { url = url, again = again ~= nil }, function(sentence)
     chat.fetching = chat.fetching - 1

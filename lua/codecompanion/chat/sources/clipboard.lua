@@ -1,6 +1,6 @@
 ---The image in the clipboard, by the program that reads it here; `/paste`.
 
-local attaching = require("codecompanion.chat.sources.attaching")
+local attaching = require("codecompanion.chat.sources.attach_to_chat")
 local own_programs = require("codecompanion.system.programs")
 
 local uv = vim.uv or vim.loop

@@ -3,13 +3,13 @@
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
-local attaching = require("codecompanion.chat.sources.attaching")
-local buffer = require("codecompanion.chat.buffer.text")
+local attaching = require("codecompanion.chat.sources.attach_to_chat")
+local buffer = require("codecompanion.chat.buffer.chat_text")
 local draft = require("codecompanion.chat.wire.draft")
-local keys = require("codecompanion.chat.state.keys")
+local keys = require("codecompanion.chat.state.configured_keys")
 local is_image = require("codecompanion.system.image_names")
 local say = require("codecompanion.say")
-local view = require("codecompanion.chat.buffer.view")
+local view = require("codecompanion.chat.buffer.scroll")
 
 local M = {}
 

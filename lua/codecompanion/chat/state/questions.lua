@@ -1,6 +1,6 @@
 ---Which chats wait for an answer of the user's.
 
-local registry = require("codecompanion.chat.state.registry")
+local registry = require("codecompanion.chat.state.open_chats")
 
 local M = {}
 

@@ -1,6 +1,6 @@
 ---YOLO mode in words: what still asks while it is on. What asks is decided by the host, from the same options.
 
-local options = require("codecompanion.chat.state.options")
+local options = require("codecompanion.chat.state.chat_options")
 
 local M = {}
 

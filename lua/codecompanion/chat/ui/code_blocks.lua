@@ -3,7 +3,7 @@
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
 local say = require("codecompanion.say")
-local view = require("codecompanion.chat.buffer.view")
+local view = require("codecompanion.chat.buffer.scroll")
 
 local M = {}
 

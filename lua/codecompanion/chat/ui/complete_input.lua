@@ -4,7 +4,7 @@
 local api = vim.api
 
 local anchors = require("codecompanion.chat.buffer.anchors")
-local registry = require("codecompanion.chat.state.registry")
+local registry = require("codecompanion.chat.state.open_chats")
 
 local M = {}
 
@@ -72,7 +72,7 @@ end
 ---@return CodeCompanion.Completion[]
 local function tools(chat, lead)
   local found = {}
-  for _, one in ipairs(require("codecompanion.chat.lists.tools").names(chat)) do
+  for _, one in ipairs(require("codecompanion.chat.lists.tool_list").names(chat)) do
     if vim.startswith(one.name, lead) or vim.startswith(one.short or "", lead) then
       local word = ("@{%s}"):format(one.name)
       found[#found + 1] = { word = word, label = word, description = one.description, kind = "Module" }

@@ -4,15 +4,15 @@ local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
 local code = require("codecompanion.chat.ui.code_blocks")
 local folds = require("codecompanion.chat.buffer.folds")
-local keys = require("codecompanion.chat.state.keys")
-local marks = require("codecompanion.chat.buffer.marks")
+local keys = require("codecompanion.chat.state.configured_keys")
+local marks = require("codecompanion.chat.buffer.row_marks")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
 local submit = require("codecompanion.chat.ui.submit")
 local travel = require("codecompanion.chat.ui.undo")
 local unread = require("codecompanion.chat.buffer.unread")
-local view = require("codecompanion.chat.buffer.view")
+local view = require("codecompanion.chat.buffer.scroll")
 
 ---@type table<string, fun(chat: CodeCompanion.Chat)>
 local M = {}
@@ -42,7 +42,7 @@ function M.yolo_mode(chat)
   session.notify(chat, "set_yolo", { on = chat.yolo })
   local sentence = require("codecompanion.chat.state.yolo").sentence(chat.yolo)
   say.chat(chat, sentence, chat.yolo and severity.WARN or severity.INFO)
-  require("codecompanion.chat.state.status").publish(chat)
+  require("codecompanion.chat.state.chat_status").publish(chat)
   require("codecompanion.chat.draw.activity").draw(chat)
 end
 
@@ -59,13 +59,13 @@ function M.stop(chat)
   if vim.fn.reg_recording() ~= "" then
     return api.nvim_feedkeys("q", "n", false)
   end
-  if not require("codecompanion.chat.state.status").is_busy(chat) then
+  if not require("codecompanion.chat.state.chat_status").is_busy(chat) then
     return require("codecompanion.chat.sources.attach_source").stop(chat)
       or say.hint("Nothing is running in this chat.")
   elseif sees_the_turn(chat) then
     return session.cancel(chat)
   end
-  local question = ("Stop the turn below (%s)?"):format(require("codecompanion.chat.state.status").activity(chat))
+  local question = ("Stop the turn below (%s)?"):format(require("codecompanion.chat.state.chat_status").activity(chat))
   local answers = { { key = "y", label = "yes" }, { key = "n", label = "no" } }
   require("codecompanion.screen.confirm").ask(question, answers, function(key)
     if key == "y" then
@@ -77,7 +77,7 @@ end
 ---Close the chat; asks first when that would stop what runs or cancel what waits for an answer.
 function M.close(chat)
   local chats = require("codecompanion.chat.life")
-  if not require("codecompanion.chat.state.status").is_busy(chat) then
+  if not require("codecompanion.chat.state.chat_status").is_busy(chat) then
     return chats.close(chat)
   end
   local waiting = #require("codecompanion.chat.state.questions").waiting(chat) > 0
@@ -272,7 +272,7 @@ local function removed_item(chat)
   if not id or id == "" then
     return nil
   end
-  return (item.cleared or require("codecompanion.chat.state.gone").is_gone(chat, item)) and id or nil
+  return (item.cleared or require("codecompanion.chat.state.removed_messages").is_gone(chat, item)) and id or nil
 end
 
 ---Put what was taken out back into the context; in the input the key does what it always does.
@@ -281,7 +281,7 @@ function M.restore(chat)
   if id and unread.is_unread(chat, marks.item_at(chat, view.cursor_row())) then
     return
   elseif id then
-    require("codecompanion.chat.wire.history").restore(chat, id)
+    require("codecompanion.chat.wire.edit_view").restore(chat, id)
   elseif view.cursor_row() < anchors.position(chat, "input") then
     say.hint("Nothing to restore here: this was not removed.")
   else
@@ -323,7 +323,7 @@ end
 
 ---Show the files of the chat's folder and which of them are trusted.
 function M.trust(chat)
-  require("codecompanion.trust").open(chat.id)
+  require("codecompanion.pages.trust_page").open(chat.id)
 end
 
 ---Attach the files that the line under the cursor names: a path that was pasted or dropped.
@@ -340,7 +340,7 @@ end
 ---Undo the newest change of the context; on a change of a file that was rejected, propose it again in the file.
 function M.undo(chat)
   local item = marks.item_at(chat, view.cursor_row())
-  local rejected = require("codecompanion.chat.question.rejected")
+  local rejected = require("codecompanion.chat.question.rejected_changes")
   local one = item and item.call_id and rejected.of(item.call_id)
   if one then
     return rejected.propose(one)

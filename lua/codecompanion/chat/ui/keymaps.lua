@@ -1,6 +1,6 @@
 ---The keys of chat buffers: taken from the config, each can be changed or switched off, `g?` lists them.
 
-local keys = require("codecompanion.chat.state.keys")
+local keys = require("codecompanion.chat.state.configured_keys")
 
 local M = {}
 

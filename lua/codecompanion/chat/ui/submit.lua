@@ -1,8 +1,8 @@
 ---Sending what stands in the input: as a message, as a branch where an old one is edited, or as a slash command.
 
-local buffer = require("codecompanion.chat.buffer.text")
+local buffer = require("codecompanion.chat.buffer.chat_text")
 local draft = require("codecompanion.chat.wire.draft")
-local message = require("codecompanion.chat.wire.message")
+local message = require("codecompanion.chat.wire.send_message")
 
 local M = {}
 

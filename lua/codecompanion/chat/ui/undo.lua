@@ -1,16 +1,16 @@
 ---Undo and redo by key: on a card the change of the context, in the input what was typed.
 
 local anchors = require("codecompanion.chat.buffer.anchors")
-local buffer = require("codecompanion.chat.buffer.text")
+local buffer = require("codecompanion.chat.buffer.chat_text")
 local draft = require("codecompanion.chat.wire.draft")
 local say = require("codecompanion.say")
-local view = require("codecompanion.chat.buffer.view")
+local view = require("codecompanion.chat.buffer.scroll")
 
 ---Undo above the input: attachments come back in the context block; elsewhere there is nothing to undo.
 ---@param chat CodeCompanion.Chat
 ---@param step -1|1
 local function undo_elsewhere(chat, step)
-  local history = require("codecompanion.chat.wire.history")
+  local history = require("codecompanion.chat.wire.edit_view")
   local in_context = view.cursor_row() < anchors.position(chat, "top")
   if in_context and step < 0 and chat.undo_kind == "detached" then
     return history.undo(chat, chat.next_undo)
@@ -28,7 +28,7 @@ return function(chat, step)
   if change and require("codecompanion.chat.buffer.unread").is_unread(chat, change) then
     return
   elseif change then
-    local history = require("codecompanion.chat.wire.history")
+    local history = require("codecompanion.chat.wire.edit_view")
     return (step < 0 and history.undo or history.redo)(chat, change.id)
   end
   local in_input = view.cursor_row() >= anchors.position(chat, "header")
@@ -36,7 +36,7 @@ return function(chat, step)
     return require("codecompanion.chat.wire.attachments").attach_again(chat)
   end
   if step < 0 and chat.just_cleared and not (in_input and draft.can_undo(chat)) then
-    return require("codecompanion.chat.wire.history").undo(chat)
+    return require("codecompanion.chat.wire.edit_view").undo(chat)
   end
   if in_input then
     for _ = 1, vim.v.count1 do

@@ -2,8 +2,8 @@
 
 local api = vim.api
 
-local options = require("codecompanion.chat.state.options")
-local registry = require("codecompanion.chat.state.registry")
+local options = require("codecompanion.chat.state.chat_options")
+local registry = require("codecompanion.chat.state.open_chats")
 local shown = require("codecompanion.chat.buffer.shown")
 
 local M = {}

@@ -5,14 +5,14 @@ local activity = require("codecompanion.chat.draw.activity")
 local anchors = require("codecompanion.chat.buffer.anchors")
 local covering = require("codecompanion.chat.window.covering")
 local folds = require("codecompanion.chat.buffer.folds")
-local hint = require("codecompanion.chat.buffer.hint")
+local hint = require("codecompanion.chat.buffer.input_hint")
 local layout = require("codecompanion.chat.window.layout")
-local options = require("codecompanion.chat.state.options")
-local registry = require("codecompanion.chat.state.registry")
+local options = require("codecompanion.chat.state.chat_options")
+local registry = require("codecompanion.chat.state.open_chats")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 local shown = require("codecompanion.chat.buffer.shown")
-local view = require("codecompanion.chat.buffer.view")
+local view = require("codecompanion.chat.buffer.scroll")
 
 local M = {}
 

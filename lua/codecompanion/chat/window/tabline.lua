@@ -4,7 +4,7 @@
 local api = vim.api
 
 local fit = require("codecompanion.text.fit")
-local options = require("codecompanion.chat.state.options")
+local options = require("codecompanion.chat.state.chat_options")
 
 local M = {}
 

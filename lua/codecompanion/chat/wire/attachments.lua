@@ -2,9 +2,9 @@
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
-local buffer = require("codecompanion.chat.buffer.text")
+local buffer = require("codecompanion.chat.buffer.chat_text")
 local context = require("codecompanion.chat.draw.context")
-local history = require("codecompanion.chat.wire.history")
+local history = require("codecompanion.chat.wire.edit_view")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")

@@ -5,12 +5,12 @@
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
-local buffer = require("codecompanion.chat.buffer.text")
-local hint = require("codecompanion.chat.buffer.hint")
-local keys = require("codecompanion.chat.state.keys")
+local buffer = require("codecompanion.chat.buffer.chat_text")
+local hint = require("codecompanion.chat.buffer.input_hint")
+local keys = require("codecompanion.chat.state.configured_keys")
 local paint = require("codecompanion.chat.buffer.paint")
 local saving = require("codecompanion.chat.wire.draft_saving")
-local view = require("codecompanion.chat.buffer.view")
+local view = require("codecompanion.chat.buffer.scroll")
 
 local M = {}
 
@@ -77,7 +77,7 @@ end
 local function first_row(chat, edit)
   for _, item in pairs(chat.items) do
     if item.message_id == edit.message_id then
-      return (require("codecompanion.chat.buffer.marks").item_rows(chat, item))
+      return (require("codecompanion.chat.buffer.row_marks").item_rows(chat, item))
     end
   end
 end

@@ -1,7 +1,7 @@
 ---What the host has of a draft: it is saved while it is typed, and never lost.
 
 local api = vim.api
-local buffer = require("codecompanion.chat.buffer.text")
+local buffer = require("codecompanion.chat.buffer.chat_text")
 local host = require("codecompanion.host")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")

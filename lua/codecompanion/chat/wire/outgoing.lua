@@ -6,11 +6,11 @@
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
 local blocks = require("codecompanion.chat.draw.blocks")
-local buffer = require("codecompanion.chat.buffer.text")
+local buffer = require("codecompanion.chat.buffer.chat_text")
 local draft = require("codecompanion.chat.wire.draft")
-local draw = require("codecompanion.chat.draw.put")
-local installing = require("codecompanion.chat.state.installing")
-local marks = require("codecompanion.chat.buffer.marks")
+local draw = require("codecompanion.chat.draw.put_blocks")
+local installing = require("codecompanion.chat.state.install_status")
+local marks = require("codecompanion.chat.buffer.row_marks")
 local notices = require("codecompanion.chat.draw.notices")
 local session = require("codecompanion.chat.state.session")
 

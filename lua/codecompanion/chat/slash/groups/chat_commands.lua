@@ -6,7 +6,7 @@
 ---@param refuse fun(reason: string)
 local function rename(chat, argument, refuse)
   require("codecompanion.chat.state.session").attach(chat)
-  require("codecompanion.chat.lists.stored").rename(chat.id, argument, { present = chat.title, refuse = refuse })
+  require("codecompanion.chat.lists.stored_chats").rename(chat.id, argument, { present = chat.title, refuse = refuse })
 end
 
 ---@type CodeCompanion.SlashCommand[]

@@ -15,14 +15,14 @@ return {
     name = "undo",
     description = "Undo the newest edit, compaction, pin … of the chat", -- R-361, as the pins below
     run = function(chat)
-      require("codecompanion.chat.wire.history").undo(chat)
+      require("codecompanion.chat.wire.edit_view").undo(chat)
     end,
   },
   {
     name = "redo",
     description = "Redo the change that was undone last",
     run = function(chat)
-      require("codecompanion.chat.wire.history").redo(chat)
+      require("codecompanion.chat.wire.edit_view").redo(chat)
     end,
   },
   {

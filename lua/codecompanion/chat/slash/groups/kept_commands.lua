@@ -8,7 +8,7 @@ return {
     argument = "[text]",
     multiline = true,
     run = function(chat, argument, refuse)
-      require("codecompanion.chat.wire.history").pin(chat, { text = argument }, nil, refuse)
+      require("codecompanion.chat.wire.edit_view").pin(chat, { text = argument }, nil, refuse)
     end,
   },
   {
@@ -25,7 +25,7 @@ return {
     run = function(chat, argument, refuse)
       local number = tonumber(argument)
       if number then
-        require("codecompanion.chat.wire.history").unpin(chat, { number = number }, nil, refuse)
+        require("codecompanion.chat.wire.edit_view").unpin(chat, { number = number }, nil, refuse)
       elseif argument ~= "" then
         refuse(("Nothing was unpinned: %q is not a number; /pins lists them."):format(argument))
       else

@@ -36,9 +36,9 @@ return {
     argument = "[names]",
     many = true,
     complete = function(lead)
-      local chat = require("codecompanion.chat.state.registry").by_buffer()
+      local chat = require("codecompanion.chat.state.open_chats").by_buffer()
       local found = {}
-      for _, one in ipairs(chat and require("codecompanion.chat.lists.tools").names(chat) or {}) do
+      for _, one in ipairs(chat and require("codecompanion.chat.lists.tool_list").names(chat) or {}) do
         if vim.startswith(one.name, lead) then
           found[#found + 1] = one.name
         end
@@ -46,7 +46,7 @@ return {
       return found
     end,
     run = function(chat, argument, refuse)
-      require("codecompanion.chat.lists.tools").open(chat, argument, refuse)
+      require("codecompanion.chat.lists.tool_list").open(chat, argument, refuse)
     end,
   },
   {

@@ -3,10 +3,10 @@
 
 local api = vim.api
 local blocks = require("codecompanion.chat.draw.blocks")
-local buffer = require("codecompanion.chat.buffer.text")
-local draw = require("codecompanion.chat.draw.put")
+local buffer = require("codecompanion.chat.buffer.chat_text")
+local draw = require("codecompanion.chat.draw.put_blocks")
 local fit = require("codecompanion.text.fit")
-local marks = require("codecompanion.chat.buffer.marks")
+local marks = require("codecompanion.chat.buffer.row_marks")
 local numbers = require("codecompanion.text.numbers")
 local unread = require("codecompanion.chat.buffer.unread")
 

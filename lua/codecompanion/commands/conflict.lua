@@ -16,7 +16,7 @@ end
 
 ---@return string root Where this very file is
 local function our_root()
-  return normalise(vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p:h:h:h"))
+  return normalise(vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p:h:h:h:h"))
 end
 
 ---Another plugin's folder that has modules of our name.

@@ -4,9 +4,9 @@ local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
 local choice = require("codecompanion.adapters.choice")
 local fit = require("codecompanion.text.fit")
-local keys = require("codecompanion.chat.state.keys")
-local options = require("codecompanion.chat.state.options")
-local view = require("codecompanion.chat.buffer.view")
+local keys = require("codecompanion.chat.state.configured_keys")
+local options = require("codecompanion.chat.state.chat_options")
+local view = require("codecompanion.chat.buffer.scroll")
 
 local M = {}
 

@@ -1,6 +1,6 @@
 ---Which keys chat buffers have, as configured; what is set and what each does: `ui/keymaps.lua`, `ui/key_actions.lua`.
 
-local options = require("codecompanion.chat.state.options")
+local options = require("codecompanion.chat.state.chat_options")
 
 local M = {}
 

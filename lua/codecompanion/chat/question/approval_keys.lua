@@ -4,9 +4,9 @@
 
 local api = vim.api
 local changes = require("codecompanion.changes.decision_keys")
-local marks = require("codecompanion.chat.buffer.marks")
+local marks = require("codecompanion.chat.buffer.row_marks")
 local questions = require("codecompanion.chat.state.questions")
-local registry = require("codecompanion.chat.state.registry")
+local registry = require("codecompanion.chat.state.open_chats")
 local say = require("codecompanion.say")
 
 local M = {}
@@ -62,7 +62,7 @@ local function otherwise(chat, key, map)
     local ok, keys = pcall(map.callback)
     return ok and keys or ""
   elseif map.callback then
-    return ("<Cmd>lua require('codecompanion.chat.question.keys').run_map(%d, %q)<CR>"):format(chat.bufnr, key)
+    return ("<Cmd>lua require('codecompanion.chat.question.approval_keys').run_map(%d, %q)<CR>"):format(chat.bufnr, key)
   end
   return map.rhs or key
 end
@@ -78,7 +78,7 @@ local function pressed(chat, verb, key)
   elseif vim.v.count > 0 then
     return "<Esc>"
   end
-  return ("<Cmd>lua require('codecompanion.chat.question.keys').run(%d, %q)<CR>"):format(chat.bufnr, verb)
+  return ("<Cmd>lua require('codecompanion.chat.question.approval_keys').run(%d, %q)<CR>"):format(chat.bufnr, verb)
 end
 
 ---Run the map that a key has in the chat besides.

@@ -3,7 +3,7 @@
 
 local uv = vim.uv or vim.loop
 
-local buffer = require("codecompanion.chat.buffer.text")
+local buffer = require("codecompanion.chat.buffer.chat_text")
 
 local M = {}
 

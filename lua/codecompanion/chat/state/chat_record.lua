@@ -1,7 +1,7 @@
 ---What the buffer knows of a chat: where things are drawn and what waits. The chat itself is in the host.
 
 local new_id = require("codecompanion.values.new_id")
-local options = require("codecompanion.chat.state.options")
+local options = require("codecompanion.chat.state.chat_options")
 
 local M = {}
 

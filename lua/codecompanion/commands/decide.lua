@@ -13,13 +13,13 @@ local VERBS = { accept = "accept_change", reject = "reject_change", skip = "skip
 ---@return CodeCompanion.Chat?
 ---@return integer count Of chats that wait
 local function waiting_chat()
-  local here = require("codecompanion.chat.state.registry").by_buffer()
+  local here = require("codecompanion.chat.state.open_chats").by_buffer()
   if here then
     return #here.approvals > 0 and here or nil, #here.approvals
   end
   local waiting = vim.tbl_filter(function(chat)
     return #chat.approvals > 0
-  end, require("codecompanion.chat.state.registry").list())
+  end, require("codecompanion.chat.state.open_chats").list())
   return #waiting == 1 and waiting[1] or nil, #waiting
 end
 
@@ -44,7 +44,7 @@ function M.run(name, range)
     local win = require("codecompanion.chat.buffer.shown").visible(chat)[1]
     if win then
       return api.nvim_win_call(win, function()
-        require("codecompanion.chat.question.keys").run(chat.bufnr, verb)
+        require("codecompanion.chat.question.approval_keys").run(chat.bufnr, verb)
       end)
     end
   end
@@ -57,7 +57,7 @@ end
 ---What was rejected and can be proposed again, newest first: files of tool calls.
 ---@return CodeCompanion.Rejected[]
 local function rejected()
-  return require("codecompanion.chat.question.rejected").list()
+  return require("codecompanion.chat.question.rejected_changes").list()
 end
 
 ---Whether something can be reopened here.
@@ -77,7 +77,7 @@ function M.reopen()
     return say.line("Nothing was rejected that could be proposed again")
   end
   if #found == 1 then
-    return require("codecompanion.chat.question.rejected").propose(found[1])
+    return require("codecompanion.chat.question.rejected_changes").propose(found[1])
   end
   require("codecompanion.screen.choose").select(found, {
     prompt = "Propose again",
@@ -87,7 +87,7 @@ function M.reopen()
     end,
   }, function(one)
     if one then
-      require("codecompanion.chat.question.rejected").propose(one)
+      require("codecompanion.chat.question.rejected_changes").propose(one)
     end
   end)
 end

@@ -224,7 +224,7 @@ local function show(place, now)
   end)
   scratch.map(bufnr, "a", "Review and trust the files of the folder", function()
     scratch.close(win)
-    require("codecompanion.trust").open(place.chat)
+    require("codecompanion.pages.trust_page").open(place.chat)
   end)
   local unwatch
   unwatch = known.watch(function()

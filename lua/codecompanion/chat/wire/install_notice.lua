@@ -5,10 +5,10 @@ local api = vim.api
 
 local activity = require("codecompanion.chat.draw.activity")
 local anchors = require("codecompanion.chat.buffer.anchors")
-local registry = require("codecompanion.chat.state.registry")
-local state = require("codecompanion.chat.state.installing")
-local status = require("codecompanion.chat.state.status")
-local unsent = require("codecompanion.chat.wire.unsent")
+local registry = require("codecompanion.chat.state.open_chats")
+local state = require("codecompanion.chat.state.install_status")
+local status = require("codecompanion.chat.state.chat_status")
+local unsent = require("codecompanion.chat.wire.unsent_text")
 
 local M = {}
 

@@ -3,7 +3,7 @@
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
 local folds = require("codecompanion.chat.buffer.folds")
-local marks = require("codecompanion.chat.buffer.marks")
+local marks = require("codecompanion.chat.buffer.row_marks")
 
 local M = {}
 

@@ -6,13 +6,13 @@
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
 local approval = require("codecompanion.chat.question.approval")
-local buffer = require("codecompanion.chat.buffer.text")
+local buffer = require("codecompanion.chat.buffer.chat_text")
 local draft = require("codecompanion.chat.wire.draft")
 local folds = require("codecompanion.chat.buffer.folds")
 local host = require("codecompanion.host")
 local outgoing = require("codecompanion.chat.wire.outgoing")
-local places = require("codecompanion.chat.buffer.places")
-local record = require("codecompanion.chat.state.record")
+local places = require("codecompanion.chat.buffer.cursor_places")
+local record = require("codecompanion.chat.state.chat_record")
 local session = require("codecompanion.chat.state.session")
 
 local M = {}

@@ -50,7 +50,7 @@ local function prompts(context)
         description = prompt.description ~= "" and prompt.description or prompt.beginning or "",
         from = waits .. slash .. prompt.label,
         run = function()
-          require("codecompanion.use_prompt").run(prompt, context)
+          require("codecompanion.commands.use_prompt").run(prompt, context)
         end,
       }
     end
@@ -94,7 +94,7 @@ local function commands(context)
       description = context.is_visual and "Say what to change" or "Say what to change around the cursor",
       from = ":CodeCompanion {words}",
       run = function()
-        require("codecompanion.use_prompt").edit("", context)
+        require("codecompanion.commands.use_prompt").edit("", context)
       end,
     }
   end
@@ -115,7 +115,7 @@ local function commands(context)
     of_command("Resume a chat", "Open a stored chat", "CodeCompanionChat Resume"),
     of_command("Command line from words", "It is shown, not run", "CodeCompanionCmd"),
   })
-  if require("codecompanion.decide").can_reopen() then
+  if require("codecompanion.commands.decide").can_reopen() then
     found[#found + 1] = of_command("Reopen a rejected change", "Propose it again", "CodeCompanion reopen")
   end
   if require("codecompanion.chat").current() then

@@ -6,11 +6,11 @@
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
-local buffer = require("codecompanion.chat.buffer.text")
-local draw = require("codecompanion.chat.draw.put")
+local buffer = require("codecompanion.chat.buffer.chat_text")
+local draw = require("codecompanion.chat.draw.put_blocks")
 local folds = require("codecompanion.chat.buffer.folds")
-local gone = require("codecompanion.chat.state.gone")
-local marks = require("codecompanion.chat.buffer.marks")
+local gone = require("codecompanion.chat.state.removed_messages")
+local marks = require("codecompanion.chat.buffer.row_marks")
 
 local M = {}
 

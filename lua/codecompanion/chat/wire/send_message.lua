@@ -1,12 +1,12 @@
 ---A text on its way to the model: drawn above the input, and handed to the host.
 
 local api = vim.api
-local buffer = require("codecompanion.chat.buffer.text")
+local buffer = require("codecompanion.chat.buffer.chat_text")
 local outgoing = require("codecompanion.chat.wire.outgoing")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
-local view = require("codecompanion.chat.buffer.view")
+local view = require("codecompanion.chat.buffer.scroll")
 
 local M = {}
 

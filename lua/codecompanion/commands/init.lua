@@ -3,14 +3,15 @@
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 local starting_with = require("codecompanion.values.starting_with")
-local subcommands = require("codecompanion.subcommands")
+local subcommands = require("codecompanion.commands.subcommands")
 
 local M = {}
 
 ---Whether nothing can be done now; the user is told why.
 ---@return boolean
 local function is_refused()
-  return require("codecompanion.cmdwin").refuses() or require("codecompanion.conflict").check()
+  return require("codecompanion.commands.command_line_window").refuses()
+    or require("codecompanion.commands.conflict").check()
 end
 
 ---@param command string
@@ -72,7 +73,7 @@ end
 ---@param word string Not a subcommand
 ---@param args { range: integer, line1: integer, line2: integer }
 local function run_word(word, args)
-  local use_prompt, library = require("codecompanion.use_prompt"), require("codecompanion.prompt_library")
+  local use_prompt, library = require("codecompanion.commands.use_prompt"), require("codecompanion.prompt_library")
   local edit = args.range > 0 and use_prompt.edit_here(args) or nil
   local function decide()
     if library.find(word) then
@@ -106,11 +107,11 @@ function M.run(args)
   end
   local prompt, argument = (args.args .. " "):match("^%s*/(%a[%w_-]*)%s+(.-)%s*$")
   if prompt then
-    return require("codecompanion.use_prompt").by_name(prompt, argument, args)
+    return require("codecompanion.commands.use_prompt").by_name(prompt, argument, args)
   end
   local words = args.fargs
   if #words == 0 then
-    return require("codecompanion.actions").open(args)
+    return require("codecompanion.commands.palette").open(args)
   elseif #words > 1 and is_instruction(args) then
     local range = args.range > 0 and { args.line1, args.line2 } or nil
     return require("codecompanion.edit_in_place").start(vim.trim(args.args), range)
@@ -164,21 +165,21 @@ end
 ---@param args { args: string, range: integer, line1: integer, line2: integer }
 function M.chat(args)
   if not is_refused() then
-    require("codecompanion.chat_command").run(args)
+    require("codecompanion.commands.chat_command").run(args)
   end
 end
 
 ---@param ... any Of a completion of the command line
 ---@return string[]
 function M.complete_chat(...)
-  return require("codecompanion.chat_command").complete(...)
+  return require("codecompanion.commands.chat_command").complete(...)
 end
 
 ---`:[range]CodeCompanionActions`
 ---@param args { range: integer, line1: integer, line2: integer }
 function M.actions(args)
   if not is_refused() then
-    require("codecompanion.actions").open(args)
+    require("codecompanion.commands.palette").open(args)
   end
 end
 
@@ -186,7 +187,7 @@ end
 ---@param args { args: string, range: integer, line1: integer, line2: integer }
 function M.command_line(args)
   if not is_refused() then
-    require("codecompanion.command_line").run(args.args, args.range > 0 and { args.line1, args.line2 } or nil)
+    require("codecompanion.commands.command_line").run(args.args, args.range > 0 and { args.line1, args.line2 } or nil)
   end
 end
 
@@ -261,7 +262,7 @@ end
 local function change(direction)
   local chat = chat_for(direction)
   if chat then
-    require("codecompanion.chat.wire.history")[direction](chat)
+    require("codecompanion.chat.wire.edit_view")[direction](chat)
   end
 end
 

@@ -2,7 +2,7 @@
 
 local api = vim.api
 local fit = require("codecompanion.text.fit")
-local installing = require("codecompanion.chat.state.installing")
+local installing = require("codecompanion.chat.state.install_status")
 local numbers = require("codecompanion.text.numbers")
 local questions = require("codecompanion.chat.state.questions")
 

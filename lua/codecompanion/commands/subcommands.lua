@@ -53,7 +53,7 @@ end
 ---@return fun(arguments: string[], range?: { [1]: integer, [2]: integer })
 local function decide(name)
   return function(_, range)
-    require("codecompanion.decide").run(name, range)
+    require("codecompanion.commands.decide").run(name, range)
   end
 end
 
@@ -78,7 +78,7 @@ return {
   reopen = {
     description = "propose again what you rejected; what you typed since stays",
     run = function()
-      require("codecompanion.decide").reopen()
+      require("codecompanion.commands.decide").reopen()
     end,
   },
   complete = {
@@ -90,8 +90,8 @@ return {
     description = "show the MCP servers of the chat's folder, or of the current one: what they are doing, their tools,"
       .. " keys to start, stop and switch",
     run = function()
-      local chat = require("codecompanion.chat.state.registry").by_buffer()
-      require("codecompanion.mcp").open(chat and chat.id)
+      local chat = require("codecompanion.chat.state.open_chats").by_buffer()
+      require("codecompanion.pages.mcp_page").open(chat and chat.id)
     end,
   },
   trust = {
@@ -99,15 +99,15 @@ return {
       .. " `file {path}` one file until it changes, `revoke [path]` revokes the trust",
     arguments = { "file", "folder", "revoke" },
     run = function(arguments)
-      local chat = require("codecompanion.chat.state.registry").by_buffer()
-      require("codecompanion.trust").run(arguments, chat and chat.id)
+      local chat = require("codecompanion.chat.state.open_chats").by_buffer()
+      require("codecompanion.pages.trust_page").run(arguments, chat and chat.id)
     end,
   },
   index = {
     description = "index the code below the current folder; `--rebuild`: from scratch; `status`",
     arguments = { "--rebuild", "status" },
     run = function(arguments)
-      require("codecompanion.index").run(arguments)
+      require("codecompanion.pages.index_page").run(arguments)
     end,
   },
   chat = {
@@ -125,7 +125,7 @@ return {
   cancel = {
     description = "stop what is being written without a chat window: edits in place, a command line, a commit message",
     run = function()
-      require("codecompanion.cancel").run()
+      require("codecompanion.commands.cancel").run()
     end,
   },
   commit = {
@@ -154,7 +154,7 @@ return {
     description = "show what ran in this chat; `all` in every chat; `export {file}` writes JSON lines",
     arguments = { "all", "export" },
     run = function(arguments)
-      require("codecompanion.audit").run(require("codecompanion.chat").current(), arguments)
+      require("codecompanion.pages.audit_page").run(require("codecompanion.chat").current(), arguments)
     end,
   },
   export = {
@@ -165,7 +165,7 @@ return {
       if not chat then
         return say.line("No chat is open; :CodeCompanionChat opens one")
       end
-      require("codecompanion.export").run(chat, arguments)
+      require("codecompanion.commands.export").run(chat, arguments)
     end,
   },
   resume = {
@@ -218,14 +218,14 @@ return {
     description = "log in to `chatgpt` or `copilot`, in a browser",
     arguments = { "chatgpt", "copilot" },
     run = function(arguments)
-      require("codecompanion.login").start(arguments[1])
+      require("codecompanion.pages.login_page").start(arguments[1])
     end,
   },
   logout = {
     description = "forget the login that `login` made",
     arguments = { "chatgpt", "copilot" },
     run = function(arguments)
-      require("codecompanion.login").forget(arguments[1])
+      require("codecompanion.pages.login_page").forget(arguments[1])
     end,
   },
   restart = {

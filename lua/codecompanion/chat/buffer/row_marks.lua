@@ -1,7 +1,7 @@
 ---The marks by which what was drawn is found again: who speaks (`roles`), what a row shows (`items`), decorations.
 
 local api = vim.api
-local options = require("codecompanion.chat.state.options")
+local options = require("codecompanion.chat.state.chat_options")
 
 local M = {}
 

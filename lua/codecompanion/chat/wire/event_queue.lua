@@ -55,7 +55,7 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param event table
 local function handle(chat, event)
-  local handler = require("codecompanion.chat.wire.away")(chat, event)
+  local handler = require("codecompanion.chat.wire.unloaded_buffers")(chat, event)
   if not handler then
     return
   end

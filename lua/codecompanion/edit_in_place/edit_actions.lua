@@ -1,9 +1,9 @@
 ---What the keys of an edit in place do that ask the model again or stop it. Their names are those of
----`interactions.inline.keymaps`; the keys that decide are those of every change (`changes.actions`).
+---`interactions.inline.keymaps`; the keys that decide are those of every change (`changes/decision_actions.lua`).
 
-local asking = require("codecompanion.edit_in_place.asking")
+local asking = require("codecompanion.edit_in_place.ask_for_edit")
 local keys = require("codecompanion.changes.decision_keys")
-local own_keys = require("codecompanion.edit_in_place.keys")
+local own_keys = require("codecompanion.edit_in_place.edit_keys")
 local proposals = require("codecompanion.changes.proposal")
 local region = require("codecompanion.changes.region")
 local say = require("codecompanion.say")

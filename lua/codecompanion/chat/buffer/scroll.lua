@@ -2,7 +2,7 @@
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
-local options = require("codecompanion.chat.state.options")
+local options = require("codecompanion.chat.state.chat_options")
 
 local M = {}
 

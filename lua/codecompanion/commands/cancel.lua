@@ -25,7 +25,7 @@ local function nothing_runs()
   local proposed = #require("codecompanion.changes.proposals_of_buffer").live(vim.api.nvim_get_current_buf()) > 0
   local how = proposed and keys.hint({ { "reject_change", "rejects the proposal" } }, " · ") or ""
   if vim.bo.filetype == "codecompanion" then
-    local key = require("codecompanion.chat.state.keys").keys("stop", "n")[1]
+    local key = require("codecompanion.chat.state.configured_keys").keys("stop", "n")[1]
     how = key and (" · %s stops the reply of this chat"):format(key) or ""
   end
   return { text .. how, text }

@@ -2,12 +2,12 @@
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
-local buffer = require("codecompanion.chat.buffer.text")
+local buffer = require("codecompanion.chat.buffer.chat_text")
 local card = require("codecompanion.chat.draw.card")
 local fit = require("codecompanion.text.fit")
 local folds = require("codecompanion.chat.buffer.folds")
-local hint = require("codecompanion.chat.buffer.hint")
-local marks = require("codecompanion.chat.buffer.marks")
+local hint = require("codecompanion.chat.buffer.input_hint")
+local marks = require("codecompanion.chat.buffer.row_marks")
 local paint = require("codecompanion.chat.buffer.paint")
 local unread = require("codecompanion.chat.buffer.unread")
 

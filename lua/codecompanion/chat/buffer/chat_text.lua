@@ -4,8 +4,8 @@
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
-local options = require("codecompanion.chat.state.options")
-local view = require("codecompanion.chat.buffer.view")
+local options = require("codecompanion.chat.state.chat_options")
+local view = require("codecompanion.chat.buffer.scroll")
 
 local M = {}
 
