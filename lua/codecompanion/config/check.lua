@@ -11,7 +11,7 @@ local moved = require("codecompanion.config.moved")
 local nearest = require("codecompanion.values.nearest")
 local plain = require("codecompanion.values.plain")
 local sorted = require("codecompanion.values.sorted")
-local values = require("codecompanion.config.values")
+local values = require("codecompanion.config.check_value")
 
 ---@class CodeCompanion.Checked
 ---@field options table Defaults with everything good of the user's merged over them

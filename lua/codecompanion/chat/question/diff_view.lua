@@ -1,4 +1,4 @@
----The whole change that an approval asks about, as `changes/change_view.lua` shows every change. It can be edited there;
+---The whole change that an approval asks about, as `changes/change_view.lua` shows it. It can be edited there;
 ---closing it keeps the question open, and what was edited.
 
 local api = vim.api
