@@ -8,6 +8,7 @@ together (`require("codecompanion.chat." .. name)`) points at all modules that b
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 ARROW = re.compile(
@@ -32,6 +33,7 @@ def required_names(source: str) -> list[tuple[int, str, bool]]:
     return found
 
 
+@cache
 def arrows(root: Path) -> dict[str, set[str]]:
     """Return the modules below `root` that each module requires; Neovim's own are left out."""
     files = {module_name(path, root): path for path in sorted(root.rglob("*.lua"))}
@@ -42,6 +44,25 @@ def arrows(root: Path) -> dict[str, set[str]]:
             targets |= {known for known in files if known == name or (goes_on and known.startswith(name))}
         graph[module] = targets - {module}
     return graph
+
+
+def child_of(path: Path, folder: Path) -> str:
+    """Return the child of `folder` that holds a file: `draw/` for a subfolder, `say.lua` for a file directly in it."""
+    first, *rest = path.relative_to(folder).parts
+    return f"{first}/" if rest else first
+
+
+def arrows_between_children(root: Path, folder: Path) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    """Return which children of `folder` require which, and the modules that do; subfolders are taken whole."""
+    files = {module_name(path, root): path for path in sorted(root.rglob("*.lua"))}
+    inside = {module: child_of(path, folder) for module, path in files.items() if folder in path.parents}
+    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for module, targets in arrows(root).items():
+        for target in sorted(targets):
+            pair = inside.get(module, ""), inside.get(target, "")
+            if all(pair) and pair[0] != pair[1]:
+                found.setdefault(pair, []).append((module, target))
+    return found
 
 
 def circles(graph: dict[str, set[str]]) -> list[set[str]]:
