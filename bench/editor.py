@@ -1,12 +1,13 @@
 """Measures the plugin, and codecompanion.nvim beside it, in a real Neovim with an attached UI and a loopback server.
 
     python -m bench.editor [--quick] [--only NAME …] [--runs 3] [--json FILE] [--markdown] [--peer CHECKOUT]
+    python -m bench.editor --show FILE [--markdown]
 
 Each measurement is taken in three runs, each in fresh editors, ours and the peer's in turn. Printed are the median of
 the runs with the smallest and largest, the ratio to the peer in the same run, and the growth exponent from one size to
 the next (1 = in proportion). `--quick` uses small histories and one run, to see that every measurement works. `--peer`
 is a checkout of codecompanion.nvim with one of plenary.nvim beside it. `--markdown` prints the tables of
-`doc/measured.md`, `--json` keeps every sample.
+`doc/measured.md`, `--json` keeps every sample, `--show` prints a run that was kept.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -43,7 +45,9 @@ def take(measurement: Measurement, runs: int, room: Room, peer: Side | None) -> 
             if peer and size in measurement.peer_sizes:
                 sides.append((PEER, peer))
             for name, side in reversed(sides) if run % 2 else sides:
-                taken.append(Taken(measurement.name, run, name, size, measurement.measure(side, size, room)))
+                began = time.monotonic()
+                samples = measurement.measure(side, size, room)
+                taken.append(Taken(measurement.name, run, name, size, samples, time.monotonic() - began))
     return taken
 
 
@@ -99,29 +103,43 @@ def _first_line(program: str) -> str:
 
 
 def main() -> int:
-    """Run the measurements and print each as soon as it is taken."""
+    """Run the measurements and print each as soon as it is taken, or print a run that was kept."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="small histories, one run: does each measurement work?")
     parser.add_argument("--only", action="append", choices=BY_NAME, default=[], metavar="NAME", help=", ".join(BY_NAME))
     parser.add_argument("--runs", type=int, default=0, help=f"runs of each measurement ({RUNS})")
     parser.add_argument("--json", type=Path, help="keep every sample in this file")
+    parser.add_argument("--show", type=Path, metavar="FILE", help="print what --json has kept, measure nothing")
     parser.add_argument("--markdown", action="store_true", help="print the tables of doc/measured.md")
     parser.add_argument("--peer", type=checkout, help="a checkout of codecompanion.nvim, plenary.nvim beside it")
     arguments = parser.parse_args()
+    names, show = arguments.only or list(BY_NAME), markdown if arguments.markdown else text
+    if arguments.show:
+        kept = json.loads(arguments.show.read_text(encoding="utf-8"))
+        taken = [Taken(**one) for one in kept["taken"]]
+        for name in names:
+            _print(BY_NAME[name], taken, show)
+        print(Machine(**kept["machine"]).line())
+        return 0
     runs = arguments.runs or (1 if arguments.quick else RUNS)
-    show = markdown if arguments.markdown else text
     watch, taken = Watch(), list[Taken]()
     with tempfile.TemporaryDirectory(prefix="codecompanion-bench-") as folder:
         room = Room(Path(folder), arguments.quick)
-        for name in arguments.only or BY_NAME:
+        for name in names:
             taken += take(BY_NAME[name], runs, room, arguments.peer)
-            print("\n".join(show(BY_NAME[name], taken)) + "\n", flush=True)
-    machine = watch.read(runs, quick=arguments.quick)
+            _print(BY_NAME[name], taken, show)
+            machine = watch.read(runs, quick=arguments.quick)
+            if arguments.json:
+                kept = {"machine": asdict(machine), "taken": [asdict(one) for one in taken]}
+                arguments.json.write_text(json.dumps(kept, indent=1, ensure_ascii=False), encoding="utf-8")
     print(machine.line())
-    if arguments.json:
-        kept = {"machine": asdict(machine), "taken": [asdict(one) for one in taken]}
-        arguments.json.write_text(json.dumps(kept, indent=1, ensure_ascii=False), encoding="utf-8")
     return 0
+
+
+def _print(measurement: Measurement, taken: Sequence[Taken], show: Callable[..., Iterator[str]]) -> None:
+    """Print what was measured, if anything was."""
+    if any(one.measurement == measurement.name for one in taken):
+        print("\n".join(show(measurement, taken)) + "\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -49,13 +49,14 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The samples of one run of one side at one size."""
+    """The samples of one run of one side at one size, and how long all of it took."""
 
     measurement: str
     run: int
     side: str
     size: int
     samples: Samples
+    took_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

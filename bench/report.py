@@ -37,7 +37,9 @@ def number(value: float) -> str:
     """Return a number with as many digits as can be trusted."""
     if value >= 100:
         return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+    if value >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if value >= 0.1 or not value else f"{value:.1g}"
 
 
 def spread(found: Spread | None, unit: str = "") -> str:
@@ -69,18 +71,26 @@ def text(measurement: Measurement, taken: Sequence[Taken]) -> Iterator[str]:
 
 
 def markdown(measurement: Measurement, taken: Sequence[Taken]) -> Iterator[str]:
-    """Yield the lines of a table for the documents, with the command that measures it."""
+    """Yield the lines of a table for the documents: a row for each figure, a column for each size."""
     found = list(rows(measurement, taken))
-    has_peer, has_growth = any(row.peer for row in found), any(row.growth for row in found)
-    yield f"**{measurement.title}** (`make bench BENCH='--only {measurement.name}'`)" + (
-        f". {measurement.note}" if measurement.note else ""
-    )
+    sizes = sorted({row.size for row in found})
+    grows = any(row.growth for row in found)
+    note = f". {measurement.note}" if measurement.note else ""
+    yield f"**{measurement.title}** (`--only {measurement.name}`){note}"
     yield ""
-    heads = ["", "measured"] + ["codecompanion.nvim", "ratio"] * has_peer + ["growth"] * has_growth
+    heads = [f"{size:,} {measurement.size_unit}" for size in sizes] if measurement.size_unit else ["measured"]
+    heads = ["", *heads, *(["growth"] if grows else [])]
     yield "| " + " | ".join(heads) + " |"
     yield "|" + "---|" * len(heads)
-    for row in found:
-        cells = [label(row, measurement), spread(row.ours, row.figure.unit)]
-        cells += [spread(row.peer, row.figure.unit), spread(row.ratio)] * has_peer
-        cells += [spread(row.growth)] * has_growth
-        yield "| " + " | ".join(cells) + " |"
+    for figure in measurement.figures:
+        of_figure = {row.size: row for row in found if row.figure == figure}
+        if not of_figure:
+            continue
+        cells = [_cell(of_figure[size]) if size in of_figure else "" for size in sizes]
+        exponents = [f"{row.growth.median:.2f}" for row in of_figure.values() if row.growth]
+        yield "| " + " | ".join([figure.title, *cells, *([", ".join(exponents)] if grows else [])]) + " |"
+
+
+def _cell(row: Row) -> str:
+    """Return what was measured, and its ratio to the peer."""
+    return spread(row.ours, row.figure.unit) + (f" · **{spread(row.ratio)}**" if row.ratio else "")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bench.figures import OURS, PEER, Figure, Measurement, Spread, Taken, rows, spread, value
-from bench.report import Machine, markdown, text
+from bench.report import Machine, markdown, number, text
 
 FIRST = Figure("first", "sent → first token")
 TURNS = Measurement("turns", "A turn", (FIRST,), lambda side, size, room: {}, size_unit="messages", note="A note.")
@@ -59,13 +61,18 @@ def test_other_measurements_do_not_count() -> None:
 
 
 def test_a_p95_is_a_sample_and_the_nearest_rank() -> None:
-    samples = [float(number) for number in range(1, 41)]
+    samples = [float(at) for at in range(1, 41)]
     assert value(Figure("key", "", of="p95"), samples) == 38.0
     assert value(Figure("key", "", of="p95"), [7.0]) == 7.0
 
 
 def test_the_spread_of_nothing_is_nothing() -> None:
     assert spread([]) is None
+
+
+def test_a_number_has_as_many_digits_as_can_be_trusted() -> None:
+    shown = [number(value) for value in (1234.5, 12.34, 1.234, 0.5, 0.0042, 0.0)]
+    assert shown == ["1,234", "12.3", "1.23", "0.50", "0.004", "0.00"]
 
 
 def test_the_lines_name_size_ratio_and_exponent() -> None:
@@ -78,13 +85,25 @@ def test_the_lines_name_size_ratio_and_exponent() -> None:
     assert "10,000 messages" in large
 
 
-def test_the_table_has_a_column_for_each_thing_that_was_measured_and_names_its_command() -> None:
-    table = list(markdown(TURNS, three_runs()))
-    assert table[0] == "**A turn** (`make bench BENCH='--only turns'`). A note."
-    assert table[2] == "|  | measured | codecompanion.nvim | ratio | growth |"
-    assert table[4] == ("| sent → first token, 100 messages | 20.0 (10.0–30.0) ms | 40.0 (20.0–60.0) ms | 0.50 |  |")
-    alone = list(markdown(TURNS, [taken(0, OURS, 100, 5.0)]))
-    assert alone[2] == "|  | measured |"
+def test_the_table_has_a_row_for_each_figure_and_a_column_for_each_size() -> None:
+    assert list(markdown(TURNS, three_runs())) == [
+        "**A turn** (`--only turns`). A note.",
+        "",
+        "|  | 100 messages | 10,000 messages | growth |",
+        "|---|---|---|---|",
+        "| sent → first token | 20.0 (10.0–30.0) ms · **0.50** | 2,000 (1,000–3,000) ms | 1.00 |",
+    ]
+
+
+def test_the_table_of_one_size_has_no_growth_and_a_figure_without_samples_no_row() -> None:
+    once = replace(TURNS, figures=(FIRST, Figure("step", "a step")), size_unit="", note="")
+    assert list(markdown(once, [taken(0, OURS, 0, 5.0)])) == [
+        "**A turn** (`--only turns`)",
+        "",
+        "|  | measured |",
+        "|---|---|",
+        "| sent → first token | 5.00 ms |",
+    ]
 
 
 def test_the_machine_says_how_busy_it_was_and_that_a_quick_run_means_nothing() -> None:
