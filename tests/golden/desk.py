@@ -1,0 +1,363 @@
+"""One editor, one host, one provider: a story is played through the same door as a real chat.
+
+The editor's side sends requests as JSON by their verbs and keeps every event; the host is `engine.runtime.Runtime` on a
+real store in a folder; the provider is a loopback server. Nothing else of the plugin is imported, because it may move.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+import shutil
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from codecompanion.engine.runtime import Runtime
+from codecompanion.errors import CodeCompanionError
+from codecompanion.wire import requests
+from codecompanion.wire.events import Event
+from tests.patience import PATIENCE_S
+from tests.providers.anthropic.models import ModelSpec
+from tests.providers.anthropic.server import AnthropicServer
+from tests.providers.chat.server import ChatServer
+from tests.providers.loopback.server import LoopbackServer
+from tests.providers.responses.rules import Rules
+from tests.providers.responses.server import ResponsesServer
+
+CHAT = "chat-1"
+MODEL = "test-model"
+_LETTERS = "bcdfghjkmnpqrstvwxz"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How the user has configured the chat of a story.
+
+    `tools`: the built-in tools that are on; None = all. `chat`, `more`: further settings, of the section and of others.
+    `whole_tools`: the record shows the schemas of the tools, otherwise only their names.
+    """
+
+    wire: str = "openai"
+    window: int = 20_000
+    policy: str = "codecompanion"
+    tools: tuple[str, ...] | None = ("read_file",)
+    yolo: bool = False
+    chat: dict[str, Any] = field(default_factory=dict)
+    more: dict[str, Any] = field(default_factory=dict)
+    adapters: dict[str, Any] = field(default_factory=dict)
+    whole_tools: bool = False
+
+
+BUILT_IN = (
+    "read_file",
+    "file_search",
+    "grep_search",
+    "code_search",
+    "get_diagnostics",
+    "insert_edit",
+    "create_file",
+    "delete_file",
+    "run_command",
+    "memory",
+    "recall",
+)
+
+
+class Desk:
+    """What a story does and what came of it, in order, in `happened`."""
+
+    def __init__(self, root: Path, server: Any, setting: Setting) -> None:
+        self.root, self.server, self.setting = root, server, setting
+        self.data = root / "data"
+        self.work = root / "work"
+        self.work.mkdir(parents=True)
+        self.happened: list[dict[str, Any]] = []
+        self.open_files: dict[str, dict[str, Any]] = {}
+        self.own_tools: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+        self._changed = asyncio.Event()
+        self._seen = 0
+        self._submits = 0
+        self._answering: set[asyncio.Task[None]] = set()
+        self.runtime = Runtime(self._take)
+        self._deaf = self._closed = False
+
+    # ---- the files and the provider
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a file of the project."""
+        path = self.work / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def read(self, name: str) -> None:
+        """Note what stands in a file of the project now."""
+        path = self.work / name
+        self.happened.append({"file": name, "text": path.read_text(encoding="utf-8") if path.exists() else None})
+
+    def open_in_editor(self, name: str, text: str, *, modified: bool = False) -> None:
+        """Have the file open in a buffer with this text."""
+        path = str(self.work / name)
+        number = len(self.open_files) + 1
+        self.open_files[path] = {"path": path, "buffer": number, "tick": 1, "modified": modified, "text": text}
+
+    def model(self, *answers: Any) -> None:
+        """Add answers to what the provider will say."""
+        self.server.script.extend(answers)
+
+    # ---- the editor
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return what the host may know of the editor."""
+        return {"cwd": str(self.work)}
+
+    async def send(self, verb: str, **fields: Any) -> Any:
+        """Send a request and return its result; a refusal is kept as the editor would read it."""
+        self.happened.append({"send": verb, **{name: value for name, value in fields.items() if name != "snapshot"}})
+        try:
+            result = await self.runtime.handle(requests.decode(verb, json.dumps(fields)))
+        except CodeCompanionError as error:
+            self.happened.append({"refused": verb, "error": str(error)})
+            return None
+        if result is not None:
+            self.happened.append({"result": verb, "of": msgspec.to_builtins(result)})
+        return result
+
+    async def chat(self, verb: str, **fields: Any) -> Any:
+        """Send a request about the chat."""
+        return await self.send(verb, chat=CHAT, **fields)
+
+    async def submit(self, text: str, **fields: Any) -> None:
+        """Send a message and do not wait for the reply."""
+        self._seen = len(self.happened)
+        self._submits += 1
+        await self.chat("submit", submit_id=self._submits, text=text, snapshot=self.snapshot(), **fields)
+
+    async def say(self, text: str, **fields: Any) -> None:
+        """Send a message and wait for the end of its turn."""
+        await self.submit(text, **fields)
+        await self.until("turn_finished")
+
+    async def until(self, kind: str, **wanted: Any) -> dict[str, Any]:
+        """Wait for the next event of this kind with these values, counted from the last that was waited for."""
+
+        def position() -> int | None:
+            for at in range(self._seen, len(self.happened)):
+                event = self.happened[at]
+                if event.get("type") == kind and all(event.get(key) == value for key, value in wanted.items()):
+                    return at
+            return None
+
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                while (at := position()) is None:
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            told = "\n".join(json.dumps(one, default=str)[:300] for one in self.happened[-12:])
+            raise AssertionError(f"there was never a {kind} {wanted or ''}; the last events:\n{told}") from None
+        self._seen = at + 1
+        if kind == "turn_finished":
+            await self._idle()
+        return self.happened[at]
+
+    async def _idle(self) -> None:
+        """Wait until the chat takes requests again: the last event of a turn comes a moment before that."""
+        async with asyncio.timeout(PATIENCE_S):
+            while any(session.task is not None for session in self.runtime._chats.values()):  # noqa: ASYNC110
+                await asyncio.sleep(0)
+
+    async def approve(self, decision: str, **fields: Any) -> dict[str, Any]:
+        """Wait for a question whether a tool may run, and answer it."""
+        asked = await self.until("approval_requested")
+        await self.chat("approve", call_id=asked["call_id"], decision=decision, **fields)
+        return asked
+
+    # ---- the host
+
+    async def greet(self) -> None:
+        """Greet the host with the settings of the story."""
+        setting = self.setting
+        tools: dict[str, Any] = {"yolo": setting.yolo}
+        if setting.tools is not None:
+            tools["entries"] = {name: {"enabled": name in setting.tools} for name in BUILT_IN}
+        more = {section: dict(values) for section, values in setting.more.items()}
+        tools |= more.pop("tools", {})
+        mine = {"kind": setting.wire, "base_url": self.server.url, "model": MODEL, "key": "GOLDEN_KEY"}
+        mine["context_window"] = setting.window
+        settings = {
+            "chat": {"adapter": "mine", "policy": setting.policy, "tell_environment": False, **setting.chat},
+            "adapters": {"mine": mine, **setting.adapters},
+            "tools": tools,
+            "rules": {"enabled": False},
+            "sandbox": {"mode": "off"},
+            "context": {"enabled": False},
+            **more,
+        }
+        hello = {
+            "settings": settings,
+            "data_dir": str(self.data),
+            "cache_dir": str(self.root / "cache"),
+            "log_path": str(self.root / "log"),
+            "nvim": "0.11.0",
+            "shell": "/bin/sh",
+            "language": "English",
+            "environment": {"GOLDEN_KEY": "sk-test"},
+        }
+        mistakes = await self.runtime.handle(requests.decode("hello", json.dumps(hello)))
+        if mistakes:
+            self.happened.append({"mistakes": mistakes})
+
+    async def open(self, **fields: Any) -> None:
+        """Open the chat of the story."""
+        await self.chat("open_chat", snapshot=self.snapshot(), **fields)
+
+    async def kill(self) -> None:
+        """Go on with another host on what one leaves that is killed in the middle of a request."""
+        async with asyncio.timeout(PATIENCE_S):
+            while self.log()[CHAT][-1]["type"] != "request_sent":  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+        left = self.root / "left"
+        left.mkdir()
+        for path in sorted(self.data.rglob("*")):
+            target = left / path.relative_to(self.data)
+            if path.is_dir():
+                target.mkdir(exist_ok=True)
+            elif path.name != "sessions.db" and not path.name.startswith("sessions.db-"):
+                shutil.copy2(path, target)
+        database, copied = self.data / "sessions.db", left / "sessions.db"
+        with (
+            contextlib.closing(sqlite3.connect(database)) as source,
+            contextlib.closing(sqlite3.connect(copied)) as copy,
+        ):
+            source.backup(copy)
+        old, self.runtime = self.runtime, Runtime(self._take)
+        self._deaf = True
+        await old.aclose()
+        self._deaf = False
+        self.data = left
+        self.happened.append({"host": "killed, another one is started"})
+        self._seen = len(self.happened)
+        await self.greet()
+
+    def _take(self, event: Event) -> None:
+        if self._deaf:
+            return
+        told = msgspec.to_builtins(event)
+        last = self.happened[-1] if self.happened else {}
+        if told["type"] in ("text", "reasoning") and last.get("type") == told["type"] and last["chat"] == told["chat"]:
+            last["text"] += told["text"]  # as the outbox does; how a reply is cut depends on the network
+        else:
+            self.happened.append(told)
+        if told["type"] == "ask" and told["ask_id"]:
+            task = asyncio.get_running_loop().create_task(self._answer(told))
+            self._answering.add(task)
+            task.add_done_callback(self._answering.discard)
+        self._changed.set()
+
+    async def _answer(self, ask: dict[str, Any]) -> None:
+        fields = ask["fields"]
+        match ask["what"]:
+            case "look":
+                wanted = fields["paths"]
+                files = [file for path, file in self.open_files.items() if wanted is None or path in wanted]
+                result: Any = {"files": [file for file in files if wanted is not None or file["modified"]]}
+            case "change":
+                file = self.open_files[fields["path"]]
+                file["text"], file["tick"] = fields["text"], file["tick"] + 1
+                if fields["save"]:
+                    Path(fields["path"]).write_text(fields["text"], encoding="utf-8")
+                result = {"state": "saved", "text": fields["text"]}
+            case "run_tool":
+                result = self.own_tools[fields["name"]](fields["arguments"])
+            case _:
+                result = {}
+        answer = requests.Answer(ask_id=ask["ask_id"], ok=True, result=result)
+        await self.runtime.handle(answer)
+
+    # ---- what is left of it
+
+    async def close(self) -> None:
+        """End the host."""
+        if not self._closed:
+            self._closed = self._deaf = True  # nobody hears what it tells an editor that has gone
+            await self.runtime.aclose()
+
+    def log(self) -> dict[str, list[Any]]:
+        """Return the payloads of every chat's log, in order."""
+        chats: dict[str, list[Any]] = {}
+        with contextlib.closing(sqlite3.connect(self.data / "sessions.db")) as database:
+            for chat, payload in database.execute("SELECT chat_id, payload FROM events ORDER BY id"):
+                chats.setdefault(chat, []).append(json.loads(payload))
+        return chats
+
+    def bodies(self) -> list[dict[str, Any]]:
+        """Return what the provider received, in order."""
+        return [
+            {"to": f"{one.method} {one.path}", "body": one.json if one.body else None} for one in self.server.requests
+        ]
+
+
+def _server(setting: Setting) -> LoopbackServer:
+    match setting.wire:
+        case "anthropic":
+            return AnthropicServer(models=(ModelSpec(MODEL),))
+        case "openai_responses":
+            return ResponsesServer(rules=Rules(models=(MODEL,)))
+        case _:
+            return ChatServer(check=False)
+
+
+@contextlib.asynccontextmanager
+async def desk_for(setting: Setting) -> AsyncIterator[Desk]:
+    """Give a desk with an open chat.
+
+    The name of its folder is of one length and of letters only: paths are part of what is counted as tokens.
+    """
+    root = Path("/tmp") / ("golden-" + "".join(random.SystemRandom().choices(_LETTERS, k=12)))
+    try:
+        async with _server(setting) as server:
+            desk = Desk(root, server, setting)
+            try:
+                await desk.greet()
+                await desk.open()
+                yield desk
+            finally:
+                await desk.close()
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+Play = Callable[[Desk], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Story:
+    """A scripted chat: what is configured, and what the user does."""
+
+    name: str
+    about: str
+    setting: Setting
+    play: Play
+
+
+STORIES: dict[str, Story] = {}
+
+
+def story(**setting: Any) -> Callable[[Play], Play]:
+    """Register the function as a story under its name, with these settings."""
+
+    def register(play: Play) -> Play:
+        name = play.__name__
+        assert name not in STORIES, f"there are two stories {name}"
+        STORIES[name] = Story(name, (play.__doc__ or "").strip(), Setting(**setting), play)
+        return play
+
+    return register

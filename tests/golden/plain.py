@@ -1,0 +1,153 @@
+"""A record in a form that is the same in every run, and its text.
+
+What differs between two runs becomes a placeholder, numbered in the order of first appearance. Nothing else is lost: a
+request shows what it shares with an earlier one by reference, a long run of one text is written as the text and a
+count, and a text of several lines is a list of them, for the sake of the diff.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+WIDTH = 118
+FLAT_WIDTH = 240
+TIMES = {"ts", "time", "created", "updated", "since"}
+DURATIONS = {"duration_ms", "until_ms", "wait_ms", "ms", "age"}
+KINDS = {
+    "turn_id": "turn",
+    "message_id": "message",
+    "request_id": "request",
+    "change_id": "change",
+    "compaction_id": "change",
+}
+_ID = re.compile(r"(?<![0-9a-zA-Z])(?:[0-9a-f]{64}|[0-9a-f]{32}|[0-9a-f]{12})(?![0-9a-zA-Z])")
+_DATE = re.compile(r"\b20\d\d-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?)?")
+_SECONDS = re.compile(r"\b\d+(?:\.\d)? (?:s|ms)\b")
+_RUN = re.compile(r"(.{2,120}?)\1{7,}", re.DOTALL)
+
+
+class Placeholders:
+    """Replaces what no two runs share, the same value by the same placeholder."""
+
+    def __init__(self, root: str, port: int) -> None:
+        self._fixed = [(root, "ROOT"), (f"127.0.0.1:{port}", "127.0.0.1:PORT")]
+        self._known: dict[str, str] = {}
+        self._counts: dict[str, int] = {}
+
+    def replace(self, value: Any, key: str = "") -> Any:
+        """Return the value without anything that differs between two runs."""
+        if isinstance(value, dict):
+            kept = (name for name in value if name != "duration_ms" or _always_has_duration(value))
+            return {self._text(name, ""): self.replace(value[name], name) for name in kept}
+        if isinstance(value, list | tuple):
+            return [self.replace(item, key) for item in value]
+        if isinstance(value, str):
+            return "<time>" if key in TIMES and _DATE.search(value) else self._text(value, key)
+        if isinstance(value, bool) or value is None:
+            return value
+        if key in TIMES and value:
+            return "<time>"
+        return "<ms>" if key in DURATIONS and (value or key != "until_ms") else value
+
+    def _text(self, text: str, key: str) -> str:
+        for found, name in self._fixed:
+            text = text.replace(found, name)
+        text = _ID.sub(lambda match: self._named(match[0], key), text)
+        return _SECONDS.sub("<s>", _DATE.sub("<date>", text))
+
+    def _named(self, value: str, key: str) -> str:
+        if value not in self._known:
+            kind = "hash" if len(value) > 12 else KINDS.get(key, "id")
+            self._counts[kind] = self._counts.get(kind, 0) + 1
+            self._known[value] = f"<{kind} {self._counts[kind]}>"
+        return self._known[value]
+
+
+def _always_has_duration(value: dict[str, Any]) -> bool:
+    """Return whether the field is there also when it is 0: it is left out of what is stored or restored then."""
+    return value.get("type") in ("tool_finished", "turn_finished", "compacted", "code_gathered", "request_ended")
+
+
+def with_references(bodies: list[dict[str, Any]], *, whole_tools: bool) -> list[dict[str, Any]]:
+    """Return requests that name what they share with an earlier one: equal fields, and the beginning of a list."""
+    plain = [one if whole_tools else _tools_by_name(one) for one in bodies]
+    return [_against(plain[:at], one) for at, one in enumerate(plain)]
+
+
+def _tools_by_name(one: dict[str, Any]) -> dict[str, Any]:
+    body = one["body"]
+    if not isinstance(body, dict) or not isinstance(body.get("tools"), list):
+        return one
+    names = [tool.get("name") or tool.get("function", {}).get("name") or tool.get("type") for tool in body["tools"]]
+    return {**one, "body": {**body, "tools": names}}
+
+
+def _shared(one: Any, other: Any) -> int:
+    count = 0
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            break
+        count += 1
+    return count
+
+
+def _against(earlier: list[dict[str, Any]], one: dict[str, Any]) -> dict[str, Any]:
+    body = one["body"]
+    if not isinstance(body, dict):
+        return one
+
+    def likeness(at: int) -> tuple[int, int, int]:
+        other = earlier[at]["body"] or {}
+        lists = sum(_shared(body[key], other.get(key) or ()) for key in ("messages", "input") if key in body)
+        return lists, sum(other.get(key) == value for key, value in body.items()), at
+
+    if not earlier:
+        return one
+    at = max(range(len(earlier)), key=likeness)
+    other = earlier[at]["body"] or {}
+    shown: dict[str, Any] = {}
+    same = [key for key, value in body.items() if key in other and other[key] == value]
+    for key, value in body.items():
+        if key in same:
+            continue
+        count = _shared(value, other.get(key) or ()) if isinstance(value, list) else 0
+        shown[key] = [f"= the first {count}", *value[count:]] if count else value
+    gone = [key for key in other if key not in body]
+    note = {"like request": at + 1, "same": same, **({"without": gone} if gone else {})}
+    return {"to": one["to"], **note, "body": shown}
+
+
+def _folded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _folded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_folded(item) for item in value]
+    if not isinstance(value, str) or len(value) < 80:
+        return value
+    short = _RUN.sub(lambda match: f"«{match[1]}»×{len(match[0]) // len(match[1])} ", value)
+    lines = short.split("\n")
+    return {"lines": lines} if len(lines) > 1 else short
+
+
+def text_of(record: Any) -> str:
+    """Return the record as JSON that can be read and compared line by line."""
+    return _written(_folded(record), "") + "\n"
+
+
+def _width(value: Any) -> int:
+    """Return how long the line of the value may be: a small event is one line, or most of a record is meters."""
+    parts = value.values() if isinstance(value, dict) else value
+    return WIDTH if any(isinstance(part, dict | list) and part for part in parts) else FLAT_WIDTH
+
+
+def _written(value: Any, indent: str) -> str:
+    line = json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, dict | list) or not value or len(indent) + len(line) <= _width(value):
+        return line
+    deeper = indent + " "
+    if isinstance(value, dict):
+        parts = [f"{json.dumps(key, ensure_ascii=False)}: {_written(item, deeper)}" for key, item in value.items()]
+        return "{\n" + ",\n".join(deeper + part for part in parts) + f"\n{indent}}}"
+    return "[\n" + ",\n".join(deeper + _written(item, deeper) for item in value) + f"\n{indent}]"
