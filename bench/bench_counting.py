@@ -42,8 +42,8 @@ from typing import Literal, get_args
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 from codecompanion.counting.calibration import Calibration, Count
 from codecompanion.counting.tokens import MessageCounter, chars4
-from codecompanion.formats.transcript_format import read_bytes
 from codecompanion.model.messages import Message, Usage
+from codecompanion.model.transcript_format import read_bytes
 from codecompanion.model.view import View, append, with_messages
 from codecompanion.session.accounts.meter import ContextMeter
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from codecompanion.adapters.base import ChatRequest
 from codecompanion.adapters.keys.redact import redact
-from codecompanion.context.summary.sections import load_schema
+from codecompanion.context.summary_text.sections import load_schema
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.model.history import ChatCreated, EventPayload, MessageAdded, TurnEnded, TurnStarted
 from codecompanion.model.messages import Message, ToolCall, with_changes

@@ -29,9 +29,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
-from codecompanion.formats.transcript_format import read_bytes
 from codecompanion.model.messages import Message
-from codecompanion.store.database.migrations import TOKENIZER
+from codecompanion.model.transcript_format import read_bytes
+from codecompanion.store.log.migrations import TOKENIZER
 from codecompanion.store.search.chat_index import ChatIndex
 from codecompanion.store.search.question import read_question
 

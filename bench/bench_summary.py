@@ -27,8 +27,8 @@ from codecompanion.context.ledger import facts as ledger_facts
 from codecompanion.context.ledger.append_ledger import write_ledger
 from codecompanion.context.ledger.ledger import summarise
 from codecompanion.counting.tokens import MessageCounter, estimate_text
-from codecompanion.formats.transcript_format import read_bytes
 from codecompanion.model.messages import Message
+from codecompanion.model.transcript_format import read_bytes
 
 DEFAULT = Path(__file__).resolve().parents[2] / "shared" / "data" / "transcripts"
 SMALLEST_PREFIX = 8_000  # tokens: below twice the budget there is nothing to choose

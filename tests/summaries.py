@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codecompanion.context.summary.sections import load_schema
+from codecompanion.context.summary_text.sections import load_schema
 
 
 def nine_sections(text: str, schema: str = "cc_9") -> str:

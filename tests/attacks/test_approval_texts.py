@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from codecompanion.tools.base import ToolContext
 from codecompanion.tools.builtin import run_command
-from codecompanion.tools.commands.process import Ended
+from codecompanion.tools.process import Ended
 from tests.attacks.conftest import Tally
 from tests.attacks.sizes import amount
 

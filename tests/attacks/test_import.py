@@ -11,7 +11,7 @@ from typing import Any
 from codecompanion.cli.commands.import_ import READERS
 from codecompanion.cli.json_lines import json_line
 from codecompanion.errors import InputError
-from codecompanion.formats.transcript_format import read_objects
+from codecompanion.model.transcript_format import read_objects
 from tests.attacks.conftest import Tally
 from tests.attacks.sizes import amount
 

@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 
 from codecompanion.settings_sections import SandboxSettings
-from codecompanion.tools.commands.process import Ended, run_program
+from codecompanion.tools.process import Ended, run_program
 from codecompanion.tools.sandbox import sandbox as sandbox_module
 from codecompanion.tools.sandbox.confined import Confined, Kind, Pipes
 from codecompanion.tools.sandbox.sandbox import LINUX_KINDS, Sandbox
@@ -345,7 +345,7 @@ async def test_a_program_may_tidy_up_before_it_ends(world: World, kind: Kind) ->
 HOST = """
 import asyncio, os, pathlib, sys
 from codecompanion.settings_sections import SandboxSettings
-from codecompanion.tools.commands.process import run_program
+from codecompanion.tools.process import run_program
 from codecompanion.tools.sandbox.sandbox import Sandbox
 
 kind, private, workspace, command = sys.argv[1:]

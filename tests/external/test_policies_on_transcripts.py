@@ -16,9 +16,9 @@ import pytest
 from samples import sampled
 
 from codecompanion.context.policy.catalog import policy_names
-from codecompanion.formats.transcript_format import read_objects
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import SUMMARY_TAG, is_protected
+from codecompanion.model.transcript_format import read_objects
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"the recorded transcripts in {DATA} are not on this machine")

@@ -11,7 +11,7 @@ import pytest
 from samples import sampled
 
 from codecompanion.context.policy.catalog import load_policy, policy_names
-from codecompanion.formats.transcript_format import read_bytes
+from codecompanion.model.transcript_format import read_bytes
 from codecompanion.reports.replay import Figures, read_recording, walk
 from tests.patience import PATIENCE_S
 

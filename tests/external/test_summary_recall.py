@@ -14,7 +14,7 @@ from codecompanion.context.grounding.known_names import known_in
 from codecompanion.context.grounding.verify_summary import mark_unverified
 from codecompanion.context.ledger.ledger import summarise
 from codecompanion.counting.tokens import estimate_text
-from codecompanion.formats.transcript_format import read_bytes
+from codecompanion.model.transcript_format import read_bytes
 
 TRANSCRIPTS = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
 BENCH = Path(__file__).resolve().parents[2] / "bench" / "bench_summary.py"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codecompanion.counting.tokens import estimate_text
-from codecompanion.formats.transcript_format import read_bytes
+from codecompanion.model.transcript_format import read_bytes
 from codecompanion.store.vocabulary import load_encoder
 
 TRANSCRIPTS = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from codecompanion.store import Store
-from codecompanion.store.database.connection import told_as_ours
+from codecompanion.store.sqlite_connection import told_as_ours
 
 PLENTY = 1_000_000
 

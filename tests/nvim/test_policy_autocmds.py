@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codecompanion.context.policy.named_events import NAMES, Occasion, fields_of
+from codecompanion.context.named_events import NAMES, Occasion, fields_of
 from harness import Nvim
 
 

@@ -27,7 +27,7 @@ OF_PYTHON = {
     "session/vectors/model_process.py": ("start_worker", "the embedding process, of ours"),
     "tools/builtin/grep_search.py": ("run_program", "ripgrep, or our own searcher in this Python"),
     "tools/builtin/run_command.py": ("run_program", "the command of the model, in the sandbox"),
-    "tools/commands/process.py": ("create_subprocess_exec", "`run_program`: a command line of its callers"),
+    "tools/process.py": ("create_subprocess_exec", "`run_program`: a command line of its callers"),
     "tools/sandbox/escape_check.py": ("subprocess.run", "our own attempts to leave the sandbox"),
     "tools/sandbox/inside/launcher.py": ("os.execvpe os.fork", "the command, from inside of the sandbox"),
     "tools/sandbox/probe.py": ("subprocess.run", "our own attempts to leave the sandbox"),
@@ -50,7 +50,7 @@ OF_LUA = {
 
 _WRAPPERS = {
     "codecompanion.workspace.bounded_process": "run_bounded",
-    "codecompanion.tools.commands.process": "run_program",
+    "codecompanion.tools.process": "run_program",
     "codecompanion.session.code.index_process": "start_worker",
 }
 _HARMLESS_OF_SUBPROCESS = frozenset(

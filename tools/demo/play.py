@@ -25,9 +25,9 @@ from codecompanion.cli import progress
 from codecompanion.context.policy.catalog import load_policy
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.errors import CodeCompanionError, InputError
-from codecompanion.formats.transcript_format import read_bytes
 from codecompanion.model.history import LogEvent
 from codecompanion.model.messages import BUFFER_TAGS, FILE_TAGS, IMAGE_TAG, RULES_TAG, Message
+from codecompanion.model.transcript_format import read_bytes
 from codecompanion.store.opening import open_store
 from tools.demo.report import report
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from codecompanion.counting.token_sizes import TOKEN_FORMS, parse_tokens
 from codecompanion.errors import InputError
-from codecompanion.formats.transcript_format import A_MESSAGE, Transcript, read_bytes
+from codecompanion.model.transcript_format import A_MESSAGE, Transcript, read_bytes
 
 STDIN = "standard input"
 MAX_SHOWN_NAME = 200

@@ -12,7 +12,7 @@ from codecompanion.cli import progress
 from codecompanion.cli.arguments import read_input, source_of
 from codecompanion.cli.json_lines import json_line
 from codecompanion.errors import CodeCompanionError, InputError
-from codecompanion.formats.transcript_format import decode_line, split_lines
+from codecompanion.model.transcript_format import decode_line, split_lines
 
 Job = TypeVar("Job", bound=msgspec.Struct)
 

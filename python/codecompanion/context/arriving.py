@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from codecompanion.context.editing.fit_tool_results import FitToolResults, fit_tool_results, unseen_results
-from codecompanion.context.policy.budget import Size, room_of, threshold_tokens
 from codecompanion.context.policy.catalog import OLDER_RESULTS, arrival_stages
 from codecompanion.context.policy.schema import Policy, Stage, Step
+from codecompanion.context.thresholds import Size, room_of, threshold_tokens
 from codecompanion.context.work import Env, Messages, Work
 from codecompanion.model.messages import Message
 

@@ -15,12 +15,12 @@ import msgspec
 
 from codecompanion.context.arriving import arrival, cut_again, max_without_summary, new_results, with_results
 from codecompanion.context.editing.repair_pairs import Repair, repair_pairs
-from codecompanion.context.policy.budget import is_crossed, room_of, target_tokens
 from codecompanion.context.policy.catalog import NEWEST_RESULTS, arrival_stages, recovery_stages
 from codecompanion.context.policy.schema import Policy, Stage, Tier
 from codecompanion.context.report import Ask, Preparation, Prepared, StageReport
 from codecompanion.context.stage_run import report_of, run_stage
 from codecompanion.context.summary.writers import Writers
+from codecompanion.context.thresholds import is_crossed, room_of, target_tokens
 from codecompanion.context.work import Env, Measure, Messages, Skipped, SummaryReply, Trigger
 from codecompanion.model.messages import is_system_prompt
 from codecompanion.model.view import View

@@ -27,7 +27,6 @@ from codecompanion.context.editing.trimming import (
     trim_to_fit,
 )
 from codecompanion.context.editing.truncate_tool_results import TruncateToolResults, truncate_tool_results
-from codecompanion.context.grounding.quote_user_messages import QuoteUserMessages, quote_user_messages
 from codecompanion.context.grounding.verify_summary import VerifySummary, verify_summary
 from codecompanion.context.ledger.append_ledger import AppendLedger, append_ledger
 from codecompanion.context.selection.rolling_chat_window import RollingChatWindow, rolling_chat_window
@@ -39,9 +38,10 @@ from codecompanion.context.summary.insert_summary import InsertSummary, insert_s
 from codecompanion.context.summary.summarize_chunked import SummarizeChunked, summarize_chunked
 from codecompanion.context.summary.summarize_flush import SummarizeFlush, summarize_flush
 from codecompanion.context.summary.summarize_one import SummarizeLedger, SummarizeOne, summarize_ledger, summarize_one
+from codecompanion.context.summary.summarize_raw import SummarizeRaw, summarize_raw
+from codecompanion.context.summary_text.quote_user_messages import QuoteUserMessages, quote_user_messages
 from codecompanion.context.transcript.describe_plain import DescribePlain, describe_plain
 from codecompanion.context.transcript.format_transcript import FormatTranscript, format_transcript
-from codecompanion.context.transcript.summarize_raw import SummarizeRaw, summarize_raw
 from codecompanion.context.work import Env, Messages, Outcome, Steps, Work
 
 Product = Literal["", "change", "selection", "transcript", "summary", "inserted", "note"]

@@ -22,7 +22,7 @@ from codecompanion.session.services import Services
 from codecompanion.store.audit import FILE as AUDIT_FILE
 from codecompanion.store.audit import size_of
 from codecompanion.store.damage.salvage import kept_files
-from codecompanion.store.database.connection import RESTORE
+from codecompanion.store.sqlite_connection import RESTORE
 from codecompanion.store.store import Store
 from codecompanion.tools.commands.command_environment import HiddenVariables, hidden_names
 from codecompanion.tools.sandbox.escape_check import try_to_escape

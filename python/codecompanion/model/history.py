@@ -302,7 +302,7 @@ class FileChangeEnded(Payload, frozen=True, omit_defaults=True, kw_only=True, ta
 class PolicyEvent(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="policy_event"):
     """What a policy says happened, under its own documented name (R-328, R-423, R-453).
 
-    `context.policy.named_events` knows the names and makes the `fields` (plain JSON values). Events of one compaction
+    `context.named_events` knows the names and makes the `fields` (plain JSON values). Events of one compaction
     carry its `compaction_id` (R-332). It changes no view.
     """
 

@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from codecompanion.context.ledger.calls import read_arguments, strings_in
+from codecompanion.context.message_facts.calls import read_arguments, strings_in
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import Message
 

@@ -25,7 +25,7 @@ from codecompanion.context.ledger.ledger import summarise
 from codecompanion.context.pipeline import prepare
 from codecompanion.context.policy.schema import Policy
 from codecompanion.context.report import Ask, Prepared, drive
-from codecompanion.context.shaping.shape import Kept, Parts, shape
+from codecompanion.context.shape_request import Kept, Parts, shape
 from codecompanion.context.work import Env, Folds, Measure, Messages, SummaryReply
 from codecompanion.counting.model_windows import reply_reserve
 from codecompanion.counting.tokens import MessageCounter

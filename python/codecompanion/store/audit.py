@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 
 from codecompanion.formats.outside_text import NOT_READABLE
-from codecompanion.store.files.durable_files import write_whole
+from codecompanion.store.durable_files import write_whole
 from codecompanion.store.lease import FileLock
 
 FILE, OLDER, HEAD, LOCK = "audit.jsonl", "audit.1.jsonl", "audit.head", "audit.lock"

@@ -23,8 +23,8 @@ import msgspec
 
 from codecompanion.errors import LeaseHeld
 from codecompanion.formats.outside_text import NOT_READABLE
-from codecompanion.store.database.connection import create_private_file, primary_code
-from codecompanion.store.files.durable_files import write_whole
+from codecompanion.store.durable_files import write_whole
+from codecompanion.store.sqlite_connection import create_private_file, primary_code
 
 FOLDER = "owners"
 _CLAIMS = ".chats"

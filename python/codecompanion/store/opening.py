@@ -16,7 +16,12 @@ from codecompanion.store import lease
 from codecompanion.store.damage import lost_file, marks
 from codecompanion.store.damage.marks import set_aside_foreign_log
 from codecompanion.store.damage.salvage import finish_swap, keep_damaged, repair
-from codecompanion.store.database.connection import (
+from codecompanion.store.durable_files import remove_drafts
+from codecompanion.store.files.blobs import FOLDER as BLOB_FOLDER
+from codecompanion.store.files.blobs import Blobs
+from codecompanion.store.lease import FileLock, Owner
+from codecompanion.store.log.migrations import migrate, version_of
+from codecompanion.store.sqlite_connection import (
     FILE_NAME,
     SEE_RESTORE,
     Database,
@@ -27,11 +32,6 @@ from codecompanion.store.database.connection import (
     primary_code,
     told_as_ours,
 )
-from codecompanion.store.database.migrations import migrate, version_of
-from codecompanion.store.files.blobs import FOLDER as BLOB_FOLDER
-from codecompanion.store.files.blobs import Blobs
-from codecompanion.store.files.durable_files import remove_drafts
-from codecompanion.store.lease import FileLock, Owner
 from codecompanion.store.store import Clock, Report, Store, suspicion_of
 
 _LOG = logging.getLogger(__name__)

@@ -29,8 +29,6 @@ from codecompanion.model.history import EventPayload, LogEvent
 from codecompanion.model.messages import Message
 from codecompanion.store import lease
 from codecompanion.store.damage.renewal import Renewal
-from codecompanion.store.database.connection import SEE_RESTORE, Database, create_private_file
-from codecompanion.store.database.writer import Writer
 from codecompanion.store.files.blobs import Blobs
 from codecompanion.store.lease import Lease, Owner
 from codecompanion.store.log import copying, deletion, events, scratch
@@ -42,6 +40,8 @@ from codecompanion.store.log.totals import SessionInfo, Spent, list_rows, read_s
 from codecompanion.store.search import find as search
 from codecompanion.store.search.find import SearchHit
 from codecompanion.store.search.inner_index import Completion, is_complete
+from codecompanion.store.sqlite_connection import SEE_RESTORE, Database, create_private_file
+from codecompanion.store.writer_thread import Writer
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)

@@ -10,9 +10,9 @@ import pytest
 
 from codecompanion.cli.__main__ import main
 from codecompanion.counting.tokens import MessageCounter
-from codecompanion.formats.transcript_format import read_bytes
 from codecompanion.model.invariants import pair_tool_calls
 from codecompanion.model.messages import IMAGE_TAG, RULES_TAG, Message
+from codecompanion.model.transcript_format import read_bytes
 from tools.demo.make_session import record
 from tools.demo.play import SESSION
 

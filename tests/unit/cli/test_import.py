@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from codecompanion.cli.commands.import_ import READERS
 from codecompanion.cli.importing.cut_document import read_cut_document
 from codecompanion.errors import InputError
-from codecompanion.formats.transcript_format import read_objects
+from codecompanion.model.transcript_format import read_objects
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30)
 NAMES = st.sampled_from(["read_file", "run", "edit"])

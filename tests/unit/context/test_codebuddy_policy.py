@@ -10,12 +10,12 @@ import json
 import pytest
 
 from codecompanion.cli.commands.context import Options, prepare_transcript
+from codecompanion.context.named_events import Occasion, applies
 from codecompanion.context.policy.catalog import load_policy
-from codecompanion.context.policy.named_events import Occasion, applies
 from codecompanion.context.policy.table import policy_from_table
 from codecompanion.context.work import SummaryReply
 from codecompanion.errors import ConfigError
-from codecompanion.formats.transcript_format import read_objects
+from codecompanion.model.transcript_format import read_objects
 from tests.unit.context.builders import run
 from tests.unit.context.policy.written import policy_to_table
 

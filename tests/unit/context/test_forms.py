@@ -8,7 +8,7 @@ import pytest
 
 from codecompanion.context.summary.insert_summary import InsertSummary, summary_text
 from codecompanion.context.summary.reply import inside_form
-from codecompanion.context.summary.sections import load_schema, parse_sections
+from codecompanion.context.summary_text.sections import load_schema, parse_sections
 from codecompanion.context.work import SummaryReply, Work
 from codecompanion.model.messages import SUMMARY_TAG
 from codecompanion.model.summary_frame import HANDOFF, split_frame

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from codecompanion.context.artifact.schema import read_consolidated
-from codecompanion.context.policy.budget import Room, target_tokens, threshold_tokens
 from codecompanion.context.policy.catalog import load_policy
 from codecompanion.context.policy.options import with_options
 from codecompanion.context.policy.table import policy_from_table
+from codecompanion.context.thresholds import Room, target_tokens, threshold_tokens
 from codecompanion.context.work import SummaryReply
 from codecompanion.errors import ConfigError
 from codecompanion.model.messages import SUMMARY_TAG

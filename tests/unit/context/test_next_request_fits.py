@@ -16,7 +16,7 @@ import pytest
 from codecompanion.context.pipeline import prepare
 from codecompanion.context.policy.catalog import load_policy, policy_names
 from codecompanion.context.selection.select_window import first_pending
-from codecompanion.context.shaping.shape import Parts, shape
+from codecompanion.context.shape_request import Parts, shape
 from codecompanion.context.work import Measure, SummaryReply
 from codecompanion.counting.model_windows import ResolvedLimits
 from codecompanion.model.invariants import violations

@@ -16,7 +16,7 @@ from codecompanion.context.policy.schema import Policy, Stage
 from codecompanion.context.policy.table import policy_from_table
 from codecompanion.context.strategies import SHAPERS, STRATEGIES
 from codecompanion.errors import ConfigError
-from codecompanion.formats.transcript_format import read_objects
+from codecompanion.model.transcript_format import read_objects
 from tests.unit.context.policy.written import policy_to_table
 
 POLICIES = policy_names()

@@ -12,7 +12,7 @@ import pytest
 from codecompanion.context.pipeline import prepare
 from codecompanion.context.policy.catalog import load_policy, policy_names
 from codecompanion.context.report import Ask
-from codecompanion.context.shaping.shape import Parts, shape
+from codecompanion.context.shape_request import Parts, shape
 from codecompanion.model.invariants import pair_tool_calls, violations
 from codecompanion.model.messages import Message
 from codecompanion.model.view import View, with_messages

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from codecompanion.context.policy.budget import Room, is_crossed, threshold_tokens
 from codecompanion.context.policy.catalog import load_policy, policy_names
-from codecompanion.context.shaping.shape import Parts, shape
+from codecompanion.context.shape_request import Parts, shape
 from codecompanion.context.strategies import SHAPERS, STRATEGIES
+from codecompanion.context.thresholds import Room, is_crossed, threshold_tokens
 from codecompanion.context.work import Measure, SummaryReply
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import Message

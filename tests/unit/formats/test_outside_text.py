@@ -14,8 +14,8 @@ from codecompanion.context.summary.reply import accept_reply
 from codecompanion.context.work import Failed, SummaryReply
 from codecompanion.errors import AdapterError, InputError
 from codecompanion.formats.outside_text import NOT_READABLE
-from codecompanion.formats.transcript_format import decode_line
 from codecompanion.model.messages import Message, ToolCall
+from codecompanion.model.transcript_format import decode_line
 from codecompanion.session.actions.forking import next_title
 from codecompanion.session.attachments.file_facts import count_pages
 from codecompanion.session.attachments.staleness import changed_since

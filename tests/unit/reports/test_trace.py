@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.context.policy.named_events import Occasion, fields_of
+from codecompanion.context.named_events import Occasion, fields_of
 from codecompanion.errors import InputError
 from codecompanion.formats.cutting import cells
 from codecompanion.model.history import (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from codecompanion.store.database.connection import FILE_NAME
+from codecompanion.store.sqlite_connection import FILE_NAME
 from tests.unit.session.stored.story import EXPECTED, HERE, go_on
 
 FORMATS = sorted(HERE.glob("format_*"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from codecompanion.adapters.base import CompactionBegun, CompactionDone, Finished, TextDelta
-from codecompanion.context.grounding.recall_keys import without_span
 from codecompanion.context.server_side import live_blocks
+from codecompanion.context.summary_text.recall_keys import without_span
 from codecompanion.errors import ContextOverflow, Overloaded
 from codecompanion.model.history import ViewChanged
 from codecompanion.model.messages import CompactionPart, Message, Usage

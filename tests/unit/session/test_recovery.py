@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from codecompanion.adapters.base import AdapterSettings, Finished, ReasoningDelta, ReasoningDone, TextDelta
-from codecompanion.context.grounding.recall_keys import without_span
-from codecompanion.context.summary.compaction_notes import NO_MODEL
+from codecompanion.context.compaction_notes import NO_MODEL
+from codecompanion.context.summary_text.recall_keys import without_span
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import ContextOverflow, EncryptedRefused, Overloaded, RequestRejected
 from codecompanion.model.messages import GO_ON_TAG, Message, ReasoningPart, Usage

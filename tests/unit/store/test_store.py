@@ -28,8 +28,8 @@ from codecompanion.model.history import (
 )
 from codecompanion.model.messages import ImagePart, Message, ReasoningPart, TextPart, ToolCall
 from codecompanion.store import Store, durable, open_memory_store, open_store
-from codecompanion.store.database.writer import CHECKPOINT_BYTES
 from codecompanion.store.log.scratch import Calibration, save_calibration
+from codecompanion.store.writer_thread import CHECKPOINT_BYTES
 from tests.patience import PATIENCE_S
 
 from .conftest import CREATED, Desk, said

@@ -13,7 +13,7 @@ import pytest
 from codecompanion.errors import StoreCorrupt, StoreUnavailable
 from codecompanion.model.history import LogEvent
 from codecompanion.store import Store, open_store
-from codecompanion.store.database.migrations import MIGRATIONS, migrate
+from codecompanion.store.log.migrations import MIGRATIONS, migrate
 from codecompanion.store.log.scratch import Calibration
 from codecompanion.store.log.totals import Spent
 

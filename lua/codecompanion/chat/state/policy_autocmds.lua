@@ -1,5 +1,5 @@
 ---User autocmds of the context policies: one per documented event of a policy, named as the policy names it
----(`context_pruned` fires `CodeCompanionContextPruned`). `context/policy/named_events.py` (Python) makes the
+---(`context_pruned` fires `CodeCompanionContextPruned`). `context/named_events.py` (Python) makes the
 ---fields; a test compares its names and fields with this table. They are called as in the products they come from.
 
 local M = {}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from codecompanion.formats.transcript_format import read_bytes
 from codecompanion.model.invariants import pair_tool_calls
 from codecompanion.model.messages import Message, ToolCall
+from codecompanion.model.transcript_format import read_bytes
 
 
 class Playback:

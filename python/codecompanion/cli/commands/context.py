@@ -27,20 +27,15 @@ from codecompanion.context.policy.catalog import load_policy
 from codecompanion.context.policy.options import with_options
 from codecompanion.context.policy.schema import Policy, SummaryAdapter
 from codecompanion.context.report import Ask, drive
-from codecompanion.context.shaping.shape import Parts, shape
+from codecompanion.context.shape_request import Parts, shape
 from codecompanion.context.work import Env, Measure, Messages, SummaryReply
 from codecompanion.counting.token_sizes import parse_tokens
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.formats.outside_text import NOT_READABLE
-from codecompanion.formats.transcript_format import (
-    Transcript,
-    decode_line,
-    read_objects,
-    split_lines,
-)
 from codecompanion.model.cycles import current_cycle
 from codecompanion.model.messages import Message, with_changes
+from codecompanion.model.transcript_format import Transcript, decode_line, read_objects, split_lines
 from codecompanion.model.view import View, with_messages
 from codecompanion.session.compaction.summarise import ask_summary
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from codecompanion.context.policy.budget import room_of, warning_level
 from codecompanion.context.policy.schema import Policy
 from codecompanion.context.report import Ask, Prepared, StageReport
-from codecompanion.context.shaping.shape import Shaped
+from codecompanion.context.shape_request import Shaped
+from codecompanion.context.thresholds import room_of, warning_level
 from codecompanion.context.work import Env, Messages
-from codecompanion.formats.transcript_format import Transcript, write_message
 from codecompanion.model.history import PolicyEvent
 from codecompanion.model.messages import Message, with_changes
+from codecompanion.model.transcript_format import Transcript, write_message
 from codecompanion.session.compaction.announcer import Announcer
 
 _ACTIONS = {"context_edited": "edited", "context_compacted": "compacted", "memory_flushed": "flushed"}

@@ -15,7 +15,7 @@ from codecompanion.cli.importing import anthropic_api, claude_code, codecompanio
 from codecompanion.cli.json_lines import json_line
 from codecompanion.errors import InputError
 from codecompanion.formats.plural import counted
-from codecompanion.formats.transcript_format import read_objects
+from codecompanion.model.transcript_format import read_objects
 
 _MAX_NAMED = 10
 

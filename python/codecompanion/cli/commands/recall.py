@@ -21,7 +21,7 @@ from codecompanion.cli.jobs import JOBS_HELP
 from codecompanion.cli.json_lines import json_line
 from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.formats.json_words import kind
-from codecompanion.formats.transcript_format import decode_line, read_objects, split_lines
+from codecompanion.model.transcript_format import decode_line, read_objects, split_lines
 from codecompanion.store.search.chat_index import ChatIndex
 from codecompanion.store.search.question import has_words
 

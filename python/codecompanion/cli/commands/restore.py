@@ -15,8 +15,8 @@ from typing import Any, TextIO
 
 from codecompanion.cli.json_lines import json_line
 from codecompanion.errors import InputError, StoreError
-from codecompanion.formats.transcript_format import write_message
 from codecompanion.model.history import LogEvent
+from codecompanion.model.transcript_format import write_message
 from codecompanion.session.storage.from_checkpoint import describe, read_state
 from codecompanion.store.files.checkpoints import FOLDER, CheckpointFiles
 from codecompanion.store.opening import open_store

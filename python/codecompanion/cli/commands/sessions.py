@@ -19,9 +19,9 @@ from codecompanion.cli.environment import user_environment
 from codecompanion.cli.json_lines import json_line
 from codecompanion.errors import InputError
 from codecompanion.formats.plural import counted
-from codecompanion.formats.transcript_format import write_message
 from codecompanion.model.history import LogEvent, MessageAdded, TitleSet, payload_type
 from codecompanion.model.messages import Message
+from codecompanion.model.transcript_format import write_message
 from codecompanion.model.view import project
 from codecompanion.session.history.titles import given_title
 from codecompanion.session.storage.missing_chats import find_missing, sentence_of

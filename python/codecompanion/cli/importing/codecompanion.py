@@ -12,8 +12,8 @@ from codecompanion.cli.importing import fields
 from codecompanion.cli.importing.openai_api import read_messages
 from codecompanion.errors import InputError
 from codecompanion.formats.json_words import kind
-from codecompanion.formats.transcript_format import read_message, write_message
 from codecompanion.model.messages import TAGS
+from codecompanion.model.transcript_format import read_message, write_message
 
 EXPECTED = 'an export of a session (one message per line), or a saved chat, {"messages": […]}'
 

@@ -13,7 +13,7 @@ from codecompanion.errors import InputError
 from codecompanion.formats.iso_time import read_time
 from codecompanion.formats.json_words import kind, wrong_field
 from codecompanion.formats.outside_text import NOT_READABLE
-from codecompanion.formats.transcript_format import decode_line, split_lines
+from codecompanion.model.transcript_format import decode_line, split_lines
 
 
 class Found(msgspec.Struct, frozen=True):

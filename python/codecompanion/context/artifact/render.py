@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import msgspec
 
 from codecompanion.context.artifact.schema import EARLIER, Artifact, OpenThread
-from codecompanion.context.ledger.demands import is_strict
 from codecompanion.context.ledger.lines import neutral
+from codecompanion.context.message_facts.demands import is_strict
 from codecompanion.formats.cutting import cut_line_bytes
 
 HEADER = "Compaction Summary:"

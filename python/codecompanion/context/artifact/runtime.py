@@ -19,10 +19,10 @@ from codecompanion.context.artifact.render import (
     VERIFICATION_BYTES,
     cut_bytes,
 )
-from codecompanion.context.ledger.calls import describe_call
-from codecompanion.context.ledger.demands import find_demands
 from codecompanion.context.ledger.facts import Facts, gather
 from codecompanion.context.ledger.goal import goal_of_all, is_usable_goal
+from codecompanion.context.message_facts.calls import describe_call
+from codecompanion.context.message_facts.demands import find_demands
 from codecompanion.formats.regex import regex
 from codecompanion.model.cycles import turn_name
 from codecompanion.model.messages import SUMMARY_TAG, Message, ToolCall, is_system_prompt, is_typed_by_user

@@ -31,12 +31,12 @@ from codecompanion.context.artifact.schema import (
     WorkspaceFact,
     read_consolidated,
 )
-from codecompanion.context.grounding.quote_user_messages import read_quotes
-from codecompanion.context.grounding.recall_keys import without_keys
-from codecompanion.context.ledger.demands import find_demands
 from codecompanion.context.ledger.facts import gather
 from codecompanion.context.ledger.goal import goal_of_all
+from codecompanion.context.message_facts.demands import find_demands
 from codecompanion.context.summary.reply import accept_reply
+from codecompanion.context.summary_text.quote_user_messages import read_quotes
+from codecompanion.context.summary_text.recall_keys import without_keys
 from codecompanion.context.transcript.format_transcript import format_entry, wrap
 from codecompanion.context.work import Env, Failed, Skipped, Steps, SummaryReply, SummaryRequest, Work
 from codecompanion.formats.cutting import cut_middle

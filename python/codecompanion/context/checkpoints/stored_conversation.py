@@ -13,7 +13,6 @@ from typing import Any
 
 from codecompanion.context.editing.repair_pairs import repair_pairs
 from codecompanion.errors import InputError
-from codecompanion.formats.transcript_format import read_message, write_message
 from codecompanion.model.cycles import assign_cycles
 from codecompanion.model.messages import (
     CallMark,
@@ -25,6 +24,7 @@ from codecompanion.model.messages import (
     TextPart,
     with_changes,
 )
+from codecompanion.model.transcript_format import read_message, write_message
 
 MAX_TEXT_CHARS = 50_000
 MAX_TOOL_RESULT_CHARS = 10_000

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from codecompanion.context.ledger.calls import read_arguments, strings_in
-from codecompanion.context.ledger.names import PATH
+from codecompanion.context.message_facts.calls import read_arguments, strings_in
+from codecompanion.context.message_facts.name_patterns import PATH
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import ToolCall
 

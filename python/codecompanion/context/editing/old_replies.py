@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from codecompanion.context.editing.file_reads import file_use
 from codecompanion.context.editing.file_uses import MIN_LONG_ARGUMENTS, FileUses
-from codecompanion.context.ledger.calls import read_arguments
+from codecompanion.context.message_facts.calls import read_arguments
 from codecompanion.model.messages import Message, ReasoningPart, ToolCall, has_encrypted, is_protected, with_changes
 from codecompanion.placeholders import ARGUMENT_CLEARED
 

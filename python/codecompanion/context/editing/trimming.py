@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from codecompanion.context.editing.age import OlderThan, old_messages
-from codecompanion.context.grounding.recall_keys import note_keys
+from codecompanion.context.summary_text.recall_keys import note_keys
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.model.invariants import pair_tool_calls, with_partners
 from codecompanion.model.messages import (

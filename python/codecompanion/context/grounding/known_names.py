@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from codecompanion.context.grounding.planned_files import without_planned
-from codecompanion.context.ledger.calls import read_arguments, strings_in
 from codecompanion.context.ledger.facts import COLOUR
+from codecompanion.context.message_facts.calls import read_arguments, strings_in
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import SUMMARY_TAG, ImagePart, Message
 from codecompanion.placeholders import UNVERIFIED

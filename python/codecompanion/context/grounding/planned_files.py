@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from codecompanion.context.ledger.names import PATH
+from codecompanion.context.message_facts.name_patterns import PATH
 from codecompanion.formats.regex import regex
 
 # Folders and files without a known ending: `src/context/`, `/etc/hosts`, `./run`; never `and/or`.

@@ -21,9 +21,9 @@ import msgspec
 
 from codecompanion.context.grounding.known_names import NUMBER, WORD, Known, is_hash, known_in
 from codecompanion.context.grounding.planned_files import PLACE, planned_files
-from codecompanion.context.grounding.quote_user_messages import is_given
-from codecompanion.context.ledger.names import NOT_A_FILE, PATH, is_code_name
-from codecompanion.context.summary.sections import lines_and_fences
+from codecompanion.context.message_facts.name_patterns import NOT_A_FILE, PATH, is_code_name
+from codecompanion.context.summary_text.quote_user_messages import is_given
+from codecompanion.context.summary_text.sections import lines_and_fences
 from codecompanion.context.work import Env, Outcome, Work
 from codecompanion.formats.regex import regex
 from codecompanion.placeholders import UNVERIFIED

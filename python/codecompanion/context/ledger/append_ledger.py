@@ -22,7 +22,7 @@ from codecompanion.context.ledger.lines import (
     todo_lines,
     write_within,
 )
-from codecompanion.context.summary.sections import parse_sections
+from codecompanion.context.summary_text.sections import parse_sections
 from codecompanion.context.work import Env, Outcome, Work
 from codecompanion.formats.regex import regex
 from codecompanion.placeholders import LEDGER_HEADING

@@ -13,8 +13,7 @@ from typing import Any
 
 import msgspec
 
-from codecompanion.context.grounding.recall_keys import without_span
-from codecompanion.context.ledger.calls import (
+from codecompanion.context.message_facts.calls import (
     COMMAND_KEYS,
     PATH_KEYS,
     command_of,
@@ -26,9 +25,10 @@ from codecompanion.context.ledger.calls import (
     todos_of,
     verb_of,
 )
-from codecompanion.context.ledger.earlier import Action, earlier_files
-from codecompanion.context.ledger.names import MODULE, NAME, NOT_A_FILE, PATH, is_code_name
-from codecompanion.context.ledger.noise import is_noise, without_examples
+from codecompanion.context.message_facts.earlier_files import Action, earlier_files
+from codecompanion.context.message_facts.name_patterns import MODULE, NAME, NOT_A_FILE, PATH, is_code_name
+from codecompanion.context.message_facts.noise import is_noise, without_examples
+from codecompanion.context.summary_text.recall_keys import without_span
 from codecompanion.formats.cutting import TRUNCATED, cut_line_middle
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import (

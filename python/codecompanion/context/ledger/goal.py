@@ -13,8 +13,8 @@ from enum import IntEnum
 from functools import lru_cache
 
 from codecompanion.context.artifact.render import GOAL_BYTES, cut_bytes
-from codecompanion.context.ledger.demands import asks_for_no_work, sentences
-from codecompanion.context.ledger.noise import is_noise
+from codecompanion.context.message_facts.demands import asks_for_no_work, sentences
+from codecompanion.context.message_facts.noise import is_noise
 from codecompanion.formats.regex import regex
 
 _STEER = (

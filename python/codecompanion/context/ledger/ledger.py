@@ -9,17 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from codecompanion.context.grounding.quote_user_messages import (
-    EXCERPT_CHARS,
-    Quote,
-    Quotes,
-    demands_something,
-    fit_quotes,
-    read_quotes,
-    render_quotes,
-)
-from codecompanion.context.grounding.recall_keys import KeyOf, no_key
-from codecompanion.context.ledger.calls import describe_call
 from codecompanion.context.ledger.facts import Facts, gather
 from codecompanion.context.ledger.goal import is_usable_goal
 from codecompanion.context.ledger.lines import (
@@ -37,8 +26,19 @@ from codecompanion.context.ledger.lines import (
     todo_lines,
     write_within,
 )
-from codecompanion.context.ledger.noise import is_pasted
-from codecompanion.context.summary.sections import Role, Schema, guess_schema, load_schema, parse_sections
+from codecompanion.context.message_facts.calls import describe_call
+from codecompanion.context.message_facts.noise import is_pasted
+from codecompanion.context.summary_text.quote_user_messages import (
+    EXCERPT_CHARS,
+    Quote,
+    Quotes,
+    demands_something,
+    fit_quotes,
+    read_quotes,
+    render_quotes,
+)
+from codecompanion.context.summary_text.recall_keys import KeyOf, no_key
+from codecompanion.context.summary_text.sections import Role, Schema, guess_schema, load_schema, parse_sections
 from codecompanion.formats.cutting import MAX_TOKEN_LENGTH, cut_to_tokens
 from codecompanion.model.messages import Message
 from codecompanion.placeholders import NO_ROOM, NO_ROOM_FOR

@@ -10,9 +10,9 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable
 
-from codecompanion.context.ledger.calls import describe_call
-from codecompanion.context.ledger.earlier import Action
 from codecompanion.context.ledger.facts import Facts, FileFact
+from codecompanion.context.message_facts.calls import describe_call
+from codecompanion.context.message_facts.earlier_files import Action
 from codecompanion.formats.cutting import cut_line_middle, cut_to_tokens
 from codecompanion.formats.regex import regex
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from codecompanion.context.policy.budget import Size, Trigger
 from codecompanion.context.policy.hints import unknown_key
 from codecompanion.context.policy.schema import CHAT_ADAPTER, Policy, Stage, SummaryAdapter, Tier
 from codecompanion.context.policy.table import SIZES, check_writers, read_size, size_fields
 from codecompanion.context.policy.table_checks import convert, describe, refuse_nonsense, with_sizes
+from codecompanion.context.thresholds import Size, Trigger
 from codecompanion.errors import ConfigError
 
 COMMON_OPTIONS = ("enabled", "compaction.adapter", "compaction.fallback_to_chat_adapter")

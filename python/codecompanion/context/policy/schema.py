@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from codecompanion.context.policy.budget import Size, Trigger
 from codecompanion.context.strategies import STRATEGIES
+from codecompanion.context.thresholds import Size, Trigger
 
 CHAT_ADAPTER = "chat_adapter"
 """In `on_fail`: the model step is tried again by the chat's own adapter."""

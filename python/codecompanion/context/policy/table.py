@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from codecompanion.context.policy.budget import SHARE_FORMS, Size, Trigger, parse_share, parse_threshold
+from codecompanion.context.named_events import NAMES
 from codecompanion.context.policy.hints import nearest
-from codecompanion.context.policy.named_events import NAMES
 from codecompanion.context.policy.schema import CHAT_ADAPTER, Policy, ShapeStep, Stage, Step, Tier
 from codecompanion.context.policy.step_order import check_order
 from codecompanion.context.policy.table_checks import (
@@ -22,6 +21,7 @@ from codecompanion.context.policy.table_checks import (
     with_sizes,
 )
 from codecompanion.context.strategies import SHAPERS, STRATEGIES
+from codecompanion.context.thresholds import SHARE_FORMS, Size, Trigger, parse_share, parse_threshold
 from codecompanion.counting.token_sizes import is_short_form
 from codecompanion.errors import ConfigError
 

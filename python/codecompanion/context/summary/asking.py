@@ -16,7 +16,7 @@ import msgspec
 
 from codecompanion import prompts
 from codecompanion.context.summary.reply import accept_reply
-from codecompanion.context.summary.sections import Schema, load_schema
+from codecompanion.context.summary_text.sections import Schema, load_schema
 from codecompanion.context.transcript.format_transcript import wrap
 from codecompanion.context.work import Env, Failed, Messages, SummaryReply, SummaryRequest, Work
 from codecompanion.formats.sanitise import leave_out_orders

@@ -9,10 +9,22 @@ from __future__ import annotations
 
 import msgspec
 
-from codecompanion.context.grounding.quote_user_messages import EXCERPT_CHARS, fit_quotes, parse_quotes, render_quotes
-from codecompanion.context.grounding.recall_keys import put_span, put_text, read_span, without_span
-from codecompanion.context.policy.budget import Size, is_within, room_of, threshold_tokens
-from codecompanion.context.summary.sections import Part, Schema, Sectioned, guess_schema, load_schema, parse_sections
+from codecompanion.context.summary_text.quote_user_messages import (
+    EXCERPT_CHARS,
+    fit_quotes,
+    parse_quotes,
+    render_quotes,
+)
+from codecompanion.context.summary_text.recall_keys import put_span, put_text, read_span, without_span
+from codecompanion.context.summary_text.sections import (
+    Part,
+    Schema,
+    Sectioned,
+    guess_schema,
+    load_schema,
+    parse_sections,
+)
+from codecompanion.context.thresholds import Size, is_within, room_of, threshold_tokens
 from codecompanion.context.work import Env, Outcome, Work
 from codecompanion.formats.cutting import cut_with_note
 from codecompanion.model.messages import SUMMARY_TAG

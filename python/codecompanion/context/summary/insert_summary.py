@@ -10,8 +10,8 @@ from typing import Literal, assert_never
 
 import msgspec
 
-from codecompanion.context.grounding.recall_keys import note_keys
 from codecompanion.context.selection.fill_window import legal_cuts
+from codecompanion.context.summary_text.recall_keys import note_keys
 from codecompanion.context.work import Env, Failed, Messages, Outcome, Work
 from codecompanion.model.messages import (
     RULES_TAG,

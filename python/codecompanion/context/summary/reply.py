@@ -17,7 +17,7 @@ from functools import cache
 import msgspec
 
 from codecompanion import prompts
-from codecompanion.context.summary.sections import Schema, guess_schema, parse_sections
+from codecompanion.context.summary_text.sections import Schema, guess_schema, parse_sections
 from codecompanion.context.work import Failed, SummaryReply
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.formats.plural import counted

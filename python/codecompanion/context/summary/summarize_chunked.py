@@ -14,7 +14,7 @@ import msgspec
 
 from codecompanion import prompts
 from codecompanion.context.summary.asking import SummaryRun, Texts
-from codecompanion.context.summary.sections import check_schema
+from codecompanion.context.summary_text.sections import check_schema
 from codecompanion.context.transcript.chunk_plan import ChunkFormula, chunk_tokens, is_oversized
 from codecompanion.context.transcript.chunking import chunk_entries, chunk_greedily
 from codecompanion.context.transcript.format_transcript import escape, wrap

@@ -11,8 +11,8 @@ from typing import Annotated
 
 import msgspec
 
-from codecompanion.context.grounding.recall_keys import without_span
-from codecompanion.context.ledger.demands import find_demands, is_strict
+from codecompanion.context.message_facts.demands import find_demands, is_strict
+from codecompanion.context.summary_text.recall_keys import without_span
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.formats.cutting import cut_line, cut_middle
 from codecompanion.model.messages import LOOKING_TAG, SUMMARY_TAG, goes_along, is_typed_by_user

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, assert_never
 
 import msgspec
 
-from codecompanion.context.grounding.recall_keys import without_keys
+from codecompanion.context.summary_text.recall_keys import without_keys
 from codecompanion.context.transcript.size import fit_entries
 from codecompanion.context.work import Env, Outcome, Work
 from codecompanion.formats.cutting import cut_middle, cut_middle_or_tail

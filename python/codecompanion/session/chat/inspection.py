@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from codecompanion.context.editing.cache_state import find_cache_state
-from codecompanion.context.shaping.shape import Shaped
+from codecompanion.context.shape_request import Shaped
 from codecompanion.context.strategies import STRATEGIES
 from codecompanion.context.work import Messages
 from codecompanion.errors import InputError

@@ -2,7 +2,7 @@
 
 Each is one `history.PolicyEvent`: stored with what it is about, in one transaction, and then told to the editor.
 Which names there are for a stage stands in its table (`emits`); what their fields say, in
-`context.policy.named_events`.
+`context.named_events`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from codecompanion.context.policy.budget import Room, basis_tokens, target_tokens, threshold_tokens, warning_level
-from codecompanion.context.policy.named_events import Occasion, events_of
+from codecompanion.context.named_events import Occasion, events_of
 from codecompanion.context.policy.schema import Policy
 from codecompanion.context.report import Ask, Prepared, StageReport
+from codecompanion.context.thresholds import Room, basis_tokens, target_tokens, threshold_tokens, warning_level
 from codecompanion.model.history import PolicyEvent
 from codecompanion.wire import events
 from codecompanion.wire.events import Event

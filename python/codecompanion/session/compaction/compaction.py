@@ -13,9 +13,9 @@ import msgspec
 
 from codecompanion.adapters.base import Adapter, RetryScheduled
 from codecompanion.context.change import cuts_of, repair_change, view_change, why_edited
+from codecompanion.context.compaction_notes import NO_MODEL, author_of, notes_on
 from codecompanion.context.policy.schema import Policy
 from codecompanion.context.report import Ask, Preparation, Prepared, StageReport
-from codecompanion.context.summary.compaction_notes import NO_MODEL, author_of, notes_on
 from codecompanion.context.work import SummaryReply, SummaryRequest, Work
 from codecompanion.counting.tokens import estimate_text
 from codecompanion.errors import CodeCompanionError

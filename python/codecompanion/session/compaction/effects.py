@@ -21,9 +21,9 @@ import msgspec
 
 from codecompanion.context.checkpoints.snapshot import is_periodic_due, is_worth_completing
 from codecompanion.context.checkpoints.structured_summary import parse_summary
-from codecompanion.context.grounding.recall_keys import without_keys
-from codecompanion.context.policy.named_events import Occasion, PolicyEventName, events_of
+from codecompanion.context.named_events import Occasion, PolicyEventName, events_of
 from codecompanion.context.report import StageReport
+from codecompanion.context.summary_text.recall_keys import without_keys
 from codecompanion.context.work import LastFlush
 from codecompanion.errors import CodeCompanionError, StoreError
 from codecompanion.model.checkpoint import Kind

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from codecompanion.context.policy.named_events import Occasion, events_of
+from codecompanion.context.named_events import Occasion, events_of
 from codecompanion.context.policy.schema import Emits
 from codecompanion.context.report import StageReport
 from codecompanion.session.compaction.announcer import Announcer

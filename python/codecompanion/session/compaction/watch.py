@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from codecompanion.context.policy.budget import Room, is_crossed
+from codecompanion.context.compaction_notes import why_not_by_model
 from codecompanion.context.policy.schema import Cooldown, Policy, Stage
 from codecompanion.context.report import Prepared, StageReport
-from codecompanion.context.summary.compaction_notes import why_not_by_model
+from codecompanion.context.thresholds import Room, is_crossed
 from codecompanion.context.work import Measure
 from codecompanion.formats.plural import counted
 

@@ -1,12 +1,12 @@
 """Where the sections of a summary are, for the card that folds them (R-454, R-543): Python reads, Lua draws.
 
-Headings are read as leniently as everywhere (`context.summary.sections`): a model writes `7. **Title** – text`, too.
+Headings are read as leniently as everywhere (`context.summary_text.sections`): a model writes `7. **Title** – text`, too.
 What code wrote below a summary (quotes, a ledger, the request) stands for itself: no section swallows it.
 """
 
 from __future__ import annotations
 
-from codecompanion.context.summary.sections import Part, guess_schema, lines_and_fences, parse_sections
+from codecompanion.context.summary_text.sections import Part, guess_schema, lines_and_fences, parse_sections
 from codecompanion.formats.regex import regex
 from codecompanion.placeholders import LEDGER_HEADING, QUOTES_HEADING, REQUEST_HEADING
 from codecompanion.wire.events import SummarySection

@@ -17,7 +17,7 @@ import msgspec
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.messages import Source
 from codecompanion.model.provenance import UNKNOWN, union
-from codecompanion.store.files.durable_files import write_durably
+from codecompanion.store.durable_files import write_durably
 
 FILE_NAME = "memory-sources.json"
 _Table = dict[str, tuple[Source, ...]]

@@ -22,8 +22,8 @@ from codecompanion.context.checkpoints.event_conversation import (
     usage_from_events,
 )
 from codecompanion.context.checkpoints.precedence import NAMES, Candidate, RestoredState, choose
-from codecompanion.context.grounding.recall_keys import without_keys
-from codecompanion.context.policy.named_events import Occasion, events_of
+from codecompanion.context.named_events import Occasion, events_of
+from codecompanion.context.summary_text.recall_keys import without_keys
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.errors import InputError, StoreError
 from codecompanion.formats.plural import counted

@@ -33,9 +33,9 @@ from codecompanion.session.state import State
 from codecompanion.session.storage.from_checkpoint import restore_chat, without_old_keys
 from codecompanion.store.damage.lost_file import State as FileState
 from codecompanion.store.damage.rebuild import LiveChat, Loss, Rebuilt
-from codecompanion.store.database.connection import RESTORE
-from codecompanion.store.database.writer import LOOK_EVERY_S
 from codecompanion.store.lease import REBUILDING, FileLock
+from codecompanion.store.sqlite_connection import RESTORE
+from codecompanion.store.writer_thread import LOOK_EVERY_S
 from codecompanion.wire.events import Notice, Severity
 
 _log = logging.getLogger(__name__)

@@ -25,8 +25,8 @@ from codecompanion.model.view import project
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
 from codecompanion.session.storage.from_checkpoint import read_state, restore_chat, without_old_keys
+from codecompanion.store.durable_files import write_whole
 from codecompanion.store.files.checkpoints import CheckpointFiles, file_name
-from codecompanion.store.files.durable_files import write_whole
 from codecompanion.store.lease import REBUILDING, FileLock
 from codecompanion.store.store import Store, durable
 from codecompanion.wire.events import Notice, Severity

@@ -123,7 +123,7 @@ class CommandRuns:
         if self._file is None:
             yield
             return
-        from codecompanion.store.files.durable_files import write_whole
+        from codecompanion.store.durable_files import write_whole
 
         yield
         self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -223,7 +223,7 @@ class Trust:
             _log.warning("%s cannot be written: %s", RUNS_FILE, error)
 
     def _write(self, file: Path, change: Callable[[Decisions], Decisions]) -> None:
-        from codecompanion.store.files.durable_files import write_durably
+        from codecompanion.store.durable_files import write_durably
 
         self._stamp = (0, 0, 0)
         before = self.decisions()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from codecompanion.context.report import Prepared
-from codecompanion.context.shaping.shape import levels_of
+from codecompanion.context.shape_request import levels_of
 from codecompanion.errors import ContextOverflow
 from codecompanion.session.actions.follow_trust import follow_trust
 from codecompanion.session.chat.chat import Chat

@@ -14,9 +14,9 @@ from typing import Any
 from codecompanion import prompts
 from codecompanion.adapters.base import Adapter, ChatRequest
 from codecompanion.context.editing.cache_state import find_cache_state
-from codecompanion.context.policy.budget import Room, threshold_tokens
 from codecompanion.context.policy.schema import Stage
 from codecompanion.context.shaping.prompt_shape import TERSE, Fragment, join_fragments
+from codecompanion.context.thresholds import Room, threshold_tokens
 from codecompanion.context.work import Measure, Messages
 from codecompanion.counting.calibration import Calibration
 from codecompanion.counting.model_windows import ResolvedLimits

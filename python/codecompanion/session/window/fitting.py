@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from functools import reduce
 
 from codecompanion.context.selection.select_window import first_pending
-from codecompanion.context.shaping.shape import Shaped
+from codecompanion.context.shape_request import Shaped
 from codecompanion.context.work import Messages
 from codecompanion.counting.calibration import wants_provider_count
 from codecompanion.errors import AdapterError, ContextOverflow

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 
 from codecompanion.adapters.base import ChatRequest, CompactionDone
-from codecompanion.context.policy.budget import threshold_tokens
 from codecompanion.context.server_side import live_blocks, split_for_compaction, threshold
+from codecompanion.context.thresholds import threshold_tokens
 from codecompanion.context.work import Messages, Trigger
 from codecompanion.errors import CompactionFailed
 from codecompanion.model.history import ViewChanged

@@ -1,6 +1,6 @@
 """What of a chat's requests differs from its view, and what of that stays the same within a turn (R-302, R-338…R-355).
 
-`context.shaping.shape` decides; here are the parts it needs, its memory, and the facts of the workspace, which are
+`context.shape_request` decides; here are the parts it needs, its memory, and the facts of the workspace, which are
 read once a turn and never block the editor. Nothing here is stored but the named events of the requests.
 """
 
@@ -16,7 +16,8 @@ import msgspec
 
 from codecompanion.adapters.base import ChatRequest
 from codecompanion.context.editing.age import newest_finished_turn
-from codecompanion.context.policy.named_events import Occasion, events_of
+from codecompanion.context.named_events import Occasion, events_of
+from codecompanion.context.shape_request import Kept, Parts, Shaped, shape
 from codecompanion.context.shaping.context_packet import (
     PACKET_TAG,
     ChangedFile,
@@ -27,7 +28,6 @@ from codecompanion.context.shaping.context_packet import (
     budget_tokens,
     plan_packet,
 )
-from codecompanion.context.shaping.shape import Kept, Parts, Shaped, shape
 from codecompanion.context.work import Env, Measure, Messages
 from codecompanion.model.messages import Message, ToolSpec, is_typed_by_user
 from codecompanion.model.view import View

@@ -10,7 +10,7 @@ import logging
 
 import msgspec
 
-from codecompanion.context.policy.budget import lacks_budget
+from codecompanion.context.thresholds import lacks_budget
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import AdapterError
 from codecompanion.session.window.chat_model import ChatModel

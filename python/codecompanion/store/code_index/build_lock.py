@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from codecompanion.store.code_index.schema import unusable_or_unavailable
-from codecompanion.store.database.connection import create_private_file, explain, make_private_folder
+from codecompanion.store.sqlite_connection import create_private_file, explain, make_private_folder
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from codecompanion.model.code import Definition
 from codecompanion.store.code_index.names import NAMED, asked
 from codecompanion.store.code_index.outlines import unpack_signatures
 from codecompanion.store.code_index.schema import IndexUnusable, open_existing, unusable_or_unavailable
-from codecompanion.store.database.connection import explain
+from codecompanion.store.sqlite_connection import explain
 
 
 class IndexCounts(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ from typing import get_args
 from codecompanion.errors import StoreUnavailable
 from codecompanion.formats.regex import regex
 from codecompanion.model.code import DefinitionKind
-from codecompanion.store.database.connection import create_private_file, explain, is_damage, make_private_folder
+from codecompanion.store.sqlite_connection import create_private_file, explain, is_damage, make_private_folder
 
 FORMAT = 6
 APPLICATION_ID = 0x43436978  # "CCix"

@@ -27,7 +27,7 @@ from codecompanion.store.code_index.references import (
     set_undefined_aside,
 )
 from codecompanion.store.code_index.schema import BUSY_TIMEOUT_S, KINDS, open_to_write, unusable_or_unavailable
-from codecompanion.store.database.connection import roll_back
+from codecompanion.store.sqlite_connection import roll_back
 
 FROM_BUFFER = -1
 """`mtime_ns` of a file that was indexed from an unsaved buffer."""

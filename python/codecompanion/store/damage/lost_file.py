@@ -27,16 +27,16 @@ import msgspec
 from codecompanion.errors import StoreError
 from codecompanion.store.damage import marks
 from codecompanion.store.damage.salvage import keep_damaged
-from codecompanion.store.database.connection import (
+from codecompanion.store.durable_files import flush_folder
+from codecompanion.store.lease import FileLock
+from codecompanion.store.log.migrations import migrate
+from codecompanion.store.sqlite_connection import (
     Database,
     connect,
     create_private_file,
     make_private_folder,
     primary_code,
 )
-from codecompanion.store.database.migrations import migrate
-from codecompanion.store.files.durable_files import flush_folder
-from codecompanion.store.lease import FileLock
 
 State = Literal["sound", "deleted", "emptied", "replaced", "overwritten"]
 R = TypeVar("R")

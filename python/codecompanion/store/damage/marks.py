@@ -23,8 +23,8 @@ from typing import Literal
 import msgspec
 
 from codecompanion.formats.outside_text import NOT_READABLE
-from codecompanion.store.database.connection import create_private_file, is_damage
-from codecompanion.store.files.durable_files import flush_folder, write_whole
+from codecompanion.store.durable_files import flush_folder, write_whole
+from codecompanion.store.sqlite_connection import create_private_file, is_damage
 
 Identity = tuple[int, int]
 UNMARKED = 0

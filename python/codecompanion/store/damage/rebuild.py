@@ -22,12 +22,12 @@ from codecompanion.model.messages import Message
 from codecompanion.model.view import View, apply, project
 from codecompanion.store import lease
 from codecompanion.store.damage.lost_file import Renewed
-from codecompanion.store.database.connection import SEE_RESTORE
 from codecompanion.store.lease import Owner
 from codecompanion.store.log import scratch
 from codecompanion.store.log.events import append_events, decode_rows, read_rows, restore_events
 from codecompanion.store.log.scratch import Calibration, ScratchRow
 from codecompanion.store.log.totals import Totals, read_all_totals
+from codecompanion.store.sqlite_connection import SEE_RESTORE
 
 Extent = Literal["whole", "view", "there", "taken", "failed"]
 """How much of a chat is in the new file: its whole log, what the model sees, nothing had to be added, nothing could be

@@ -25,8 +25,8 @@ from codecompanion.store.damage.rebuild import (
     rebuild,
     with_newest,
 )
-from codecompanion.store.database.connection import Database, explain, roll_back
 from codecompanion.store.lease import Owner
+from codecompanion.store.sqlite_connection import Database, explain, roll_back
 
 
 class Renewal:

@@ -23,12 +23,12 @@ from codecompanion.errors import StoreCorrupt
 from codecompanion.formats.plural import counted
 from codecompanion.model.history import LogEvent
 from codecompanion.store.damage.carve import PAGE_BYTES, CarvedRow, carve_events
-from codecompanion.store.database.connection import SEE_RESTORE, connect, create_private_file
-from codecompanion.store.database.migrations import migrate
 from codecompanion.store.log import scratch
 from codecompanion.store.log.checksum import is_event_sound
 from codecompanion.store.log.encoding import from_bytes
 from codecompanion.store.log.events import restore_events
+from codecompanion.store.log.migrations import migrate
+from codecompanion.store.sqlite_connection import SEE_RESTORE, connect, create_private_file
 
 _UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from codecompanion.errors import StoreCorrupt, StoreError
 from codecompanion.formats.regex import regex
-from codecompanion.store.database.connection import told_as_ours
-from codecompanion.store.files.durable_files import write_durably
+from codecompanion.store.durable_files import write_durably
+from codecompanion.store.sqlite_connection import told_as_ours
 
 FOLDER = "blobs"
 _SHA256 = regex(r"[0-9a-f]{64}")

@@ -27,10 +27,10 @@ import msgspec
 from codecompanion.errors import StoreCorrupt, StoreError
 from codecompanion.formats.regex import regex
 from codecompanion.model import checkpoint as payloads
-from codecompanion.store.database.connection import make_private_folder, told_as_ours
+from codecompanion.store.durable_files import remove_drafts, write_durably
 from codecompanion.store.files.conversations import KEY, Conversations, Place, place_in
-from codecompanion.store.files.durable_files import remove_drafts, write_durably
 from codecompanion.store.files.spans import Spans
+from codecompanion.store.sqlite_connection import make_private_folder, told_as_ours
 
 FOLDER = "transcripts"
 KEPT, KEPT_BYTES = 10, 32 * 1024 * 1024

@@ -22,8 +22,8 @@ import msgspec
 from codecompanion.errors import StoreCorrupt
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model import conversation_lines
-from codecompanion.store.database.connection import make_private_folder
-from codecompanion.store.files.durable_files import flush_folder
+from codecompanion.store.durable_files import flush_folder
+from codecompanion.store.sqlite_connection import make_private_folder
 
 KEY = "conversationFile"
 

@@ -21,9 +21,9 @@ import msgspec
 from codecompanion.errors import InputError
 from codecompanion.formats.regex import regex
 from codecompanion.formats.sanitise import sanitise_memory
-from codecompanion.store.database.connection import make_private_folder, told_as_ours
-from codecompanion.store.files.durable_files import write_durably
+from codecompanion.store.durable_files import write_durably
 from codecompanion.store.lease import FileLock
+from codecompanion.store.sqlite_connection import make_private_folder, told_as_ours
 
 MAX_CHARS, KEPT_FILES = 10_000, 200
 FOLDER, PRIVATE_FOLDER, DAILY_FOLDER, KIT = "summaries", "private-memories", "daily", ".cowork"

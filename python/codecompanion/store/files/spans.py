@@ -14,7 +14,7 @@ from typing import Any
 from codecompanion.errors import StoreCorrupt
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model import checkpoint as payloads
-from codecompanion.store.files.durable_files import append_durably, write_durably
+from codecompanion.store.durable_files import append_durably, write_durably
 
 SPANS_BYTES = 4 * 1024 * 1024
 

@@ -20,13 +20,13 @@ from codecompanion.model.history import (
     payload_type,
 )
 from codecompanion.model.messages import RULES_TAG, Message, ToolCall
-from codecompanion.store.database.connection import is_damage
 from codecompanion.store.log import scratch
 from codecompanion.store.log.checksum import event_sum, is_event_sound
 from codecompanion.store.log.encoding import from_bytes, storable, to_bytes
 from codecompanion.store.log.inner_words import inner_words
 from codecompanion.store.log.previews import note_blobs
 from codecompanion.store.log.totals import Totals, damaged_rows, read_totals, save_totals
+from codecompanion.store.sqlite_connection import is_damage
 
 _INSERT = "INSERT INTO events(chat_id, seq, turn, ts, type, payload, sum) VALUES (?, ?, ?, ?, ?, ?, ?)"
 NEWEST = 2**63 - 1

@@ -9,10 +9,10 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 
 from codecompanion.model.messages import Message, ToolCall
-from codecompanion.store.database.migrations import TOKENIZER
 from codecompanion.store.log.encoding import storable
 from codecompanion.store.log.events import is_findable
 from codecompanion.store.log.inner_words import inner_words
+from codecompanion.store.log.migrations import TOKENIZER
 from codecompanion.store.search.find import find_rows
 from codecompanion.store.search.periods import date_of
 from codecompanion.store.search.question import read_question

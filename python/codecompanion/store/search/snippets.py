@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import Message
-from codecompanion.store.database.migrations import TOKENIZER
 from codecompanion.store.log.encoding import storable
+from codecompanion.store.log.migrations import TOKENIZER
 from codecompanion.store.search.question import Question
 
 _TOKENS = 16

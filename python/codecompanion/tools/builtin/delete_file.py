@@ -15,8 +15,8 @@ from codecompanion.formats.plural import counted
 from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import PATH, missing_file, parameters, shown_path
-from codecompanion.tools.files.file_change import Plan, change_file
-from codecompanion.tools.files.proposal import Proposal, question
+from codecompanion.tools.file_changes.file_change import Plan, change_file
+from codecompanion.tools.file_changes.proposal import Proposal, question
 
 _SHOWN_LINES = 40
 

@@ -29,9 +29,9 @@ from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOu
 from codecompanion.tools.builtin.file_search import compile_glob, matches
 from codecompanion.tools.builtin.wording import is_secret, missing_file, one_line, parameters, path_below
 from codecompanion.tools.commands.command_environment import clean_environment
-from codecompanion.tools.commands.process import run_program
+from codecompanion.tools.file_changes.file_change import is_there
 from codecompanion.tools.files.disk import Check, in_thread
-from codecompanion.tools.files.file_change import is_there
+from codecompanion.tools.process import run_program
 
 DEFAULT_RESULTS = 100
 MAX_FILE_BYTES = 20_000_000

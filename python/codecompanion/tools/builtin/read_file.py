@@ -22,8 +22,8 @@ from codecompanion.tools.builtin.wording import (
     shown_path,
     why_secret_on_disk,
 )
+from codecompanion.tools.file_changes.file_change import current_text, is_there
 from codecompanion.tools.files.disk import Check, in_thread
-from codecompanion.tools.files.file_change import current_text, is_there
 from codecompanion.tools.limit import STORED_PREFIX
 
 _SHA256 = regex("[0-9a-f]{64}")

@@ -38,7 +38,7 @@ from codecompanion.tools.commands.network import (
     read_paths,
     with_companions,
 )
-from codecompanion.tools.commands.process import Ended, run_program
+from codecompanion.tools.process import Ended, run_program
 from codecompanion.tools.sandbox.confined import Confined, Pipes
 from codecompanion.tools.sandbox.host_proxy import HOST, HostProxy
 from codecompanion.tools.sandbox.sandbox import Sandbox

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codecompanion.context.grounding.known_names import _slices, known_in
-from codecompanion.context.grounding.quote_user_messages import put_quotes
 from codecompanion.context.grounding.verify_summary import VerifySummary, mark_unverified, verify_summary
+from codecompanion.context.summary_text.quote_user_messages import put_quotes
 from codecompanion.context.work import Details, Work
 from codecompanion.model.messages import SUMMARY_TAG, ImagePart, Message, TextPart, ToolCall
 from tests.unit.context.builders import assistant, chat, env, tool, user

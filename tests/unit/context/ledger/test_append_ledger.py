@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codecompanion.context.grounding.quote_user_messages import QuoteUserMessages, quote_user_messages, read_quotes
 from codecompanion.context.ledger.append_ledger import AppendLedger, append_ledger, write_ledger
-from codecompanion.context.ledger.earlier import earlier_files
 from codecompanion.context.ledger.facts import gather
 from codecompanion.context.ledger.ledger import summarise
-from codecompanion.context.summary.sections import load_schema, parse_sections
+from codecompanion.context.message_facts.earlier_files import earlier_files
 from codecompanion.context.summary.summarize_one import SummarizeLedger, summarize_ledger
+from codecompanion.context.summary_text.quote_user_messages import QuoteUserMessages, quote_user_messages, read_quotes
+from codecompanion.context.summary_text.sections import load_schema, parse_sections
 from codecompanion.context.work import Details, Work
 from codecompanion.model.messages import SUMMARY_TAG, Message, ToolCall
 from codecompanion.placeholders import LEDGER_HEADING
 from tests.unit.context.builders import assistant, chars4, chat, count, env, tool, user
-from tests.unit.context.grounding.test_quote_user_messages import written
+from tests.unit.context.summary_text.test_quote_user_messages import written
 
 
 def call(name, call_id="c", **arguments):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from codecompanion.context.ledger.facts import gather
 from codecompanion.context.ledger.ledger import _request, summarise
-from codecompanion.context.summary.sections import load_schema, parse_sections
+from codecompanion.context.summary_text.sections import load_schema, parse_sections
 from codecompanion.counting.tokens import chars4, estimate_text
 from codecompanion.formats.cutting import cut_line_middle, cut_middle, cut_middle_or_tail
 from codecompanion.model.messages import IMAGE_TAG, RULES_TAG, SUMMARY_TAG, Message, Role, ToolCall

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.context.grounding.quote_user_messages import read_quotes
-from codecompanion.context.grounding.recall_keys import Span, put_span, read_span
-from codecompanion.context.policy.budget import Trigger
 from codecompanion.context.summary.fit_summary import CUT_MARKER, FitSummary, cut_plainly, fit_summary
 from codecompanion.context.summary.insert_summary import InsertSummary, insert_summary
-from codecompanion.context.summary.sections import load_schema, parse_sections
+from codecompanion.context.summary_text.quote_user_messages import read_quotes
+from codecompanion.context.summary_text.recall_keys import Span, put_span, read_span
+from codecompanion.context.summary_text.sections import load_schema, parse_sections
+from codecompanion.context.thresholds import Trigger
 from codecompanion.context.work import Details, Work
 from codecompanion.model.summary_frame import HANDOFF
 from codecompanion.placeholders import QUOTES_HEADING, quoted_request

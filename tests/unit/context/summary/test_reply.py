@@ -10,7 +10,7 @@ import pytest
 from codecompanion import prompts
 from codecompanion.context.summary.asking import Question, ask_all, summary_prompt
 from codecompanion.context.summary.reply import accept_reply
-from codecompanion.context.summary.sections import load_schema
+from codecompanion.context.summary_text.sections import load_schema
 from codecompanion.context.work import Failed, SummaryReply, SummaryRequest
 from tests.unit.context.builders import assistant, chat, tool, user
 

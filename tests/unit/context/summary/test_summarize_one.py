@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from codecompanion.context.summary.sections import load_schema, schema_names
 from codecompanion.context.summary.summarize_one import SummarizeOne, summarize_one, summary_budget
+from codecompanion.context.summary_text.sections import load_schema, schema_names
 from codecompanion.context.work import Failed, SummaryReply, Work
 from codecompanion.formats.sanitise import REMOVED
 from tests.unit.context.builders import assistant, chars4, chat, env, user

@@ -7,8 +7,8 @@ import pytest
 
 from codecompanion.context.policy.catalog import policy_names
 from codecompanion.context.summary.asking import Question, ask_all, summary_prompt
-from codecompanion.context.summary.sections import load_schema
 from codecompanion.context.summary.writers import PAUSED
+from codecompanion.context.summary_text.sections import load_schema
 from codecompanion.context.work import Failed, SummaryReply, SummaryRequest
 from tests.summaries import nine_sections
 from tests.unit.context.builders import user

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from codecompanion.context.policy.catalog import load_policy, policy_names
-from codecompanion.formats.transcript_format import read_message, write_message
 from codecompanion.model.history import MessageAdded, ViewChanged
 from codecompanion.model.messages import GATHERED_TAG, SUMMARY_TAG, GatheredPiece, Message
+from codecompanion.model.transcript_format import read_message, write_message
 from codecompanion.wire.requests import UndoChange
 from tests.summaries import nine_sections
 from tests.unit.session.codebase.test_gathering import FakeGatherer, ask, asked, bench_with

@@ -8,9 +8,9 @@ import pytest
 from codecompanion import settings
 from codecompanion.context.policy.catalog import policy_names
 from codecompanion.errors import ToolError
-from codecompanion.formats.transcript_format import read_message, write_message
 from codecompanion.model.history import PolicyEvent
 from codecompanion.model.messages import GATHERED_TAG, GatheredPiece, Message
+from codecompanion.model.transcript_format import read_message, write_message
 from codecompanion.placeholders import gathered_names
 from codecompanion.retrieval.still_above import STILL_ABOVE
 from codecompanion.session.actions.code_report import preview_code, show_gathered

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.context.summary.sections import load_schema
+from codecompanion.context.summary_text.sections import load_schema
 from codecompanion.placeholders import LEDGER_HEADING, QUOTES_HEADING, REQUEST_HEADING
 from codecompanion.session.history.card_sections import card_sections
 

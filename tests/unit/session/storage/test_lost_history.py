@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from codecompanion.context.grounding.recall_keys import read_span, without_keys
+from codecompanion.context.summary_text.recall_keys import read_span, without_keys
 from codecompanion.model.history import ChatCreated, MessageAdded, TurnEnded, TurnStarted
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import Message, Usage

@@ -22,9 +22,9 @@ from codecompanion.context.policy.catalog import policy_names
 from codecompanion.model.messages import Message
 from codecompanion.session.session import Session
 from codecompanion.session.storage.open_chat import open_new, open_stored
-from codecompanion.store.database.connection import FILE_NAME
-from codecompanion.store.database.migrations import MIGRATIONS
+from codecompanion.store.log.migrations import MIGRATIONS
 from codecompanion.store.opening import open_store
+from codecompanion.store.sqlite_connection import FILE_NAME
 from codecompanion.store.store import Store
 from codecompanion.wire.requests import OpenChat, RedoChange, Snapshot, Submit, UndoChange
 from tests.summaries import nine_sections

@@ -10,8 +10,8 @@ import pytest
 
 from codecompanion.errors import StoreUnavailable
 from codecompanion.model.history import MessageAdded, RequestSent, ToolRan, TurnStarted
-from codecompanion.store.database.writer import Writer
 from codecompanion.store.opening import open_store
+from codecompanion.store.writer_thread import Writer
 from tests.patience import PATIENCE_S
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from codecompanion.adapters.base import CompactionBegun, CompactionDone, Finished, TextDelta
-from codecompanion.context.grounding.recall_keys import without_span
+from codecompanion.context.summary_text.recall_keys import without_span
 from codecompanion.errors import InputError, Overloaded
 from codecompanion.model.history import TurnEnded
 from codecompanion.model.messages import GO_ON_TAG, Message, Usage

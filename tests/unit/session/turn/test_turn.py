@@ -10,7 +10,7 @@ from concurrent.futures import Future
 import pytest
 
 from codecompanion.adapters.base import AdapterSettings, Finished, TextDelta
-from codecompanion.context.grounding.recall_keys import without_span
+from codecompanion.context.summary_text.recall_keys import without_span
 from codecompanion.errors import InputError, NetworkFailed, RequestRejected, StoreUnavailable, StreamCut
 from codecompanion.model import history
 from codecompanion.model.history import ViewChanged

@@ -17,8 +17,8 @@ from codecompanion.model.messages import Message
 from codecompanion.model.view import project
 from codecompanion.store.damage import lost_file
 from codecompanion.store.damage.rebuild import LiveChat, Loss
-from codecompanion.store.database.migrations import MIGRATIONS, migrate
 from codecompanion.store.lease import is_locked
+from codecompanion.store.log.migrations import MIGRATIONS, migrate
 from codecompanion.store.log.scratch import Calibration
 from codecompanion.store.opening import open_store
 from codecompanion.store.store import Store
@@ -43,8 +43,8 @@ def told() -> list[StoreError]:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file in the place of the lost one is taken at the first look, a failure tried again with the next write."""
     monkeypatch.setattr("codecompanion.store.damage.lost_file.SETTLE_S", 0.0)
-    monkeypatch.setattr("codecompanion.store.database.writer.SETTLE_S", 0.0)
-    monkeypatch.setattr("codecompanion.store.database.writer.RETRY_S", 0.0)
+    monkeypatch.setattr("codecompanion.store.writer_thread.SETTLE_S", 0.0)
+    monkeypatch.setattr("codecompanion.store.writer_thread.RETRY_S", 0.0)
 
 
 @pytest.fixture
@@ -237,7 +237,7 @@ def test_a_file_that_is_being_copied_is_waited_for(
     monkeypatch.setattr(
         "codecompanion.store.damage.lost_file.SETTLE_S", 2.0
     )  # a slow machine stands still between two pieces, too
-    monkeypatch.setattr("codecompanion.store.database.writer.SETTLE_S", 0.1)
+    monkeypatch.setattr("codecompanion.store.writer_thread.SETTLE_S", 0.1)
     whole = another(tmp_path / "other", *(f"text {i} " * 100 for i in range(100))).read_bytes()
     store.append("c", [said("one")]).result()
     path = tmp_path / "sessions.db"
@@ -262,7 +262,7 @@ def test_what_is_said_while_a_copy_arrives_is_in_it_after_the_end(
 ) -> None:
     """Neovim ends before the new file was looked at twice."""
     monkeypatch.setattr("codecompanion.store.damage.lost_file.SETTLE_S", 0.1)
-    monkeypatch.setattr("codecompanion.store.database.writer.SETTLE_S", 0.15)
+    monkeypatch.setattr("codecompanion.store.writer_thread.SETTLE_S", 0.15)
     events = store.append("c", [said("one")]).result()
     losses: list[Loss] = []
     store.watch_over(lambda: [LiveChat("c", project(events))], losses.append)
@@ -373,7 +373,7 @@ def test_what_is_kept_while_a_copy_settles_is_carried_over(
 ) -> None:
     """Drafts, grants, learned values, and a chat that was closed in the meantime; revoked grants stay revoked."""
     monkeypatch.setattr("codecompanion.store.damage.lost_file.SETTLE_S", 60.0)
-    monkeypatch.setattr("codecompanion.store.database.writer.SETTLE_S", 0.0)
+    monkeypatch.setattr("codecompanion.store.writer_thread.SETTLE_S", 0.0)
     other = open_store(tmp_path / "other")
     other.append("c", [said("one")]).result()
     for kind in ("revoked", "older"):

@@ -15,9 +15,9 @@ import pytest
 from codecompanion.errors import StoreError
 from codecompanion.model.view import project
 from codecompanion.store import open_store
+from codecompanion.store import writer_thread as writer
 from codecompanion.store.damage import lost_file, marks, salvage
 from codecompanion.store.damage.rebuild import LiveChat, Loss
-from codecompanion.store.database import writer
 from codecompanion.store.store import Store
 from tests.unit.store.conftest import Desk, Start, said, sound
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from codecompanion.model.history import ChatForked, MessageAdded
 from codecompanion.model.messages import ImagePart, Message, TextPart, ToolCall
 from codecompanion.store import Store, open_memory_store
-from codecompanion.store.database.migrations import MIGRATIONS, migrate
+from codecompanion.store.log.migrations import MIGRATIONS, migrate
 from codecompanion.store.search import find as search
 from codecompanion.store.search import inner_index
 from tests.unit.store.conftest import CREATED, Desk, said

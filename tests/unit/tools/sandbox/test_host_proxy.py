@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from codecompanion.settings_sections import SandboxSettings
-from codecompanion.tools.commands.process import Ended, run_program
+from codecompanion.tools.process import Ended, run_program
 from codecompanion.tools.sandbox import host_proxy
 from codecompanion.tools.sandbox.host_proxy import HOST, HostProxy
 from codecompanion.tools.sandbox.sandbox import PYTHON, Sandbox

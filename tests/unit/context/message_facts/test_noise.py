@@ -9,9 +9,9 @@ import pytest
 from codecompanion.context.ledger.facts import decisions_in, gather
 from codecompanion.context.ledger.goal import is_usable_goal
 from codecompanion.context.ledger.ledger import summarise
-from codecompanion.context.ledger.names import PATH
-from codecompanion.context.ledger.noise import is_noise, is_pasted, without_examples
-from codecompanion.context.summary.sections import load_schema, parse_sections
+from codecompanion.context.message_facts.name_patterns import PATH
+from codecompanion.context.message_facts.noise import is_noise, is_pasted, without_examples
+from codecompanion.context.summary_text.sections import load_schema, parse_sections
 from codecompanion.counting.tokens import estimate_text
 from codecompanion.model.messages import ToolCall
 from tests.unit.context.builders import assistant, chat, tool, user

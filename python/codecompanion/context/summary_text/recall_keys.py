@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from codecompanion.context.summary.sections import guess_schema, parse_sections, replace_section
+from codecompanion.context.summary_text.sections import guess_schema, parse_sections, replace_section
 from codecompanion.context.work import Env, Work
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import SUMMARY_TAG, with_changes

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from codecompanion.context.ledger.earlier import Action
+from codecompanion.context.message_facts.earlier_files import Action
 from codecompanion.formats.cutting import cut_line_middle
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.formats.regex import regex

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from codecompanion.errors import ToolError
-from codecompanion.tools.commands.process import Ended, run_program
+from codecompanion.tools.process import Ended, run_program
 from tests.patience import PATIENCE_S
 from tests.unit.tools.conftest import names_in
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codecompanion.context.summary.sections import (
+from codecompanion.context.summary_text.sections import (
     guess_schema,
     load_schema,
     parse_sections,

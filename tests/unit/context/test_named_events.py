@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codecompanion.context.policy.budget import Trigger
-from codecompanion.context.policy.named_events import NAMES, Occasion, PolicyEventName, fields_of, run_metadata
+from codecompanion.context.named_events import NAMES, Occasion, PolicyEventName, fields_of, run_metadata
 from codecompanion.context.policy.schema import Stage
 from codecompanion.context.report import StageReport
 from codecompanion.context.shaping.request_parts import compile_prompt, count_prior_turns, request_mix, text_bytes
+from codecompanion.context.thresholds import Trigger
 from codecompanion.context.work import Details, Measure, Messages, Work
 from codecompanion.model.messages import RULES_TAG, SUMMARY_TAG, Message, ToolSpec, with_changes
 

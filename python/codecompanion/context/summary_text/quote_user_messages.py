@@ -15,10 +15,10 @@ from functools import lru_cache
 
 import msgspec
 
-from codecompanion.context.grounding.recall_keys import Span, is_span_line, no_key, span_of
-from codecompanion.context.ledger.demands import find_demands, is_strict
-from codecompanion.context.ledger.noise import is_noise
-from codecompanion.context.summary.sections import Schema, guess_schema, parse_sections, replace_section
+from codecompanion.context.message_facts.demands import find_demands, is_strict
+from codecompanion.context.message_facts.noise import is_noise
+from codecompanion.context.summary_text.recall_keys import Span, is_span_line, no_key, span_of
+from codecompanion.context.summary_text.sections import Schema, guess_schema, parse_sections, replace_section
 from codecompanion.context.work import Env, Messages, Outcome, Work
 from codecompanion.formats.cutting import cut_line, cut_middle
 from codecompanion.formats.regex import regex

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codecompanion.context.ledger.demands import (
+from codecompanion.context.message_facts.demands import (
     _STRICT,
     _STRICT_HINTS,
     _WORDS,

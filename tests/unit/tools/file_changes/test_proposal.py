@@ -9,7 +9,7 @@ import pytest
 from codecompanion.errors import ToolError
 from codecompanion.formats.text_files import TextFile, decode, encode
 from codecompanion.tools.base import Accepted
-from codecompanion.tools.files.proposal import MAX_SHOWN_CHARS, Proposal, as_accepted, question, shown
+from codecompanion.tools.file_changes.proposal import MAX_SHOWN_CHARS, Proposal, as_accepted, question, shown
 
 
 def proposal(before: bytes | None, after: bytes | None) -> Proposal:

@@ -13,9 +13,9 @@ from typing import Any, Literal, assert_never, cast, get_args
 
 import msgspec
 
-from codecompanion.context.policy.budget import warning_level
 from codecompanion.context.report import StageReport
 from codecompanion.context.shaping.request_parts import NO_TURNS, LeftOut, compile_prompt, count_prior_turns
+from codecompanion.context.thresholds import warning_level
 from codecompanion.context.work import Details, Trigger
 from codecompanion.model.checkpoint import SCHEMA
 from codecompanion.model.checkpoint import VERSION as SCHEMA_VERSION

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codecompanion.context.grounding.recall_keys import Span, put_span, read_span, without_keys, without_span
 from codecompanion.context.policy.catalog import load_policy, policy_names
-from codecompanion.context.summary.sections import load_schema, parse_sections
+from codecompanion.context.summary_text.recall_keys import Span, put_span, read_span, without_keys, without_span
+from codecompanion.context.summary_text.sections import load_schema, parse_sections
 from codecompanion.context.work import SummaryReply
 from codecompanion.model.messages import RULES_TAG, SUMMARY_TAG, is_system_prompt
 from codecompanion.placeholders import LEDGER_HEADING, OMITTED_MESSAGE, QUOTES_HEADING
 from tests.summaries import nine_sections
 from tests.unit.context.builders import assistant, chat, count, run, tool, user
-from tests.unit.context.grounding.test_quote_user_messages import written
+from tests.unit.context.summary_text.test_quote_user_messages import written
 
 KEYS = re.compile(r"\br(\d+)(?: to r(\d+))?")
 FREE = "The loader was changed and its tests were run; they pass. " * 6

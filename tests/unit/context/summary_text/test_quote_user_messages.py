@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codecompanion.context.grounding import quote_user_messages as user_quotes
-from codecompanion.context.grounding.quote_user_messages import (
+from codecompanion.context.ledger.ledger import summarise
+from codecompanion.context.message_facts import demands
+from codecompanion.context.summary_text import quote_user_messages as user_quotes
+from codecompanion.context.summary_text.quote_user_messages import (
     Quote,
     Quotes,
     QuoteUserMessages,
@@ -20,9 +22,7 @@ from codecompanion.context.grounding.quote_user_messages import (
     read_quotes,
     render_quotes,
 )
-from codecompanion.context.ledger import demands
-from codecompanion.context.ledger.ledger import summarise
-from codecompanion.context.summary.sections import load_schema, parse_sections
+from codecompanion.context.summary_text.sections import load_schema, parse_sections
 from codecompanion.context.work import Details, Work
 from codecompanion.model.messages import SUMMARY_TAG, ImagePart, Message, TextPart
 from codecompanion.placeholders import LEDGER_HEADING, QUOTES_HEADING, SUMMARY_PREFIX, quote_request

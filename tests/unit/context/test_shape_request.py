@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from codecompanion import prompts
 from codecompanion.context.policy.catalog import load_policy
+from codecompanion.context.shape_request import Kept, Parts, shape
 from codecompanion.context.shaping.prompt_shape import TERSE, Fragment, ShapeSchemas, join_fragments, shape_specs
-from codecompanion.context.shaping.shape import Kept, Parts, shape
 from codecompanion.model.messages import Message, ToolSpec
 from codecompanion.tools import schema
 from codecompanion.tools.builtin import BUILTIN_TOOLS

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from codecompanion.context.policy.budget import is_crossed, room_of, target_tokens, threshold_tokens
 from codecompanion.context.policy.schema import Policy, ShapeStep
 from codecompanion.context.shaping.context_packet import ContextPacket
 from codecompanion.context.shaping.prompt_shape import (
@@ -23,6 +22,7 @@ from codecompanion.context.shaping.prompt_shape import (
     shape_specs,
 )
 from codecompanion.context.strategies import STRATEGIES
+from codecompanion.context.thresholds import is_crossed, room_of, target_tokens, threshold_tokens
 from codecompanion.context.work import Env, Measure, Messages, Work
 from codecompanion.model.messages import Message, ToolSpec
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 from codecompanion.errors import StoreError, StoreUnavailable
 from codecompanion.store.damage.lost_file import SETTLE_S, FileWatch
 from codecompanion.store.damage.marks import change_mark
-from codecompanion.store.database.connection import Database, explain, roll_back
+from codecompanion.store.sqlite_connection import Database, explain, roll_back
 
 T = TypeVar("T")
 

@@ -1,0 +1,1 @@
+"""Changing a file as the user sees it: the proposal, then the change."""
