@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from codecompanion.context.named_events import NAMES, Occasion, fields_of
+from codecompanion.context.named_events import Occasion, fields_of
+from codecompanion.context.policy.schema import EVENT_NAMES
 from harness import Nvim
 
 
@@ -16,9 +17,9 @@ def test_names_and_fields_of_the_policy_events_are_documented(nvim: Nvim) -> Non
            end
            local patterns = vim.tbl_map(policies.pattern, ...)
            return { found, patterns }""",
-        list(NAMES),
+        list(EVENT_NAMES),
     )
     fields, patterns = documented
     assert sorted(patterns) == sorted(fields)
-    for name, pattern in zip(NAMES, patterns, strict=True):
+    for name, pattern in zip(EVENT_NAMES, patterns, strict=True):
         assert {*fields_of(name, Occasion()), "compaction_id"} == set(fields[pattern]), name

@@ -1,4 +1,4 @@
-"""The named events of the policies: which there are, and what their fields say.
+"""The named events of the policies: what their fields say (`policy.schema.PolicyEventName` lists them).
 
 KodaCode's R-327…R-331, CoWork's R-411, R-422, R-423, R-451, R-453, R-461, R-472, R-473, CodeBuddy's R-136, R-144. Field
 names are those of the products. `fields_of` is pure: the session says when one is due, logs it as a `PolicyEvent` and
@@ -9,10 +9,11 @@ Figures are tokens of the whole request; one that nobody knows is 0.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, assert_never, cast, get_args
+from typing import Any, assert_never, cast
 
 import msgspec
 
+from codecompanion.context.policy.schema import PolicyEventName
 from codecompanion.context.report import StageReport
 from codecompanion.context.shaping.request_parts import NO_TURNS, LeftOut, compile_prompt, count_prior_turns
 from codecompanion.context.thresholds import warning_level
@@ -23,26 +24,6 @@ from codecompanion.model.history import PolicyEvent
 from codecompanion.model.messages import SUMMARY_TAG, Message, ToolSpec
 
 Fields = dict[str, Any]
-PolicyEventName = Literal[
-    "context_compaction_started",
-    "context_compaction_failed",
-    "session_history_continuation_updated",
-    "prompt_compiled",
-    "context_pruned",
-    "context_summarized",
-    "context_tools_truncated",
-    "pinned_over_target",
-    "context_window_status",
-    "context_still_over_budget",
-    "context_capacity_recovery_started",
-    "context_capacity_recovery_completed",
-    "context_capacity_recovery_failed",
-    "checkpoint_failed",
-    "memory_flushed",
-    "conversation_snapshot",
-    "session_restored",
-]
-NAMES: tuple[PolicyEventName, ...] = get_args(PolicyEventName)
 _SNAPSHOT_FIELDS: Fields = {"messageCount": 0, "checkpointKind": "snapshot", "estimatedSizeBytes": 0}
 _RESTORED_FIELDS: Fields = {
     "source": 0,

@@ -8,8 +8,17 @@ from typing import Literal
 import msgspec
 
 from codecompanion.context.editing.repair_pairs import Repair
-from codecompanion.context.policy.schema import Stage, StageEvent, Tier
-from codecompanion.context.work import Details, Measure, Messages, SummaryReply, SummaryRequest, Trigger, Work
+from codecompanion.context.policy.schema import Stage, Tier
+from codecompanion.context.work import (
+    Details,
+    Measure,
+    Messages,
+    StageEvent,
+    SummaryReply,
+    SummaryRequest,
+    Trigger,
+    Work,
+)
 
 
 class StageReport(msgspec.Struct, frozen=True, kw_only=True):

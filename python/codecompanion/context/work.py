@@ -16,6 +16,7 @@ from codecompanion.model.messages import Message, ReasoningPart, Usage, with_cha
 Fold = TypeVar("Fold")
 Messages = tuple[Message, ...]
 Trigger = Literal["proactive", "reactive", "manual"]
+StageEvent = Literal["context_edited", "context_compacted", "memory_flushed"]
 
 
 class Measure(msgspec.Struct, frozen=True):

@@ -1,1 +1,1 @@
-"""Texts and files as others write them: transcripts, times, files as lines, untrusted text."""
+"""Texts and files as others write them: times, JSON, files as lines, untrusted text."""

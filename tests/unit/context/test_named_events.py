@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codecompanion.context.named_events import NAMES, Occasion, PolicyEventName, fields_of, run_metadata
-from codecompanion.context.policy.schema import Stage
+from codecompanion.context.named_events import Occasion, fields_of, run_metadata
+from codecompanion.context.policy.schema import EVENT_NAMES, PolicyEventName, Stage
 from codecompanion.context.report import StageReport
 from codecompanion.context.shaping.request_parts import compile_prompt, count_prior_turns, request_mix, text_bytes
 from codecompanion.context.thresholds import Trigger
@@ -42,7 +42,7 @@ def report(before: Messages, after: Messages, **changes: Any) -> StageReport:
 TALK = (said("a"), said("r", "x" * 50, "tool", tool_call_id="c"), said("b", turn="t2"))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EVENT_NAMES)
 def test_every_event_can_be_made_of_what_is_known_and_is_plain_json(name: PolicyEventName) -> None:
     """Each name has a builder that needs no more than an occasion; the result survives the log and the wire."""
     for occasion in (

@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from codecompanion.context.artifact.render import DERIVED_BYTES, EPISODE_BYTES, GOAL_BYTES, cut_bytes
+from codecompanion.context.artifact.render import DERIVED_BYTES, EPISODE_BYTES
 from codecompanion.context.artifact.schema import Artifact, Episode, WorkspaceFact
-from codecompanion.context.ledger.goal import better_goal, is_usable_goal
+from codecompanion.context.ledger.goal import GOAL_BYTES, better_goal, is_usable_goal
+from codecompanion.context.ledger.lines import cut_bytes
 from codecompanion.context.message_facts.demands import is_strict
 from codecompanion.context.work import Failed
 from codecompanion.formats.outside_text import NOT_READABLE

@@ -12,15 +12,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import msgspec
 
 from codecompanion.context.artifact.schema import EARLIER, Artifact, OpenThread
-from codecompanion.context.ledger.lines import neutral
+from codecompanion.context.ledger.goal import GOAL_BYTES
+from codecompanion.context.ledger.lines import cut_bytes
 from codecompanion.context.message_facts.demands import is_strict
-from codecompanion.formats.cutting import cut_line_bytes
 
 HEADER = "Compaction Summary:"
 NONE_LINE = "- (none)"
 CONSTRAINTS, WARNINGS = "Constraints & Preferences", "Critical Context"
 
-GOAL_BYTES, DERIVED_BYTES, EPISODE_BYTES, VERIFICATION_BYTES, FILE_BYTES = 240, 320, 360, 240, 240
+DERIVED_BYTES, EPISODE_BYTES, VERIFICATION_BYTES, FILE_BYTES = 320, 360, 240, 240
 MAX_FILES, MAX_HINTS, MAX_EVIDENCE = 12, 3, 8
 
 
@@ -40,11 +40,6 @@ def budget_bytes(size: SummarySize, input_limit: int, target: int) -> int:
     if target > 0:
         tokens = min(tokens, target // max(1, size.target_share))
     return tokens * size.bytes_per_token
-
-
-def cut_bytes(text: str, limit: int) -> str:
-    """Return the text on one line, in at most `limit` bytes of UTF-8, never in the middle of a character."""
-    return cut_line_bytes(neutral(text), limit)
 
 
 class _Block(msgspec.Struct, frozen=True):

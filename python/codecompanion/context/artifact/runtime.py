@@ -15,12 +15,11 @@ from codecompanion.context.artifact import schema
 from codecompanion.context.artifact.render import (
     DERIVED_BYTES,
     EPISODE_BYTES,
-    GOAL_BYTES,
     VERIFICATION_BYTES,
-    cut_bytes,
 )
 from codecompanion.context.ledger.facts import Facts, gather
-from codecompanion.context.ledger.goal import goal_of_all, is_usable_goal
+from codecompanion.context.ledger.goal import GOAL_BYTES, goal_of_all, is_usable_goal
+from codecompanion.context.ledger.lines import cut_bytes
 from codecompanion.context.message_facts.calls import describe_call
 from codecompanion.context.message_facts.demands import find_demands
 from codecompanion.formats.regex import regex

@@ -20,7 +20,6 @@ from codecompanion.context.artifact.render import (
     WARNINGS,
     SummarySize,
     budget_bytes,
-    cut_bytes,
     render,
 )
 from codecompanion.context.artifact.runtime import TurnMessages, extract, split_turns
@@ -33,6 +32,7 @@ from codecompanion.context.artifact.schema import (
 )
 from codecompanion.context.ledger.facts import gather
 from codecompanion.context.ledger.goal import goal_of_all
+from codecompanion.context.ledger.lines import cut_bytes
 from codecompanion.context.message_facts.demands import find_demands
 from codecompanion.context.summary.reply import accept_reply
 from codecompanion.context.summary_text.quote_user_messages import read_quotes

@@ -1,1 +1,1 @@
-"""Code that keeps a summary true: quotes of the user, verified names, keys to the original."""
+"""What a summary may claim: the names in it are checked against the log."""

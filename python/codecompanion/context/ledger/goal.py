@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from functools import lru_cache
 
-from codecompanion.context.artifact.render import GOAL_BYTES, cut_bytes
+from codecompanion.context.ledger.lines import cut_bytes
 from codecompanion.context.message_facts.demands import asks_for_no_work, sentences
 from codecompanion.context.message_facts.noise import is_noise
 from codecompanion.formats.regex import regex
@@ -51,6 +51,8 @@ _LEAD = (
     r"(?:(?:ok(?:ay)?|now|so|then|next|well|please|instead|hi|hello|hey|actually|finally|from now on|new plan"
     r"|change of plans?|great|thanks?|good)[ ,:!.]+)*"
 )
+GOAL_BYTES = 240
+"""How long a goal may be, in bytes of UTF-8."""
 _READ_CHARS = 10 * GOAL_BYTES
 """More is not put on one line before it is cut."""
 _NO_AIM = (

@@ -1,7 +1,7 @@
 """The lines a ledger is made of: files, errors, commands, decisions, todos, names (lesson 21).
 
 Each maker takes the facts and the room in tokens, the most important first. Every text is data: it stands on one line,
-so that it cannot open a section or close a wrapper. `earlier` reads the lines of files back.
+so that it cannot open a section or close a wrapper. `message_facts.earlier_files` reads the lines of files back.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from codecompanion.context.ledger.facts import Facts, FileFact
 from codecompanion.context.message_facts.calls import describe_call
 from codecompanion.context.message_facts.earlier_files import Action
-from codecompanion.formats.cutting import cut_line_middle, cut_to_tokens
+from codecompanion.formats.cutting import cut_line_bytes, cut_line_middle, cut_to_tokens
 from codecompanion.formats.regex import regex
 
 _TAGS = regex(r"<(\s*/?\s*)(message|conversation|summary|analysis|important|system|user|assistant)\b", re.I)
@@ -28,6 +28,11 @@ def neutral(text: str) -> str:
     """Return the text unable to close or open a wrapper, without embedded binary data and control characters."""
     text = _BASE64.sub("[binary data]", _TAGS.sub(r"<\\\1\2", text))
     return "".join(char if char >= " " or char in "\n\t" else "�" for char in text)
+
+
+def cut_bytes(text: str, limit: int) -> str:
+    """Return the text on one line, in at most `limit` bytes of UTF-8, never in the middle of a character."""
+    return cut_line_bytes(neutral(text), limit)
 
 
 def quote(text: str) -> list[str]:

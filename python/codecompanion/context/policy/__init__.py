@@ -1,1 +1,1 @@
-"""Policies as data: tables, schema and checks, options laid over them, triggers, named events."""
+"""Policies as data: tables, their checks, options laid over them."""

@@ -6,18 +6,38 @@ policies there are.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
 from codecompanion.context.strategies import STRATEGIES
 from codecompanion.context.thresholds import Size, Trigger
+from codecompanion.context.work import StageEvent
 
 CHAT_ADAPTER = "chat_adapter"
 """In `on_fail`: the model step is tried again by the chat's own adapter."""
 OWN_FIELDS = ("description", "resume", "default_window", "status_event", "cooldown", "recovery")
 """What a user's own policy may say besides stages, steps and options."""
-StageEvent = Literal["context_edited", "context_compacted", "memory_flushed"]
+PolicyEventName = Literal[
+    "context_compaction_started",
+    "context_compaction_failed",
+    "session_history_continuation_updated",
+    "prompt_compiled",
+    "context_pruned",
+    "context_summarized",
+    "context_tools_truncated",
+    "pinned_over_target",
+    "context_window_status",
+    "context_still_over_budget",
+    "context_capacity_recovery_started",
+    "context_capacity_recovery_completed",
+    "context_capacity_recovery_failed",
+    "checkpoint_failed",
+    "memory_flushed",
+    "conversation_snapshot",
+    "session_restored",
+]
+EVENT_NAMES: tuple[PolicyEventName, ...] = get_args(PolicyEventName)
 
 
 class Step(msgspec.Struct, frozen=True):

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from codecompanion.context.named_events import NAMES
 from codecompanion.context.policy.hints import nearest
-from codecompanion.context.policy.schema import CHAT_ADAPTER, Policy, ShapeStep, Stage, Step, Tier
+from codecompanion.context.policy.schema import CHAT_ADAPTER, EVENT_NAMES, Policy, ShapeStep, Stage, Step, Tier
 from codecompanion.context.policy.step_order import check_order
 from codecompanion.context.policy.table_checks import (
     convert,
@@ -92,8 +91,8 @@ def led_to(policy: Policy, target: str) -> str:
 
 
 def _check_event(name: str, key: str) -> None:
-    if name and name not in NAMES:
-        raise ConfigError(key, f"there is no event {name!r}", nearest(name, NAMES))
+    if name and name not in EVENT_NAMES:
+        raise ConfigError(key, f"there is no event {name!r}", nearest(name, EVENT_NAMES))
 
 
 def _has(stage: Stage, path: list[str]) -> bool:

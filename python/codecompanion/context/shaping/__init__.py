@@ -1,1 +1,1 @@
-"""What is really sent: the view shaped for one request, never stored."""
+"""The parts of one request that shaping may leave out: facts, prompt fragments, schemas."""

@@ -7,8 +7,7 @@ Whoever may not be asked is answered for here, as by a failed call, so that ever
 
 from __future__ import annotations
 
-from codecompanion.context.policy.schema import StageEvent
-from codecompanion.context.work import Env, Failed, Outcome, SummaryReply, Work
+from codecompanion.context.work import Env, Failed, Outcome, StageEvent, SummaryReply, Work
 
 PAUSED = "the model that writes summaries has failed too often"
 

@@ -21,7 +21,8 @@ import msgspec
 
 from codecompanion.context.checkpoints.snapshot import is_periodic_due, is_worth_completing
 from codecompanion.context.checkpoints.structured_summary import parse_summary
-from codecompanion.context.named_events import Occasion, PolicyEventName, events_of
+from codecompanion.context.named_events import Occasion, events_of
+from codecompanion.context.policy.schema import PolicyEventName
 from codecompanion.context.report import StageReport
 from codecompanion.context.summary_text.recall_keys import without_keys
 from codecompanion.context.work import LastFlush

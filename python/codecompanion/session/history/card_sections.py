@@ -1,6 +1,7 @@
 """Where the sections of a summary are, for the card that folds them (R-454, R-543): Python reads, Lua draws.
 
-Headings are read as leniently as everywhere (`context.summary_text.sections`): a model writes `7. **Title** – text`, too.
+Headings are read as leniently as everywhere (`context.summary_text.sections`): a model also writes
+`7. **Title** – text`.
 What code wrote below a summary (quotes, a ledger, the request) stands for itself: no section swallows it.
 """
 

@@ -1,1 +1,1 @@
-"""The event log of the chats, and the rows derived from it."""
+"""The event log of the chats, its tables and their migrations, and the rows derived from it."""

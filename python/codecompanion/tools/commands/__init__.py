@@ -1,1 +1,1 @@
-"""Running programs for the model: which, with what environment, in what process group."""
+"""What a command line of a model does: its programs, its grants, its environment."""

@@ -1,1 +1,1 @@
-"""Changing files for the model: what is proposed, shown, accepted and written."""
+"""Files as tools see them: open in the editor or on disk, edits of their text, diffs."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codecompanion.context.artifact.render import SummarySize, budget_bytes, cut_bytes, render
+from codecompanion.context.artifact.render import SummarySize, budget_bytes, render
 from codecompanion.context.artifact.schema import (
     Artifact,
     Decision,
@@ -16,6 +16,7 @@ from codecompanion.context.artifact.schema import (
     Verification,
     WorkspaceFact,
 )
+from codecompanion.context.ledger.lines import cut_bytes
 
 FULL = Artifact(
     session_objective="Build the parser",
