@@ -27,9 +27,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from codecompanion.completion.budgets import budgets
 from codecompanion.completion.families import family_named
 from codecompanion.completion.prompt import build_prompt
+from codecompanion.completion.prompt_budgets import budgets
 from codecompanion.completion.window import cut_window
 from codecompanion.session.code.indexing import build
 from codecompanion.session.complete.project_prompt import make_project_prompt

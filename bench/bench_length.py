@@ -28,7 +28,7 @@ from codecompanion.model.messages import Message, ToolCall, with_changes
 from codecompanion.session.services import Keeping
 from codecompanion.session.session import Session
 from codecompanion.store.files.checkpoints import CheckpointFiles
-from codecompanion.store.files.memory import MemoryFiles
+from codecompanion.store.files.memory_files import MemoryFiles
 from codecompanion.store.opening import open_store
 from codecompanion.store.store import Store
 from codecompanion.wire.events import Restored

@@ -33,7 +33,7 @@ from codecompanion.model.messages import Message
 from codecompanion.model.transcript_format import read_bytes
 from codecompanion.store.log.migrations import TOKENIZER
 from codecompanion.store.search.chat_index import ChatIndex
-from codecompanion.store.search.question import read_question
+from codecompanion.store.search.parsed_question import read_question
 
 TEN = 10
 APART = 8

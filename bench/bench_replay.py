@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 from codecompanion.cli.commands.replay import UNMANAGED
-from codecompanion.context.policy.catalog import load_policy, policy_names
+from codecompanion.context.policy.policy_catalog import load_policy, policy_names
 from codecompanion.model.transcript_format import read_bytes
 from codecompanion.reports.replay import Figures, Recording, read_recording, relative_cost, walk
 

@@ -24,8 +24,8 @@ from codecompanion.formats.code_words import split_words
 from codecompanion.session.code.indexing import Difference, write_changes
 from codecompanion.session.code.search_options import SearchOptions
 from codecompanion.session.code.searcher import CodeSearcher
+from codecompanion.store.code_index.index_writer import IndexWriter
 from codecompanion.store.code_index.reader import IndexReader
-from codecompanion.store.code_index.writer import IndexWriter
 from codecompanion.workspace.git_history import Commit, read_head, recent_commits
 from codecompanion.workspace.project_files import Choice, list_project_files, read_project_file
 

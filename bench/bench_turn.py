@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from codecompanion.context.policy.catalog import policy_names
+from codecompanion.context.policy.policy_catalog import policy_names
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.model.history import (
     ChatCreated,

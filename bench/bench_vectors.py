@@ -38,7 +38,7 @@ from codecompanion.retrieval.ranking.tables import ranking
 from codecompanion.retrieval.search.embedding_text import embedding_text
 from codecompanion.session.code import searcher
 from codecompanion.session.code.search_options import SearchOptions
-from codecompanion.store.code_index.writer import chunk_hash
+from codecompanion.store.code_index.index_writer import chunk_hash
 
 TIERS: tuple[SearchTier, ...] = ("fts", "vector", "hybrid")
 COUNTED = (

@@ -8,9 +8,9 @@ from pathlib import Path
 from bench.commit_questions import GitDirectory
 from codecompanion.formats.text_files import decode
 from codecompanion.model.code import CodeChunk
-from codecompanion.retrieval.chunking import chunk_file
+from codecompanion.retrieval.file_chunks import chunk_file
+from codecompanion.store.code_index.index_writer import IndexedFile, IndexWriter
 from codecompanion.store.code_index.reader import IndexReader
-from codecompanion.store.code_index.writer import IndexedFile, IndexWriter
 from codecompanion.workspace.git_history import MAX_COMMITS, Commit, parse_log
 from codecompanion.workspace.project_files import Choice, belongs, why_no_text
 from codecompanion.workspace.syntax.languages import language_of

@@ -18,9 +18,9 @@ from typing import Any, Literal
 from codecompanion.adapters.offline.playback import Playback
 from codecompanion.errors import ToolInputInvalid
 from codecompanion.model.messages import DocumentPart, ImagePart, Message, TextPart, ToolCall, ToolSpec
-from codecompanion.tools.base import Tool, ToolContext, ToolOutput
-from codecompanion.tools.provider import GivenTools
-from codecompanion.tools.registry import ToolRegistry
+from codecompanion.tools.tool import Tool, ToolContext, ToolOutput
+from codecompanion.tools.tool_provider import GivenTools
+from codecompanion.tools.tool_registry import ToolRegistry
 from codecompanion.tools.toolbox import Toolbox
 
 Ending = Literal["", "cut", "length", "paused", "stopped", "failed"]

@@ -18,7 +18,7 @@ from codecompanion.adapters.base import AdapterSettings, ReasoningDone
 from codecompanion.adapters.copilot.adapter import CopilotAdapter
 from codecompanion.adapters.copilot.device_login import DeviceCode, DeviceLogin
 from codecompanion.adapters.copilot.github import GitHub, github_of
-from codecompanion.adapters.copilot.requests import GitHubRequests
+from codecompanion.adapters.copilot.github_requests import GitHubRequests
 from codecompanion.adapters.copilot.stored_login import Places, find_login, forget_login, save_login
 from codecompanion.errors import AuthenticationFailed, MissingKey, ModelNotFound, NetworkFailed, RateLimited
 from codecompanion.model.messages import ImagePart, Message, ReasoningPart, TextPart

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codecompanion.tools.base import ToolContext
 from codecompanion.tools.builtin import run_command
 from codecompanion.tools.process import Ended
+from codecompanion.tools.tool import ToolContext
 from tests.attacks.conftest import Tally
 from tests.attacks.sizes import amount
 

@@ -34,8 +34,8 @@ from codecompanion.adapters.registry import make_wire
 from codecompanion.adapters.reply_decoder import ReplyDecoder
 from codecompanion.errors import AdapterError, InputError
 from codecompanion.formats.byte_limits import ERROR_BODY, MAX_EVENT_BYTES, MAX_TOOL_CALLS, MB, REPLY, SLICE
-from codecompanion.mcp.base import McpError
 from codecompanion.mcp.server_spec import ServerSpec
+from codecompanion.mcp.server_types import McpError
 from codecompanion.model.embedding import EmbeddingSettings
 from codecompanion.web import fetching
 from codecompanion.web.fetching import Fetcher

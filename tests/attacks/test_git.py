@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from codecompanion.errors import InputError
-from codecompanion.formats import programs
-from codecompanion.formats.programs import worked_in
+from codecompanion.formats import find_program as programs
+from codecompanion.formats.find_program import worked_in
 from codecompanion.workspace.git import read_status
 from codecompanion.workspace.git_config import Entry, names_program, programs_named
 from codecompanion.workspace.git_diff import read_diff

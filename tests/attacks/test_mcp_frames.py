@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from codecompanion.mcp.base import McpError
+from codecompanion.mcp.server_types import McpError
 from tests.attacks.conftest import Tally
 from tests.attacks.sizes import amount
 from tests.mcp.listener import Listener, connection, spec

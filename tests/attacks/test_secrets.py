@@ -24,10 +24,10 @@ from codecompanion.session.gather.ask import Ask
 from codecompanion.session.gather.gather_code import Means, gather
 from codecompanion.session.gather.gatherers import beside
 from codecompanion.tools.approval import Approvals
-from codecompanion.tools.base import ToolContext
 from codecompanion.tools.builtin import BUILTIN_TOOLS
-from codecompanion.tools.registry import ToolRegistry
 from codecompanion.tools.runner import approval_question, run_call
+from codecompanion.tools.tool import ToolContext
+from codecompanion.tools.tool_registry import ToolRegistry
 from codecompanion.wire.requests import Snapshot
 from codecompanion.workspace.files import walk
 from codecompanion.workspace.git_diff import read_diff

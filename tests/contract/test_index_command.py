@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from codecompanion.store.code_index.build_lock import building
-from codecompanion.store.code_index.schema import index_path
+from codecompanion.store.code_index.index_tables import index_path
 from tests.contract.command_line import REPO, run
 from tests.forked_python import forked_python
 from tests.patience import PATIENCE_S

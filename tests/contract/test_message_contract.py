@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from codecompanion.context.change import view_change
-from codecompanion.context.policy.catalog import load_policy
-from codecompanion.context.policy.options import with_options
+from codecompanion.context.policy.policy_catalog import load_policy
+from codecompanion.context.policy.policy_options import with_options
 from codecompanion.context.work import SummaryReply
 from codecompanion.model.history import ChangeUndone, LogEvent, MessageAdded
 from codecompanion.model.messages import TAGS, Message

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from codecompanion.context.policy.catalog import policy_names
+from codecompanion.context.policy.policy_catalog import policy_names
 from tests.contract.command_line import REPO, run
 
 SESSION = str(REPO / "tools" / "demo" / "demo_session.jsonl")

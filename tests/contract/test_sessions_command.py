@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from codecompanion.context.policy.catalog import policy_names
+from codecompanion.context.policy.policy_catalog import policy_names
 from codecompanion.model.history import (
     ChatCreated,
     Insertion,

@@ -27,7 +27,7 @@ from codecompanion.adapters.completion.endpoints import (
 from codecompanion.adapters.http.adapter import HttpAdapter
 from codecompanion.completion.families import Family
 from codecompanion.completion.prompt import build_prompt
-from codecompanion.context.policy.catalog import load_policy
+from codecompanion.context.policy.policy_catalog import load_policy
 from codecompanion.context.policy.policy_file import read_policy_file
 from codecompanion.errors import StreamCut
 from codecompanion.model.messages import Message

@@ -23,7 +23,7 @@ from codecompanion.adapters.offline.adapter import OfflineAdapter, OfflineOption
 from codecompanion.adapters.offline.playback import Playback
 from codecompanion.adapters.registry import AdapterRegistry, read_settings
 from codecompanion.context.ledger.ledger import summarise
-from codecompanion.context.policy.catalog import policy_names
+from codecompanion.context.policy.policy_catalog import policy_names
 from codecompanion.counting import tokens
 from codecompanion.model.messages import Message
 from codecompanion.session.state import State

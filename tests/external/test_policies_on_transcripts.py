@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from samples import sampled
 
-from codecompanion.context.policy.catalog import policy_names
+from codecompanion.context.policy.policy_catalog import policy_names
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import SUMMARY_TAG, is_protected
 from codecompanion.model.transcript_format import read_objects

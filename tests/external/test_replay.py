@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from samples import sampled
 
-from codecompanion.context.policy.catalog import load_policy, policy_names
+from codecompanion.context.policy.policy_catalog import load_policy, policy_names
 from codecompanion.model.transcript_format import read_bytes
 from codecompanion.reports.replay import Figures, read_recording, walk
 from tests.patience import PATIENCE_S

@@ -13,7 +13,7 @@ import pytest
 from same_requests import DIGESTS, TRANSCRIPTS, digest, name_of, recordings
 from samples import ALL
 
-from codecompanion.context.policy.catalog import policy_names
+from codecompanion.context.policy.policy_catalog import policy_names
 
 pytestmark = [
     pytest.mark.skipif(not TRANSCRIPTS.is_dir(), reason=f"the recorded sessions in {TRANSCRIPTS} are not here"),

@@ -19,8 +19,8 @@ from codecompanion.session.actions.fetch_page import attach_page
 from codecompanion.session.attachments.read_attachment import read_attachment
 from codecompanion.session.editor_context.source import Taken
 from codecompanion.session.session import Session
-from codecompanion.tools.base import Tool, ToolContext, ToolOutput
-from codecompanion.tools.provider import GivenTools
+from codecompanion.tools.tool import Tool, ToolContext, ToolOutput
+from codecompanion.tools.tool_provider import GivenTools
 from codecompanion.web.fetching import Fetched
 from codecompanion.wire.requests import Attach, EditorContext, EditorItem, EditorText, EditTarget, Submit
 from tests.unit.session.fakes import Bench, Reply, calls, says, submit

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from codecompanion.settings_sections import OwnToolSettings, ToolSettings
-from codecompanion.tools.base import Tool
 from codecompanion.tools.own.lua_tool import lua_tool
 from codecompanion.tools.own.python_tool import python_tool
+from codecompanion.tools.tool import Tool
 from tests.patience import PATIENCE_S
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from codecompanion.model.messages import ToolSpec
-from codecompanion.tools.base import Tool, ToolContext, ToolOutput
+from codecompanion.tools.tool import Tool, ToolContext, ToolOutput
 
 
 async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:

@@ -32,7 +32,7 @@ from codecompanion.session.state import State
 from codecompanion.settings import load
 from codecompanion.store import Store, open_store
 from codecompanion.tools.builtin import BUILTIN_TOOLS
-from codecompanion.tools.provider import GivenTools
+from codecompanion.tools.tool_provider import GivenTools
 from codecompanion.tools.toolbox import Toolbox
 from codecompanion.wire.events import (
     CompactionFailed,

@@ -11,7 +11,7 @@ import re
 
 import pytest
 
-from codecompanion.context.policy.catalog import policy_names
+from codecompanion.context.policy.policy_catalog import policy_names
 from tests.journeys.chat import BUSY, approve, command, open_chat, quit_all, read_through, send
 from tests.journeys.desk import Desk
 from tests.journeys.project import lay_out

@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from codecompanion.mcp.base import ElicitationRequest, Refused, SamplingReply, SamplingRequest
-from codecompanion.mcp.connection import Connection
+from codecompanion.mcp.server_connection import Connection
 from codecompanion.mcp.server_spec import ServerSpec
+from codecompanion.mcp.server_types import ElicitationRequest, Refused, SamplingReply, SamplingRequest
 from tests.patience import PATIENCE_S
 
 HOSTILE = Path(__file__).with_name("hostile.py")

@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from codecompanion.mcp.base import ElicitationRequest, SamplingReply, SamplingRequest
-from codecompanion.mcp.connection import Connection
+from codecompanion.mcp.server_connection import Connection
 from codecompanion.mcp.server_spec import ServerSpec
+from codecompanion.mcp.server_types import ElicitationRequest, SamplingReply, SamplingRequest
 from codecompanion.session.mcp.server_tools import server_tools
-from codecompanion.tools.parameters import problem_with_parameters
+from codecompanion.tools.parameter_schema import problem_with_parameters
 from tests.mcp.listener import Listener, until
 from tests.patience import PATIENCE_S
 

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from codecompanion.context.policy.catalog import policy_names
+from codecompanion.context.policy.policy_catalog import policy_names
 from codecompanion.placeholders import TOOL_RESULT_CLEARED
 from harness import find_nvim
 from tests.contract.command_line import run

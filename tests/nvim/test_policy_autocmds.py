@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codecompanion.context.named_events import Occasion, fields_of
-from codecompanion.context.policy.schema import EVENT_NAMES
+from codecompanion.context.policy.policy import EVENT_NAMES
 from harness import Nvim
 
 

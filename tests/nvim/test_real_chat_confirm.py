@@ -11,7 +11,7 @@ import pytest
 
 from codecompanion.model.history import MessageAdded
 from codecompanion.model.messages import Message
-from codecompanion.store.log.events import append_events
+from codecompanion.store.log.event_rows import append_events
 from codecompanion.store.opening import open_store
 from real_chat import KEY, RealChat, start_chat
 from tests.providers.chat.answers import reply

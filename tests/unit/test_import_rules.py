@@ -36,9 +36,9 @@ EFFECTFUL_MODULES = frozenset[str]()
 # Built-in policies, families of code models and forms of imports are package data, read once like code.
 DATA_READERS = frozenset(
     {
-        "context.policy.catalog",
+        "context.policy.policy_catalog",
         "retrieval.ranking.tables",
-        "completion.budgets",
+        "completion.prompt_budgets",
         "completion.families",
         "completion.forms",
         "completion.imports",

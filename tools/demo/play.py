@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from codecompanion.cli import progress
-from codecompanion.context.policy.catalog import load_policy
+from codecompanion.context.policy.policy_catalog import load_policy
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.model.history import LogEvent

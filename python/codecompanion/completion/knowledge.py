@@ -13,9 +13,9 @@ from heapq import heapify, heappop, heapreplace, nsmallest
 
 import msgspec
 
-from codecompanion.completion.budgets import budgets
+from codecompanion.completion.file_pieces import FilePieces, Piece, ScoredPiece, score_pieces
 from codecompanion.completion.near_names import NAME
-from codecompanion.completion.pieces import FilePieces, Piece, ScoredPiece, score_pieces
+from codecompanion.completion.prompt_budgets import budgets
 from codecompanion.model.code import Definition
 
 _TYPES = ("class", "interface", "type", "module")

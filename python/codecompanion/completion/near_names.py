@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from codecompanion.completion.budgets import budgets
+from codecompanion.completion.prompt_budgets import budgets
 from codecompanion.formats.regex import regex
 
 NAME = regex(r"[^\W\d]\w{2,}")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from codecompanion.context.editing.repair_pairs import Repair
-from codecompanion.context.report import StageReport
+from codecompanion.context.stage_report import StageReport
 from codecompanion.context.work import Messages, Work
 from codecompanion.model.change_report import NO_REPORT, ChangeReport
 from codecompanion.model.history import ChangeKind, Insertion, ViewChanged

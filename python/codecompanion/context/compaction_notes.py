@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codecompanion.context.report import StageReport
+from codecompanion.context.stage_report import StageReport
 
 NO_MODEL = "no model"
 """Who wrote a summary that came from the log alone, as the user reads it."""

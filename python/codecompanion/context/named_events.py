@@ -13,9 +13,9 @@ from typing import Any, assert_never, cast
 
 import msgspec
 
-from codecompanion.context.policy.schema import PolicyEventName
-from codecompanion.context.report import StageReport
+from codecompanion.context.policy.policy import PolicyEventName
 from codecompanion.context.shaping.request_parts import NO_TURNS, LeftOut, compile_prompt, count_prior_turns
+from codecompanion.context.stage_report import StageReport
 from codecompanion.context.thresholds import warning_level
 from codecompanion.context.work import Details, Trigger
 from codecompanion.model.checkpoint import SCHEMA

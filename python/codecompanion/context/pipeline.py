@@ -13,11 +13,11 @@ from itertools import takewhile
 
 import msgspec
 
-from codecompanion.context.arriving import arrival, cut_again, max_without_summary, new_results, with_results
 from codecompanion.context.editing.repair_pairs import Repair, repair_pairs
-from codecompanion.context.policy.catalog import NEWEST_RESULTS, arrival_stages, recovery_stages
-from codecompanion.context.policy.schema import Policy, Stage, Tier
-from codecompanion.context.report import Ask, Preparation, Prepared, StageReport
+from codecompanion.context.fit_new_results import arrival, cut_again, max_without_summary, new_results, with_results
+from codecompanion.context.policy.policy import Policy, Stage, Tier
+from codecompanion.context.policy.policy_catalog import NEWEST_RESULTS, arrival_stages, recovery_stages
+from codecompanion.context.stage_report import Ask, Preparation, Prepared, StageReport
 from codecompanion.context.stage_run import report_of, run_stage
 from codecompanion.context.summary.writers import Writers
 from codecompanion.context.thresholds import is_crossed, room_of, target_tokens

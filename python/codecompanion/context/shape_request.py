@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from codecompanion.context.policy.schema import Policy, ShapeStep
+from codecompanion.context.policy.policy import Policy, ShapeStep
 from codecompanion.context.shaping.context_packet import ContextPacket
 from codecompanion.context.shaping.prompt_shape import (
     Fragment,

@@ -11,8 +11,8 @@ from collections.abc import Generator
 
 import msgspec
 
-from codecompanion.context.policy.schema import CHAT_ADAPTER, Stage, Step, Tier
-from codecompanion.context.report import Ask, StageReport
+from codecompanion.context.policy.policy import CHAT_ADAPTER, Stage, Step, Tier
+from codecompanion.context.stage_report import Ask, StageReport
 from codecompanion.context.strategies import STRATEGIES
 from codecompanion.context.summary.writers import Writers
 from codecompanion.context.thresholds import room_of, target_tokens

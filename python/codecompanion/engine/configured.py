@@ -19,9 +19,9 @@ from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.entries.resolve import resolve_adapters
 from codecompanion.adapters.keys.redact import redact as hide_keys
 from codecompanion.adapters.registry import read_settings
-from codecompanion.context.policy.catalog import load_policy, policy_names
 from codecompanion.context.policy.hints import nearest
-from codecompanion.context.policy.options import COMMON_OPTIONS, flatten, known_options, with_options
+from codecompanion.context.policy.policy_catalog import load_policy, policy_names
+from codecompanion.context.policy.policy_options import COMMON_OPTIONS, flatten, known_options, with_options
 from codecompanion.engine.log import count_secrets
 from codecompanion.engine.log import redact as hide_secrets
 from codecompanion.engine.policy_files import PolicyFiles, read_policy_files, told_by_file
@@ -33,7 +33,7 @@ from codecompanion.session.toolbox.tool_groups import TOOLS_KEY, unknown_members
 from codecompanion.session.trust.trust import sha256_of
 from codecompanion.settings import Settings
 from codecompanion.store.files.checkpoints import CheckpointFiles
-from codecompanion.store.files.memory import MemoryFiles, compile_exclusions
+from codecompanion.store.files.memory_files import MemoryFiles, compile_exclusions
 from codecompanion.tools.builtin import BUILTIN_TOOLS
 from codecompanion.tools.commands.command_environment import problem_with_pattern
 from codecompanion.tools.commands.command_prefix import problem_with
@@ -77,7 +77,7 @@ def _add_own_tools(services: Services) -> None:
     """Let the user's own tools be offered; imported only where there are any."""
     own = services.settings.tools.own
     if own:
-        from codecompanion.tools.own.provider import OwnTools
+        from codecompanion.tools.own.own_tools import OwnTools
 
         services.tools.add(OwnTools(own, services.report_mistake, services.report_failure))
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from codecompanion.context.policy.catalog import policy_names
+from codecompanion.context.policy.policy_catalog import policy_names
 from codecompanion.engine.doctor_code import examine_code
 from codecompanion.engine.finding import Finding
 from codecompanion.session.accounts.usage_check import ADVICE

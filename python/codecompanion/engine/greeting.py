@@ -29,8 +29,8 @@ from codecompanion.store.opening import open_memory_store, open_store
 from codecompanion.store.store import Store
 from codecompanion.tools.builtin import BUILTIN_TOOLS
 from codecompanion.tools.commands.command_environment import is_plain_name
-from codecompanion.tools.provider import GivenTools
-from codecompanion.tools.registry import BUILT_IN
+from codecompanion.tools.tool_provider import GivenTools
+from codecompanion.tools.tool_registry import BUILT_IN
 from codecompanion.tools.toolbox import Toolbox
 from codecompanion.wire.events import Event, Notice, Severity
 from codecompanion.wire.requests import Hello

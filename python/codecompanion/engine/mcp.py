@@ -12,7 +12,7 @@ from typing import Any
 
 from codecompanion.engine.log import register_secrets
 from codecompanion.errors import InputError
-from codecompanion.mcp.base import Given
+from codecompanion.mcp.server_types import Given
 from codecompanion.session.attachments.attached import text_attachment
 from codecompanion.session.chat.chat import Chat
 from codecompanion.session.editor_context.source import Taken

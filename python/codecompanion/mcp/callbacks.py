@@ -11,7 +11,7 @@ from typing import Any
 
 from codecompanion.formats.cutting import cut
 from codecompanion.mcp import content
-from codecompanion.mcp.base import ElicitationRequest, McpError, Refused, ServerListener, Unaskable
+from codecompanion.mcp.server_types import ElicitationRequest, McpError, Refused, ServerListener, Unaskable
 
 _REFUSED = -1
 """The code that the specification shows for a request the user rejected."""

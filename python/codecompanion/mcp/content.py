@@ -14,7 +14,7 @@ from typing import Any
 
 from codecompanion.formats.cutting import cut
 from codecompanion.formats.outside_text import NOT_READABLE
-from codecompanion.mcp.base import Given, Image, McpError, SamplingRequest
+from codecompanion.mcp.server_types import Given, Image, McpError, SamplingRequest
 
 MAX_TEXT_CHARS = 4_000_000
 """More than this of one result is not kept, not even in the log."""

@@ -12,7 +12,7 @@ from typing import Any
 from codecompanion.formats.bounded import ACCEPT_ENCODING, LimitHit, Unreadable, ValueCount, bounded_pieces
 from codecompanion.formats.byte_limits import MAX_EVENT_BYTES, MAX_MESSAGE_VALUES, MCP_EVENTS, MCP_REPLY, ByteLimits
 from codecompanion.formats.chunk_merger import merge_chunks
-from codecompanion.mcp.base import McpError
+from codecompanion.mcp.server_types import McpError
 
 CONNECT_S = 10.0
 READ_S = 300.0

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from codecompanion.formats.cutting import cut
-from codecompanion.mcp.base import McpPrompt, McpResource, McpTool, Offer
+from codecompanion.mcp.server_types import McpPrompt, McpResource, McpTool, Offer
 
 MAX_ITEMS = 10_000
 MAX_PAGES = 200

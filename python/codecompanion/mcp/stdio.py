@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from codecompanion.formats.bounded import Turns, has_too_many_values
 from codecompanion.formats.byte_limits import MAX_EVENT_BYTES, MAX_MESSAGE_VALUES
 from codecompanion.formats.cutting import cut
-from codecompanion.mcp.base import McpError
+from codecompanion.mcp.server_types import McpError
 
 MAX_STRAY_LINES = 1_000
 """So many lines that are no message are passed over; after that whatever prints them is no MCP server."""

@@ -1,6 +1,6 @@
 """The append-only log of a chat: what may be in it, and how it is stored (R-003, R-301).
 
-`LogEvent`s are what happened, stored by `store.log.events`; what the next request contains follows from them
+`LogEvent`s are what happened, stored by `store.log.event_rows`; what the next request contains follows from them
 (`model.view`). Every change of the view other than appending is one `ViewChanged` event whose operations name message
 ids, so that it can be undone by projecting without it (R-545). All payloads stand in this one file: it is the format.
 """

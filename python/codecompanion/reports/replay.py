@@ -23,9 +23,9 @@ from codecompanion.context.change import repair_change, view_change
 from codecompanion.context.editing.repair_pairs import repair_pairs
 from codecompanion.context.ledger.ledger import summarise
 from codecompanion.context.pipeline import prepare
-from codecompanion.context.policy.schema import Policy
-from codecompanion.context.report import Ask, Prepared, drive
+from codecompanion.context.policy.policy import Policy
 from codecompanion.context.shape_request import Kept, Parts, shape
+from codecompanion.context.stage_report import Ask, Prepared, drive
 from codecompanion.context.work import Env, Folds, Measure, Messages, SummaryReply
 from codecompanion.counting.model_windows import reply_reserve
 from codecompanion.counting.tokens import MessageCounter

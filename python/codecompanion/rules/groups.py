@@ -16,7 +16,7 @@ import msgspec
 
 from codecompanion.errors import CodeCompanionError
 from codecompanion.formats import text_files
-from codecompanion.rules.discovery import Found, Missing, Problem, find_files, find_include
+from codecompanion.rules.find_rule_files import Found, Missing, Problem, find_files, find_include
 from codecompanion.rules.parsers import find_includes
 from codecompanion.settings_sections import RuleGroup, RulesSettings
 

@@ -14,13 +14,13 @@ import msgspec
 from codecompanion.adapters.keys.known_secrets import KnownSecrets
 from codecompanion.adapters.keys.redact import plain_url
 from codecompanion.adapters.registry import AdapterRegistry
-from codecompanion.context.policy.catalog import load_policy, policy_names
-from codecompanion.context.policy.options import known_options, unknown_options, with_options
-from codecompanion.context.policy.schema import Policy
+from codecompanion.context.policy.policy import Policy
+from codecompanion.context.policy.policy_catalog import load_policy, policy_names
+from codecompanion.context.policy.policy_options import known_options, unknown_options, with_options
 from codecompanion.counting.calibration import FIGURES, Calibration, start_marks
 from codecompanion.counting.model_windows import ModelLimits, ResolvedLimits, resolve_limits
 from codecompanion.errors import ConfigError
-from codecompanion.formats.programs import worked_in
+from codecompanion.formats.find_program import worked_in
 from codecompanion.model.found_code import SearchOutcome
 from codecompanion.model.history import Prices, UsageReported
 from codecompanion.model.messages import Usage
@@ -29,14 +29,14 @@ from codecompanion.session.trust.trust import Trust
 from codecompanion.settings import Settings
 from codecompanion.store.audit import AuditLog
 from codecompanion.store.files.checkpoints import CheckpointFiles
-from codecompanion.store.files.memory import MemoryFiles
+from codecompanion.store.files.memory_files import MemoryFiles
 from codecompanion.store.log.scratch import Calibration as StoredCalibration
 from codecompanion.store.store import Store
-from codecompanion.tools.base import ToolContext
 from codecompanion.tools.code_lookup import CodeLookup, LookupKind, no_code_lookup
 from codecompanion.tools.commands.command_environment import HiddenVariables
 from codecompanion.tools.files.open_files import Editor, NoEditor
 from codecompanion.tools.sandbox.sandbox import Sandbox
+from codecompanion.tools.tool import ToolContext
 from codecompanion.tools.toolbox import Toolbox
 from codecompanion.wire.events import Event, Mistakes, Notice, Severity
 from codecompanion.wire.requests import Snapshot

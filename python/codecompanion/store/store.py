@@ -31,10 +31,11 @@ from codecompanion.store import lease
 from codecompanion.store.damage.renewal import Renewal
 from codecompanion.store.files.blobs import Blobs
 from codecompanion.store.lease import Lease, Owner
-from codecompanion.store.log import copying, deletion, events, scratch
+from codecompanion.store.log import copying, deletion, scratch
+from codecompanion.store.log import event_rows as events
 from codecompanion.store.log.deletion import Sweeper
 from codecompanion.store.log.encoding import storable
-from codecompanion.store.log.events import Row
+from codecompanion.store.log.event_rows import Row
 from codecompanion.store.log.scratch import Calibration
 from codecompanion.store.log.totals import SessionInfo, Spent, list_rows, read_spent, read_totals
 from codecompanion.store.search import find as search

@@ -28,13 +28,13 @@ from typing import Literal
 import msgspec
 
 from codecompanion.settings_sections import ToolSettings
-from codecompanion.tools.base import ANY_HOST, ApprovalQuestion, Tool
 from codecompanion.tools.commands.command_line import words
 from codecompanion.tools.commands.command_prefix import covers
 from codecompanion.tools.commands.destroyers import destroys_work
 from codecompanion.tools.commands.grant_offer import Family
 from codecompanion.tools.commands.lasting_changes import why_no_always
 from codecompanion.tools.files.code_files import why_it_runs_code
+from codecompanion.tools.tool import ANY_HOST, ApprovalQuestion, Tool
 
 Decision = Literal["once", "always", "reject", "cancel"]
 NETWORK_GRANT = "network:"

@@ -16,9 +16,9 @@ Reads, and changes of other workspace files, keep their grants.
 
 from __future__ import annotations
 
-from codecompanion.tools.base import ApprovalQuestion, Narrowed, Tool
 from codecompanion.tools.commands.network import network_program
 from codecompanion.tools.files.code_files import why_it_runs_code
+from codecompanion.tools.tool import ApprovalQuestion, Narrowed, Tool
 
 
 def is_narrowed_away(

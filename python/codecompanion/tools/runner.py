@@ -18,9 +18,9 @@ import msgspec
 from codecompanion.errors import CodeCompanionError, ToolError
 from codecompanion.formats.plural import counted
 from codecompanion.tools.approval import Approvals
-from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.limit import STORED_PREFIX
 from codecompanion.tools.narrowing import is_narrowed_away
+from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
 
 _log = logging.getLogger(__name__)
 

@@ -14,16 +14,16 @@ from pathlib import Path
 from codecompanion.errors import CodeCompanionError
 from codecompanion.formats.regex import regex
 from codecompanion.settings_sections import ToolSettings
-from codecompanion.tools.base import Tool
-from codecompanion.tools.parameters import problem_with_parameters
-from codecompanion.tools.provider import (
+from codecompanion.tools.parameter_schema import problem_with_parameters
+from codecompanion.tools.tool import Tool
+from codecompanion.tools.tool_provider import (
     GroupingProvider,
     LateProvider,
     ProvidedGroup,
     SettlingProvider,
     ToolProvider,
 )
-from codecompanion.tools.registry import OTHER_NAMES, ToolRegistry
+from codecompanion.tools.tool_registry import OTHER_NAMES, ToolRegistry
 
 _log = logging.getLogger(__name__)
 _NAME = regex(r"[A-Za-z0-9_-]{1,64}")

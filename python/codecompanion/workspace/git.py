@@ -22,8 +22,8 @@ from typing import Any
 
 import msgspec
 
+from codecompanion.formats.find_program import find_program, own_search_path
 from codecompanion.formats.package_table import package_table
-from codecompanion.formats.programs import find_program, own_search_path
 from codecompanion.workspace.bounded_process import Ended, run_bounded
 from codecompanion.workspace.git_config import read_entries
 from codecompanion.workspace.git_repository import Repository, find_repository, read_start
@@ -132,7 +132,7 @@ def run_git_outside(folder: Path, arguments: Sequence[str], *, time_limit_s: flo
 def git_environment(home: Path, *untrusted: Path) -> dict[str, str]:
     """Return the environment for git, as listed in `git_runner.toml`; `home` replaces the user's home.
 
-    Neither programs nor libraries are loaded from folders below `untrusted` (`formats.programs`).
+    Neither programs nor libraries are loaded from folders below `untrusted` (`formats.find_program`).
     """
     table = _table()
     kept = {name: value for name in table["kept"].split() if (value := os.environ.get(name)) is not None}

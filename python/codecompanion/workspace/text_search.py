@@ -15,7 +15,7 @@ from typing import Literal
 
 import msgspec
 
-from codecompanion.formats.programs import find_program
+from codecompanion.formats.find_program import find_program
 from codecompanion.formats.text_files import decode
 from codecompanion.workspace.bounded_process import Ended, run_bounded
 from codecompanion.workspace.git import git_environment, run_git

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 
 from codecompanion.context.pipeline import compact, prepare
-from codecompanion.context.policy.catalog import load_policy
-from codecompanion.context.policy.schema import Policy
-from codecompanion.context.report import Ask, Preparation, Prepared
+from codecompanion.context.policy.policy import Policy
+from codecompanion.context.policy.policy_catalog import load_policy
+from codecompanion.context.stage_report import Ask, Preparation, Prepared
 from codecompanion.context.work import Env, Measure, Messages, SummaryReply
 from codecompanion.model.cycles import assign_cycles, current_cycle
 from codecompanion.model.messages import Message, ToolCall

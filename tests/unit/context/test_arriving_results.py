@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from codecompanion.context.pipeline import prepare
-from codecompanion.context.policy.catalog import load_policy, policy_names
-from codecompanion.context.policy.schema import Policy
-from codecompanion.context.report import Prepared
+from codecompanion.context.policy.policy import Policy
+from codecompanion.context.policy.policy_catalog import load_policy, policy_names
 from codecompanion.context.shape_request import Parts, shape
+from codecompanion.context.stage_report import Prepared
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import Message
 from codecompanion.model.view import View, with_messages

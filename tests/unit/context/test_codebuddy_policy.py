@@ -11,7 +11,7 @@ import pytest
 
 from codecompanion.cli.commands.context import Options, prepare_transcript
 from codecompanion.context.named_events import Occasion, applies
-from codecompanion.context.policy.catalog import load_policy
+from codecompanion.context.policy.policy_catalog import load_policy
 from codecompanion.context.policy.table import policy_from_table
 from codecompanion.context.work import SummaryReply
 from codecompanion.errors import ConfigError

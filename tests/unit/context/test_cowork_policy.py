@@ -8,10 +8,10 @@ import pytest
 
 from codecompanion import prompts
 from codecompanion.cli.commands.context import Options, prepare_transcript
-from codecompanion.context.policy.catalog import load_policy
-from codecompanion.context.policy.options import with_options
-from codecompanion.model.summary_frame import HANDOFF, bare_summary
+from codecompanion.context.policy.policy_catalog import load_policy
+from codecompanion.context.policy.policy_options import with_options
 from codecompanion.model.transcript_format import read_objects
+from codecompanion.summary_frame import HANDOFF, bare_summary
 from tests.unit.context.builders import SUMMARISES, chars4, chat, run, texts
 
 TITLES = (

@@ -7,12 +7,12 @@ import re
 import pytest
 
 from codecompanion.context.summary.insert_summary import InsertSummary, summary_text
-from codecompanion.context.summary.reply import inside_form
+from codecompanion.context.summary.judge_reply import inside_form
 from codecompanion.context.summary_text.sections import load_schema, parse_sections
 from codecompanion.context.work import SummaryReply, Work
 from codecompanion.model.messages import SUMMARY_TAG
-from codecompanion.model.summary_frame import HANDOFF, split_frame
 from codecompanion.placeholders import QUOTES_HEADING, REQUEST_HEADING, SUMMARY_PREFIX, quoted_request
+from codecompanion.summary_frame import HANDOFF, split_frame
 from tests.unit.context.test_scripted_summarisers import long_day, nine_sections, prepared_under
 
 

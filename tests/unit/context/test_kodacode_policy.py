@@ -9,9 +9,9 @@ import re
 import msgspec
 import pytest
 
-from codecompanion.context.artifact.schema import read_consolidated
-from codecompanion.context.policy.catalog import load_policy
-from codecompanion.context.policy.options import with_options
+from codecompanion.context.artifact.artifact import read_consolidated
+from codecompanion.context.policy.policy_catalog import load_policy
+from codecompanion.context.policy.policy_options import with_options
 from codecompanion.context.policy.table import policy_from_table
 from codecompanion.context.thresholds import Room, target_tokens, threshold_tokens
 from codecompanion.context.work import SummaryReply

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codecompanion.context.named_events import Occasion, fields_of, run_metadata
-from codecompanion.context.policy.schema import EVENT_NAMES, PolicyEventName, Stage
-from codecompanion.context.report import StageReport
+from codecompanion.context.policy.policy import EVENT_NAMES, PolicyEventName, Stage
 from codecompanion.context.shaping.request_parts import compile_prompt, count_prior_turns, request_mix, text_bytes
+from codecompanion.context.stage_report import StageReport
 from codecompanion.context.thresholds import Trigger
 from codecompanion.context.work import Details, Measure, Messages, Work
 from codecompanion.model.messages import RULES_TAG, SUMMARY_TAG, Message, ToolSpec, with_changes

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from codecompanion.context.pipeline import prepare
-from codecompanion.context.policy.catalog import load_policy, policy_names
+from codecompanion.context.policy.policy_catalog import load_policy, policy_names
 from codecompanion.context.selection.select_window import first_pending
 from codecompanion.context.shape_request import Parts, shape
 from codecompanion.context.work import Measure, SummaryReply

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from codecompanion.context.policy.catalog import load_policy
+from codecompanion.context.policy.policy_catalog import load_policy
 from codecompanion.context.work import SummaryReply
 from codecompanion.model.messages import SUMMARY_TAG
 from codecompanion.placeholders import TOOL_RESULT_CLEARED

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from codecompanion.context.policy.catalog import load_policy
-from codecompanion.context.policy.options import with_options
+from codecompanion.context.policy.policy_catalog import load_policy
+from codecompanion.context.policy.policy_options import with_options
 from codecompanion.context.work import SummaryReply
 from codecompanion.model.messages import DocumentPart, ImagePart, Message, TextPart, with_changes
 from codecompanion.placeholders import FILE_CLEARED, SUMMARY_PREFIX, TOOL_RESULT_CLEARED, quote_request

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codecompanion.cli.commands.context import Options, prepare_with_policy
-from codecompanion.context.policy.catalog import load_policy, policy_names
-from codecompanion.context.policy.options import COMMON_OPTIONS, with_options
-from codecompanion.context.policy.schema import Policy, Stage
+from codecompanion.context.policy.policy import Policy, Stage
+from codecompanion.context.policy.policy_catalog import load_policy, policy_names
+from codecompanion.context.policy.policy_options import COMMON_OPTIONS, with_options
 from codecompanion.context.policy.table import policy_from_table
 from codecompanion.context.strategies import SHAPERS, STRATEGIES
 from codecompanion.errors import ConfigError

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 import codecompanion.context
-from codecompanion.context.policy.catalog import load_policy, policy_names
-from codecompanion.context.policy.options import with_options
+from codecompanion.context.policy.policy_catalog import load_policy, policy_names
+from codecompanion.context.policy.policy_options import with_options
 from codecompanion.context.policy.table import policy_from_table
 from codecompanion.context.strategies import STRATEGIES
 from codecompanion.errors import ConfigError

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codecompanion.context.change import view_change
-from codecompanion.context.policy.catalog import load_policy, policy_names
-from codecompanion.context.policy.options import with_options
+from codecompanion.context.policy.policy_catalog import load_policy, policy_names
+from codecompanion.context.policy.policy_options import with_options
 from codecompanion.context.policy.table import policy_from_table
 from codecompanion.context.work import SummaryReply
 from codecompanion.model.invariants import pair_tool_calls, violations

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from codecompanion.context.policy.catalog import load_policy, policy_names
+from codecompanion.context.policy.policy_catalog import load_policy, policy_names
 from codecompanion.context.work import SummaryReply
 from codecompanion.model.messages import Message
 from tests.unit.context.builders import assistant, chat, count, run, system, user

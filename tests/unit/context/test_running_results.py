@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from codecompanion.context.pipeline import prepare
-from codecompanion.context.policy.catalog import load_policy, policy_names
-from codecompanion.context.report import Ask
+from codecompanion.context.policy.policy_catalog import load_policy, policy_names
 from codecompanion.context.shape_request import Parts, shape
+from codecompanion.context.stage_report import Ask
 from codecompanion.model.invariants import pair_tool_calls, violations
 from codecompanion.model.messages import Message
 from codecompanion.model.view import View, with_messages

@@ -15,9 +15,9 @@ import msgspec
 import pytest
 
 from codecompanion.context.compaction_notes import notes_on
-from codecompanion.context.policy.catalog import load_policy, policy_names
-from codecompanion.context.policy.options import with_options
-from codecompanion.context.report import Ask, Prepared, StageReport
+from codecompanion.context.policy.policy_catalog import load_policy, policy_names
+from codecompanion.context.policy.policy_options import with_options
+from codecompanion.context.stage_report import Ask, Prepared, StageReport
 from codecompanion.context.summary_text.sections import load_schema, schema_names
 from codecompanion.context.work import SummaryReply
 from codecompanion.formats.sanitise import REMOVED

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codecompanion import prompts
-from codecompanion.context.policy.catalog import load_policy
+from codecompanion.context.policy.policy_catalog import load_policy
 from codecompanion.context.shape_request import Kept, Parts, shape
 from codecompanion.context.shaping.prompt_shape import TERSE, Fragment, ShapeSchemas, join_fragments, shape_specs
 from codecompanion.model.messages import Message, ToolSpec
-from codecompanion.tools import schema
+from codecompanion.tools import check_arguments as schema
 from codecompanion.tools.builtin import BUILTIN_TOOLS
 from tests.unit.context.builders import assistant, chars4, chat, count, env, tool, turns, user
 

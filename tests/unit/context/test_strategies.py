@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from codecompanion.context.policy.catalog import load_policy, policy_names
+from codecompanion.context.policy.policy_catalog import load_policy, policy_names
 from codecompanion.context.shape_request import Parts, shape
 from codecompanion.context.strategies import SHAPERS, STRATEGIES
 from codecompanion.context.thresholds import Room, is_crossed, threshold_tokens

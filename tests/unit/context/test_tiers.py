@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from codecompanion.context.policy.schema import Policy
+from codecompanion.context.policy.policy import Policy
 from codecompanion.context.policy.table import policy_from_table
 from codecompanion.context.work import SummaryReply
 from codecompanion.model.messages import SUMMARY_TAG

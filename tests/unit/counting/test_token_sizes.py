@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.context.policy.catalog import load_policy
-from codecompanion.context.policy.options import with_options
+from codecompanion.context.policy.policy_catalog import load_policy
+from codecompanion.context.policy.policy_options import with_options
 from codecompanion.counting.token_sizes import is_short_form, parse_tokens
 from codecompanion.errors import ConfigError
 

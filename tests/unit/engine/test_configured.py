@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from codecompanion import settings
-from codecompanion.context.policy import catalog
+from codecompanion.context.policy import policy_catalog as catalog
 from codecompanion.engine.runtime import Runtime
 from codecompanion.wire.events import ChatOpened, Notice
 from codecompanion.wire.requests import GiveEnvironment, GiveSecrets, Hello, OpenChat, Snapshot

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from codecompanion.context.policy.catalog import load_policy
+from codecompanion.context.policy.policy_catalog import load_policy
 from codecompanion.context.strategies import STRATEGIES
 from codecompanion.context.work import Failed, Skipped, Work
 from codecompanion.engine import own_strategies

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codecompanion.context.policy.catalog import load_policy
+from codecompanion.context.policy.policy_catalog import load_policy
 from codecompanion.engine.policy_files import read_policy_files, told_by_file
 from codecompanion.errors import ConfigError
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from codecompanion.adapters.errors.error_map import Endpoint, error_from_payload
-from codecompanion.context.summary.reply import accept_reply
+from codecompanion.context.summary.judge_reply import accept_reply
 from codecompanion.context.work import Failed, SummaryReply
 from codecompanion.errors import AdapterError, InputError
 from codecompanion.formats.outside_text import NOT_READABLE
@@ -33,7 +33,7 @@ OURS = {
     "formats/package_table.py": "tables that are part of the package",
     "formats/sanitise.py": "a table that is part of the package",
     "settings.py": "the generated defaults",
-    "store/search/question.py": "a table that is part of the package",
+    "store/search/parsed_question.py": "a table that is part of the package",
     "tools/sandbox/escape_check.py": "what our own check prints, `DecodeError` caught",
     "tools/sandbox/inside/confinement.py": "a table that is part of the package",
     "tools/sandbox/inside/launcher.py": "the order our own process gave",

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="pr
 
 HOST = """
 import asyncio, os, sys
-from codecompanion.mcp.connection import Connection
+from codecompanion.mcp.server_connection import Connection
 from codecompanion.mcp.server_spec import ServerSpec
 from tests.mcp.listener import Listener, spec
 async def main():

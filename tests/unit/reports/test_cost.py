@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from codecompanion.formats.cutting import cells, cut_cells, squeeze_cells
 from codecompanion.model.history import PolicyEvent
 from codecompanion.model.messages import Usage
-from codecompanion.reports.budgets import Budget
 from codecompanion.reports.cost import EMPTY, cost_report
 from codecompanion.reports.markdown import PRICE_UNKNOWN, Page, table, tokens_text, usd_text
+from codecompanion.reports.spending_budgets import Budget
 from codecompanion.reports.trace import find_turn, trace_report
 
 from .logs import LogWriter, read_log, worked_chat

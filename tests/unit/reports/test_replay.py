@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from codecompanion.context.policy.catalog import load_policy
-from codecompanion.context.policy.options import with_options
+from codecompanion.context.policy.policy_catalog import load_policy
+from codecompanion.context.policy.policy_options import with_options
 from codecompanion.context.policy.table import policy_from_table
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.model.messages import Message, ToolCall, Usage, with_changes

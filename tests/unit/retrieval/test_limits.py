@@ -7,10 +7,10 @@ import pytest
 from codecompanion.model.code import Definition, ParsedFile
 from codecompanion.model.gathered import QuestionTypes, Snippet, chars_to_tokens
 from codecompanion.retrieval.active_file import active_pieces
-from codecompanion.retrieval.chunking import chunk_file
 from codecompanion.retrieval.code_map import render_map
 from codecompanion.retrieval.compose import compose
 from codecompanion.retrieval.elements import find_elements_with
+from codecompanion.retrieval.file_chunks import chunk_file
 from codecompanion.retrieval.ranking.evidence import ChunkHit, DefinitionHit, Evidence
 from codecompanion.retrieval.ranking.join import RankedFile, find_seeds
 from codecompanion.retrieval.ranking.places import best_places

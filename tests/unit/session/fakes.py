@@ -30,7 +30,7 @@ from codecompanion.session.storage.open_chat import open_new, open_stored
 from codecompanion.store.opening import open_memory_store
 from codecompanion.store.store import Store
 from codecompanion.tools.builtin import BUILTIN_TOOLS
-from codecompanion.tools.provider import GivenTools
+from codecompanion.tools.tool_provider import GivenTools
 from codecompanion.tools.toolbox import Toolbox
 from codecompanion.wire.events import Event
 from codecompanion.wire.requests import OpenChat, Snapshot, Submit

@@ -40,7 +40,7 @@ from codecompanion.session.services import Keeping
 from codecompanion.session.session import Session
 from codecompanion.session.state import State
 from codecompanion.store.files.checkpoints import CheckpointFiles
-from codecompanion.store.files.memory import MemoryFiles
+from codecompanion.store.files.memory_files import MemoryFiles
 from codecompanion.store.store import Store
 from codecompanion.wire.events import Compacted, CompactionFailed, CompactionStarted, SubmitFailed
 from codecompanion.wire.requests import EditorItem, EditorText, EditTarget

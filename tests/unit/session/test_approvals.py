@@ -10,8 +10,8 @@ import pytest
 from codecompanion.errors import InputError
 from codecompanion.session.trust.trust import Trust
 from codecompanion.settings_sections import SandboxSettings
-from codecompanion.tools.base import ANY_HOST, ApprovalQuestion
 from codecompanion.tools.sandbox.sandbox import Sandbox
+from codecompanion.tools.tool import ANY_HOST, ApprovalQuestion
 from codecompanion.wire.events import ApprovalClosed, ApprovalRequested, Notice, ToolFinished
 from codecompanion.wire.requests import Approve, ListGrants, RevokeGrant
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit

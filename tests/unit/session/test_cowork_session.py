@@ -7,7 +7,7 @@ import pytest
 from codecompanion.adapters.base import ChatRequest
 from codecompanion.errors import ContextOverflow
 from codecompanion.model.messages import SUMMARY_TAG, Message
-from codecompanion.model.summary_frame import HANDOFF, bare_summary
+from codecompanion.summary_frame import HANDOFF, bare_summary
 from codecompanion.wire.events import Compacted, Meter, PolicyEvent, TurnFinished
 from codecompanion.wire.requests import UndoChange
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, says, submit

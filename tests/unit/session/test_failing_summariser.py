@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from codecompanion.context.policy.catalog import policy_names
+from codecompanion.context.policy.policy_catalog import policy_names
 from codecompanion.errors import ContextOverflow, NetworkFailed
 from codecompanion.wire.events import Compacted, CompactionFailed, Notice
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from codecompanion.context.artifact.schema import read_consolidated
+from codecompanion.context.artifact.artifact import read_consolidated
 from codecompanion.context.shaping.prompt_shape import TERSE
 from codecompanion.context.shaping.request_parts import text_bytes, turn_of
 from codecompanion.errors import ConfigError, ContextOverflow, StoreUnavailable

@@ -14,7 +14,7 @@ import pytest
 
 from codecompanion.adapters.base import ChatRequest
 from codecompanion.adapters.openai_chat.usage import normalise_usage
-from codecompanion.context.policy.catalog import policy_names
+from codecompanion.context.policy.policy_catalog import policy_names
 from codecompanion.counting.calibration import FIGURES, Calibration
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.engine.doctor import examine

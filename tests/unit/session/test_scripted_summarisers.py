@@ -11,7 +11,7 @@ import asyncio
 import pytest
 
 from codecompanion.adapters.base import Finished, TextDelta
-from codecompanion.context.policy.catalog import policy_names
+from codecompanion.context.policy.policy_catalog import policy_names
 from codecompanion.errors import NetworkFailed
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import SUMMARY_TAG

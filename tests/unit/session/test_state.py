@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from codecompanion.context.policy.schema import Cooldown
+from codecompanion.context.policy.policy import Cooldown
 from codecompanion.errors import InvalidTransition
 from codecompanion.model.messages import ToolCall
 from codecompanion.session.compaction.watch import CompactionGuard

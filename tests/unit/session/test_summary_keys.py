@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from codecompanion.context.policy.catalog import policy_names
+from codecompanion.context.policy.policy_catalog import policy_names
 from codecompanion.model.history import MessageAdded
 from codecompanion.model.messages import GO_ON_TAG, SUMMARY_TAG
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit

@@ -14,11 +14,11 @@ import msgspec
 import pytest
 
 from codecompanion.settings_sections import SandboxSettings
-from codecompanion.tools.base import ApprovalQuestion, ToolContext, ToolOutput
 from codecompanion.tools.builtin import BUILTIN_TOOLS
-from codecompanion.tools.registry import ToolRegistry
 from codecompanion.tools.runner import run_call
 from codecompanion.tools.sandbox.sandbox import Sandbox
+from codecompanion.tools.tool import ApprovalQuestion, ToolContext, ToolOutput
+from codecompanion.tools.tool_registry import ToolRegistry
 from codecompanion.wire.requests import Snapshot
 from codecompanion.workspace.files import walk
 from codecompanion.workspace.git_config import read_certainly

@@ -11,8 +11,8 @@ import pytest
 from codecompanion.model.messages import ToolSpec
 from codecompanion.settings_sections import ToolSettings
 from codecompanion.tools.approval import Approvals
-from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.commands.grant_offer import Family, Offer, exact_key
+from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
 
 
 async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:

@@ -13,9 +13,9 @@ import pytest
 from codecompanion.errors import StoreUnavailable, ToolError
 from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.approval import Approvals
-from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.files.disk import Check, in_thread
 from codecompanion.tools.runner import approval_question, run_call
+from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from tests.patience import PATIENCE_S
 
 Run = Callable[[dict[str, Any], ToolContext], Awaitable[ToolOutput]]

@@ -12,10 +12,10 @@ import pytest
 from codecompanion.errors import InputError
 from codecompanion.model.messages import ToolSpec
 from codecompanion.settings_sections import ToolSettings
-from codecompanion.tools.base import Tool, ToolOutput
 from codecompanion.tools.builtin import BUILTIN_TOOLS
-from codecompanion.tools.provider import GivenTools
-from codecompanion.tools.registry import ToolRegistry
+from codecompanion.tools.tool import Tool, ToolOutput
+from codecompanion.tools.tool_provider import GivenTools
+from codecompanion.tools.tool_registry import ToolRegistry
 from codecompanion.tools.toolbox import Toolbox
 
 ROOT = Path("/project")

@@ -2,7 +2,7 @@
 ---
 ---The defaults are those of policy `codecompanion` (python/codecompanion/context/policies/codecompanion.toml; a test
 ---compares them). Only what the user sets is sent to the host: other policies bring their own. What triggers may be and
----which contradict each other is known there (`context/thresholds.py`, `context/policy/options.py`).
+---which contradict each other is known there (`context/thresholds.py`, `context/policy/policy_options.py`).
 
 ---@class CodeCompanion.TriggerContext
 ---@field adapter CodeCompanion.AdapterInfo

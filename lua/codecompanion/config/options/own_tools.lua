@@ -1,5 +1,5 @@
 ---Options of tools of the user's own: `interactions.chat.tools.<name>`. What is in their schemas the host checks
----(python/codecompanion/tools/parameters.py).
+---(python/codecompanion/tools/parameter_schema.py).
 
 local own_tools = require("codecompanion.config.own_tool_settings")
 

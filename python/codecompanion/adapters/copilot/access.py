@@ -17,7 +17,7 @@ import msgspec
 from codecompanion import errors
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.copilot.github import LOGIN_COMMAND, SETTINGS_PAGE, GitHub
-from codecompanion.adapters.copilot.requests import GitHubRequests
+from codecompanion.adapters.copilot.github_requests import GitHubRequests
 from codecompanion.adapters.copilot.stored_login import Login, Places, find_login
 
 PATH = "/copilot_internal/v2/token"

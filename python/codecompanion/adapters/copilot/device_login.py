@@ -15,7 +15,7 @@ import msgspec
 
 from codecompanion import errors
 from codecompanion.adapters.copilot.github import CLIENT_ID, LOGIN_COMMAND, SCOPE, GitHub
-from codecompanion.adapters.copilot.requests import GitHubRequests
+from codecompanion.adapters.copilot.github_requests import GitHubRequests
 
 _GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 _MIN_INTERVAL_S, _MAX_INTERVAL_S = 1, 60

@@ -9,7 +9,7 @@ from pathlib import Path
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.copilot.device_login import DeviceCode, DeviceLogin
 from codecompanion.adapters.copilot.github import GitHub
-from codecompanion.adapters.copilot.requests import GitHubRequests
+from codecompanion.adapters.copilot.github_requests import GitHubRequests
 from codecompanion.adapters.copilot.stored_login import forget_login, save_login
 from codecompanion.adapters.login_adapter import Forgotten, LoggedIn, LoginPage
 from codecompanion.errors import AdapterError, InputError

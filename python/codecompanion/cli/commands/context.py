@@ -23,11 +23,11 @@ from codecompanion.cli.jobs import JOBS_HELP, print_answer
 from codecompanion.context.editing.cache_state import find_cache_state
 from codecompanion.context.ledger.ledger import summarise
 from codecompanion.context.pipeline import compact, prepare
-from codecompanion.context.policy.catalog import load_policy
-from codecompanion.context.policy.options import with_options
-from codecompanion.context.policy.schema import Policy, SummaryAdapter
-from codecompanion.context.report import Ask, drive
+from codecompanion.context.policy.policy import Policy, SummaryAdapter
+from codecompanion.context.policy.policy_catalog import load_policy
+from codecompanion.context.policy.policy_options import with_options
 from codecompanion.context.shape_request import Parts, shape
+from codecompanion.context.stage_report import Ask, drive
 from codecompanion.context.work import Env, Measure, Messages, SummaryReply
 from codecompanion.counting.token_sizes import parse_tokens
 from codecompanion.counting.tokens import MessageCounter

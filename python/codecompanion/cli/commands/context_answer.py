@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from codecompanion.context.policy.schema import Policy
-from codecompanion.context.report import Ask, Prepared, StageReport
+from codecompanion.context.policy.policy import Policy
 from codecompanion.context.shape_request import Shaped
+from codecompanion.context.stage_report import Ask, Prepared, StageReport
 from codecompanion.context.thresholds import room_of, warning_level
 from codecompanion.context.work import Env, Messages
 from codecompanion.model.history import PolicyEvent

@@ -17,17 +17,17 @@ from codecompanion.cli.arguments import existing_folder
 from codecompanion.cli.environment import cache_dir
 from codecompanion.cli.index_update import try_to_update_index
 from codecompanion.cli.jobs import JOBS_HELP, answer_jobs
-from codecompanion.completion.budgets import budgets
 from codecompanion.completion.families import family_named, family_of
 from codecompanion.completion.imports import imports_outside
 from codecompanion.completion.prompt import build_prompt
+from codecompanion.completion.prompt_budgets import budgets
 from codecompanion.completion.window import cut_window, split_at
 from codecompanion.errors import InputError
 from codecompanion.model.code import ImportStatement
 from codecompanion.session.complete.project_prompt import make_project_prompt
 from codecompanion.session.complete.project_view import ProjectReader
+from codecompanion.store.code_index.index_tables import index_path
 from codecompanion.store.code_index.reader import IndexReader
-from codecompanion.store.code_index.schema import index_path
 from codecompanion.workspace.project_files import Choice
 from codecompanion.workspace.secret_files import is_secret
 from codecompanion.workspace.syntax.languages import language_of

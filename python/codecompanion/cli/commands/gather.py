@@ -18,7 +18,7 @@ from codecompanion import settings
 from codecompanion.cli.arguments import budget_of, existing_folder, token_count
 from codecompanion.cli.commands.classify import as_json
 from codecompanion.cli.commands.select import selection_as_json
-from codecompanion.cli.embedding import CommandVectors, add_embed
+from codecompanion.cli.embed_option import CommandVectors, add_embed
 from codecompanion.cli.environment import cache_dir, home_dir
 from codecompanion.cli.index_update import try_to_update_index
 from codecompanion.cli.jobs import JOBS_HELP, answer_jobs, print_answer

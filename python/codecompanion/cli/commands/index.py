@@ -18,13 +18,13 @@ from typing import TextIO
 import msgspec
 
 from codecompanion.cli.arguments import existing_folder
-from codecompanion.cli.embedding import CommandVectors, add_embed
+from codecompanion.cli.embed_option import CommandVectors, add_embed
 from codecompanion.cli.environment import cache_dir
 from codecompanion.cli.index_update import update_index
 from codecompanion.errors import CodeCompanionError
 from codecompanion.session.code.left_out_files import left_out_files, left_out_sentence
+from codecompanion.store.code_index.index_tables import index_path
 from codecompanion.store.code_index.reader import IndexReader
-from codecompanion.store.code_index.schema import index_path
 from codecompanion.workspace.project_files import Choice
 
 

@@ -23,7 +23,7 @@ from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.formats.json_words import kind
 from codecompanion.model.transcript_format import decode_line, read_objects, split_lines
 from codecompanion.store.search.chat_index import ChatIndex
-from codecompanion.store.search.question import has_words
+from codecompanion.store.search.parsed_question import has_words
 
 MAX_RESULTS = 20
 A_JOB = '{"messages": […], "queries": ["…"]}'

@@ -19,8 +19,8 @@ from codecompanion import __version__
 from codecompanion.cli import progress
 from codecompanion.cli.arguments import read_transcript, source_of, token_count
 from codecompanion.cli.json_lines import json_line
-from codecompanion.context.policy.catalog import load_policy, policy_names
-from codecompanion.context.policy.schema import Policy
+from codecompanion.context.policy.policy import Policy
+from codecompanion.context.policy.policy_catalog import load_policy, policy_names
 from codecompanion.errors import InputError
 from codecompanion.formats.plural import counted
 from codecompanion.reports.cache_price import LIFETIME_S, READ_PRICE, WRITE_PRICE, CacheKind

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 import msgspec
 
 from codecompanion.cli.arguments import existing_folder
-from codecompanion.cli.embedding import CommandVectors, add_embed
+from codecompanion.cli.embed_option import CommandVectors, add_embed
 from codecompanion.cli.environment import cache_dir
 from codecompanion.cli.index_update import try_to_update_index
 from codecompanion.cli.jobs import JOBS_HELP, answer_jobs, print_answer

@@ -27,7 +27,7 @@ from codecompanion.session.history.titles import given_title
 from codecompanion.session.storage.missing_chats import find_missing, sentence_of
 from codecompanion.store.files.checkpoints import CheckpointFiles
 from codecompanion.store.opening import open_store
-from codecompanion.store.search.question import has_words
+from codecompanion.store.search.parsed_question import has_words
 from codecompanion.store.store import Store
 
 

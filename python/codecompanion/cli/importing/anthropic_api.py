@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from codecompanion.cli.importing.anthropic_blocks import A_BLOCK, read_assistant, read_part, read_usage, read_user
-from codecompanion.cli.importing.conversation import Conversation, find_conversation
+from codecompanion.cli.importing.api_traffic import Conversation, find_conversation
 from codecompanion.cli.importing.fields import Skipped, expect_list, expect_object, joined, numbered, with_meta
 from codecompanion.errors import InputError
 from codecompanion.formats.json_words import wrong_field

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from codecompanion.cli.importing.conversation import Conversation, find_conversation
+from codecompanion.cli.importing.api_traffic import Conversation, find_conversation
 from codecompanion.cli.importing.fields import (
     Found,
     Skipped,

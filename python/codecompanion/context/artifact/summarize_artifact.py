@@ -13,8 +13,10 @@ from typing import Literal
 import msgspec
 
 from codecompanion import prompts
-from codecompanion.context.artifact.merge import merge, overlay, read_artifact
-from codecompanion.context.artifact.render import (
+from codecompanion.context.artifact.artifact import EARLIER, Artifact, Consolidated, WorkspaceFact, read_consolidated
+from codecompanion.context.artifact.extract_artifact import TurnMessages, extract, split_turns
+from codecompanion.context.artifact.merge_artifacts import merge, overlay, read_artifact
+from codecompanion.context.artifact.render_artifact import (
     CONSTRAINTS,
     FILE_BYTES,
     WARNINGS,
@@ -22,19 +24,11 @@ from codecompanion.context.artifact.render import (
     budget_bytes,
     render,
 )
-from codecompanion.context.artifact.runtime import TurnMessages, extract, split_turns
-from codecompanion.context.artifact.schema import (
-    EARLIER,
-    Artifact,
-    Consolidated,
-    WorkspaceFact,
-    read_consolidated,
-)
 from codecompanion.context.ledger.facts import gather
 from codecompanion.context.ledger.goal import goal_of_all
 from codecompanion.context.ledger.lines import cut_bytes
 from codecompanion.context.message_facts.demands import find_demands
-from codecompanion.context.summary.reply import accept_reply
+from codecompanion.context.summary.judge_reply import accept_reply
 from codecompanion.context.summary_text.quote_user_messages import read_quotes
 from codecompanion.context.summary_text.recall_keys import without_keys
 from codecompanion.context.transcript.format_transcript import format_entry, wrap

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from codecompanion.context.checkpoints.event_conversation import usage_from_events
-from codecompanion.context.checkpoints.evidence import is_meaningful
+from codecompanion.context.checkpoints.evidence_packet import is_meaningful
 from codecompanion.context.checkpoints.stored_conversation import MAX_TEXT_CHARS, cut_text
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model import checkpoint, history

@@ -8,7 +8,7 @@ from functools import cache
 
 import msgspec.inspect
 
-from codecompanion.context.policy.schema import OWN_FIELDS, Policy
+from codecompanion.context.policy.policy import OWN_FIELDS, Policy
 from codecompanion.context.strategies import SHAPERS, STRATEGIES
 
 OLD_WORDS = {

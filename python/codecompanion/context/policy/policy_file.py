@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
-from codecompanion.context.policy.schema import Policy
+from codecompanion.context.policy.policy import Policy
 from codecompanion.context.policy.table import policy_from_table
 from codecompanion.errors import ConfigError
 from codecompanion.formats.regex import regex

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codecompanion.context.policy.schema import CHAT_ADAPTER, Step, Tier
+from codecompanion.context.policy.policy import CHAT_ADAPTER, Step, Tier
 from codecompanion.context.strategies import STRATEGIES
 from codecompanion.errors import ConfigError
 

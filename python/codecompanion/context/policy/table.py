@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from codecompanion.context.policy.hints import nearest
-from codecompanion.context.policy.schema import CHAT_ADAPTER, EVENT_NAMES, Policy, ShapeStep, Stage, Step, Tier
+from codecompanion.context.policy.policy import CHAT_ADAPTER, EVENT_NAMES, Policy, ShapeStep, Stage, Step, Tier
 from codecompanion.context.policy.step_order import check_order
 from codecompanion.context.policy.table_checks import (
     convert,

@@ -28,8 +28,8 @@ from codecompanion.context.thresholds import Size, is_within, room_of, threshold
 from codecompanion.context.work import Env, Outcome, Work
 from codecompanion.formats.cutting import cut_with_note
 from codecompanion.model.messages import SUMMARY_TAG
-from codecompanion.model.summary_frame import split_frame
 from codecompanion.placeholders import QUOTES_HEADING
+from codecompanion.summary_frame import split_frame
 
 CUT_MARKER = "\n\n[... content truncated due to length ...]"
 _CHARS_PER_TOKEN = 4

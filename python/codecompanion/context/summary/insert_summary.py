@@ -21,8 +21,8 @@ from codecompanion.model.messages import (
     is_system_prompt,
     is_typed_by_user,
 )
-from codecompanion.model.summary_frame import SUMMARY_HEADERS, SummaryHeader, neutralise_element
 from codecompanion.placeholders import quote_request
+from codecompanion.summary_frame import SUMMARY_HEADERS, SummaryHeader, neutralise_element
 
 Place = Literal["last", "first", "history_head", "after_first_user"]
 

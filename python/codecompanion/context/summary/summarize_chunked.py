@@ -13,10 +13,10 @@ from collections.abc import Generator, Sequence
 import msgspec
 
 from codecompanion import prompts
-from codecompanion.context.summary.asking import SummaryRun, Texts
+from codecompanion.context.summary.summary_run import SummaryRun, Texts
 from codecompanion.context.summary_text.sections import check_schema
+from codecompanion.context.transcript.chunk_entries import chunk_entries, chunk_greedily
 from codecompanion.context.transcript.chunk_plan import ChunkFormula, chunk_tokens, is_oversized
-from codecompanion.context.transcript.chunking import chunk_entries, chunk_greedily
 from codecompanion.context.transcript.format_transcript import escape, wrap
 from codecompanion.context.work import Env, Failed, Messages, Skipped, Steps, SummaryReply, SummaryRequest, Work
 from codecompanion.formats.cutting import cut_with_note

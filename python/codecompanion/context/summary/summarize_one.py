@@ -14,11 +14,11 @@ import msgspec
 
 from codecompanion import prompts
 from codecompanion.context.ledger.ledger import summarise
-from codecompanion.context.summary.asking import SummaryRun, Texts
 from codecompanion.context.summary.fit_summary import shrink
-from codecompanion.context.summary.reply import inside_form
+from codecompanion.context.summary.judge_reply import inside_form
+from codecompanion.context.summary.summary_run import SummaryRun, Texts
 from codecompanion.context.summary_text.sections import check_schema
-from codecompanion.context.transcript.chunking import chunk_entries, fit_entry
+from codecompanion.context.transcript.chunk_entries import chunk_entries, fit_entry
 from codecompanion.context.transcript.format_transcript import escape
 from codecompanion.context.transcript.size import roughly
 from codecompanion.context.work import Env, Failed, Outcome, Skipped, Steps, SummaryReply, SummaryRequest, Work

@@ -17,8 +17,8 @@ from codecompanion.context.summary_text.sections import guess_schema, parse_sect
 from codecompanion.context.work import Env, Work
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import SUMMARY_TAG, with_changes
-from codecompanion.model.summary_frame import split_frame
 from codecompanion.placeholders import split_notes
+from codecompanion.summary_frame import split_frame
 
 KeyOf = Callable[[str], str]
 _LINE = "- Word for word in the log: recall {keys}"

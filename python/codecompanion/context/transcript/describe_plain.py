@@ -16,8 +16,8 @@ from codecompanion.context.summary_text.recall_keys import without_span
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.formats.cutting import cut_line, cut_middle
 from codecompanion.model.messages import LOOKING_TAG, SUMMARY_TAG, goes_along, is_typed_by_user
-from codecompanion.model.summary_frame import bare_summary
 from codecompanion.placeholders import REQUEST_HEADING
+from codecompanion.summary_frame import bare_summary
 
 _HEADER = "[Conversation context — {count} earlier messages removed to fit context window]"
 _FILES = "Code was shown from: "

@@ -17,7 +17,7 @@ from codecompanion.context.work import Env, Outcome, Work
 from codecompanion.formats.cutting import cut_middle, cut_middle_or_tail
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import IMAGE_TAG, LOOKING_TAG, RULES_TAG, SUMMARY_TAG, Message
-from codecompanion.model.summary_frame import bare_summary
+from codecompanion.summary_frame import bare_summary
 
 _WRAPPER = regex(r"<(\s*/?\s*)(message|conversation)\b", re.IGNORECASE)
 _BASE64 = regex(r"data:[\w.+-]+/[\w.+-]+;base64,[A-Za-z0-9+/=]{64,}")

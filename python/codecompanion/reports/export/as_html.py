@@ -10,8 +10,8 @@ from datetime import datetime, tzinfo
 
 from codecompanion.formats.plural import counted
 from codecompanion.formats.regex import regex
-from codecompanion.reports.export.blocks import blocks_of
-from codecompanion.reports.export.conversation import Conversation, Note, Picture, Said, ToolUse
+from codecompanion.reports.export.markdown_blocks import blocks_of
+from codecompanion.reports.export.shared_chat import Conversation, Note, Picture, Said, ToolUse
 from codecompanion.reports.markdown import tokens_text
 from codecompanion.reports.pages.html import escaped, page
 from codecompanion.reports.pages.style import BASE

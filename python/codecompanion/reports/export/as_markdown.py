@@ -14,8 +14,8 @@ from datetime import datetime, tzinfo
 from codecompanion.formats.plural import counted
 from codecompanion.formats.regex import regex
 from codecompanion.reports.export.as_html import STATUS_SIGNS
-from codecompanion.reports.export.blocks import blocks_of
-from codecompanion.reports.export.conversation import Conversation, Note, Picture, Said, ToolUse
+from codecompanion.reports.export.markdown_blocks import blocks_of
+from codecompanion.reports.export.shared_chat import Conversation, Note, Picture, Said, ToolUse
 from codecompanion.reports.markdown import page_text, tokens_text
 
 _HEADING = regex(r"( {0,3})(#{1,6})(?=[ \t]|$)")

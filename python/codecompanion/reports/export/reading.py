@@ -24,7 +24,7 @@ from codecompanion.model.messages import (
     is_typed_by_user,
 )
 from codecompanion.model.view import project
-from codecompanion.reports.export.conversation import Conversation, Note, Picture, Said, ToolUse
+from codecompanion.reports.export.shared_chat import Conversation, Note, Picture, Said, ToolUse
 from codecompanion.reports.markdown import tokens_text
 
 GONE = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from codecompanion.context.report import drive
+from codecompanion.context.stage_report import drive
 from codecompanion.model.messages import RULES_TAG
 from codecompanion.session.attachments.pins import pinned
 from codecompanion.session.compaction.dry_run import unwritten

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from codecompanion.context.change import difference
-from codecompanion.context.report import Prepared, StageReport
 from codecompanion.context.server_side import replace_by_block
+from codecompanion.context.stage_report import Prepared, StageReport
 from codecompanion.context.work import Messages
 from codecompanion.formats.cutting import cut
 from codecompanion.model.history import LogEvent, RequestSent

@@ -33,11 +33,11 @@ from codecompanion.session.files.revert_plan import (
 )
 from codecompanion.session.state import State
 from codecompanion.session.tool_calls.audited import file_record, record
-from codecompanion.tools.base import HowEnded, TakesBack, ToChange, ToolContext
 from codecompanion.tools.file_changes.file_change import ATTEMPTS, carry_out, counts, current_text, is_there
 from codecompanion.tools.files.diff import hunks_of
 from codecompanion.tools.files.disk import set_mode
 from codecompanion.tools.files.open_files import Opened
+from codecompanion.tools.tool import HowEnded, TakesBack, ToChange, ToolContext
 from codecompanion.wire.events import ChangesReverted
 from codecompanion.wire.requests import ListChanges, RevertChanges, ShowChange
 

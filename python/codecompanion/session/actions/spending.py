@@ -10,7 +10,7 @@ import asyncio
 from typing import Literal
 
 from codecompanion.errors import StoreError
-from codecompanion.reports.budgets import Budget
+from codecompanion.reports.spending_budgets import Budget
 from codecompanion.session.services import Services
 from codecompanion.store.log.totals import Spent
 

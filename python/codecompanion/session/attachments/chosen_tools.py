@@ -30,8 +30,8 @@ from codecompanion.session.toolbox.tool_groups import (
     without_tool,
 )
 from codecompanion.session.window.chat_model import ChatModel
-from codecompanion.tools.base import Tool
-from codecompanion.tools.provider import NOT_STARTED, ProvidedGroup
+from codecompanion.tools.tool import Tool
+from codecompanion.tools.tool_provider import NOT_STARTED, ProvidedGroup
 from codecompanion.wire.events import ContextItem
 
 ITEM = "tools:"

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from codecompanion.context.change import why_edited
-from codecompanion.context.policy.schema import Card
+from codecompanion.context.policy.policy import Card
 from codecompanion.formats.cutting import cut_for_preview
 from codecompanion.model import history
 from codecompanion.model.messages import (
@@ -23,7 +23,6 @@ from codecompanion.model.messages import (
     ReasoningPart,
     is_typed_by_user,
 )
-from codecompanion.model.summary_frame import bare_summary
 from codecompanion.placeholders import kept_percent
 from codecompanion.session.attachments.update_text import body_of_update, title_of_update
 from codecompanion.session.codebase.shown_code import body_of_gathered, title_of_gathered
@@ -35,6 +34,7 @@ from codecompanion.session.history.undo import undone_ids
 from codecompanion.session.message_context.taking import body_of_mentioned
 from codecompanion.session.tool_calls.tool_round import told_change
 from codecompanion.session.window.too_large import NOT_SENT
+from codecompanion.summary_frame import bare_summary
 from codecompanion.wire.events import Entry, FileChange, Severity
 
 FIRST_PIECE, PIECE = 60, 100

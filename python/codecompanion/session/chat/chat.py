@@ -44,7 +44,7 @@ from codecompanion.session.tool_calls.tool_round import Recorded, RoundParts, To
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.session.window.too_large import too_large_alone
 from codecompanion.tools.approval import Approvals
-from codecompanion.tools.base import ANY_HOST, ToolContext
+from codecompanion.tools.tool import ANY_HOST, ToolContext
 from codecompanion.wire.events import Event, Notice, PackagesMissing, Severity, TurnFinished
 from codecompanion.wire.events import State as StateEvent
 from codecompanion.wire.requests import Snapshot

@@ -22,7 +22,7 @@ from codecompanion.session.history.put_back import find, logged
 from codecompanion.session.history.recorded_title import title_of_call
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.session.window.native import UNREADABLE
-from codecompanion.tools.registry import ToolRegistry
+from codecompanion.tools.tool_registry import ToolRegistry
 
 PREVIEW_CHARS = 100
 

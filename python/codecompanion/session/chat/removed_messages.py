@@ -22,10 +22,10 @@ from codecompanion.session.attachments.staleness import changed_since
 from codecompanion.session.history.chat_log import ChatLog, recall_key
 from codecompanion.session.history.recorded_title import recorded_title
 from codecompanion.session.history.undo import undone_ids
-from codecompanion.store.search.question import has_words
+from codecompanion.store.search.parsed_question import has_words
 from codecompanion.store.store import Store
-from codecompanion.tools.base import RemovedMessage
 from codecompanion.tools.builtin.recall import NAME as RECALL_TOOL
+from codecompanion.tools.tool import RemovedMessage
 
 MAX_LISTED = 200
 _HOW = {

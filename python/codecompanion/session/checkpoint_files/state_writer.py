@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
-from codecompanion.context.checkpoints.evidence import build_packet, newest_meaningful
+from codecompanion.context.checkpoints.evidence_packet import build_packet, newest_meaningful
 from codecompanion.context.checkpoints.precedence import RestoredState
 from codecompanion.context.checkpoints.snapshot import Tally, build_checkpoint, build_snapshot, read_tally
 from codecompanion.context.checkpoints.structured_summary import parse_summary

@@ -16,10 +16,10 @@ import msgspec
 
 from codecompanion.formats.text_files import decode
 from codecompanion.model.code import ParsedFile
-from codecompanion.retrieval.chunking import chunk_file
+from codecompanion.retrieval.file_chunks import chunk_file
 from codecompanion.store.code_index.build_lock import building
+from codecompanion.store.code_index.index_writer import FROM_BUFFER, IndexedFile, IndexWriter
 from codecompanion.store.code_index.reader import IndexReader
-from codecompanion.store.code_index.writer import FROM_BUFFER, IndexedFile, IndexWriter
 from codecompanion.workspace.git_history import recent_commits
 from codecompanion.workspace.line_lengths import is_flat, is_worth_searching
 from codecompanion.workspace.project_files import (

@@ -32,9 +32,9 @@ from codecompanion.session.code.indexing import (
     write_changes,
 )
 from codecompanion.session.code.left_out_files import left_out_files
+from codecompanion.store.code_index.index_tables import IndexUnusable, index_path
+from codecompanion.store.code_index.index_writer import FROM_BUFFER, IndexWriter
 from codecompanion.store.code_index.reader import IndexCounts, IndexReader
-from codecompanion.store.code_index.schema import IndexUnusable, index_path
-from codecompanion.store.code_index.writer import FROM_BUFFER, IndexWriter
 from codecompanion.workspace.project_files import (
     Choice,
     LeftOut,

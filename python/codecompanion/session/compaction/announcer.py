@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from codecompanion.context.named_events import Occasion, events_of
-from codecompanion.context.policy.schema import Policy
-from codecompanion.context.report import Ask, Prepared, StageReport
+from codecompanion.context.policy.policy import Policy
+from codecompanion.context.stage_report import Ask, Prepared, StageReport
 from codecompanion.context.thresholds import Room, basis_tokens, target_tokens, threshold_tokens, warning_level
 from codecompanion.model.history import PolicyEvent
 from codecompanion.wire import events

@@ -14,14 +14,13 @@ import msgspec
 from codecompanion.adapters.base import Adapter, RetryScheduled
 from codecompanion.context.change import cuts_of, repair_change, view_change, why_edited
 from codecompanion.context.compaction_notes import NO_MODEL, author_of, notes_on
-from codecompanion.context.policy.schema import Policy
-from codecompanion.context.report import Ask, Preparation, Prepared, StageReport
+from codecompanion.context.policy.policy import Policy
+from codecompanion.context.stage_report import Ask, Preparation, Prepared, StageReport
 from codecompanion.context.work import SummaryReply, SummaryRequest, Work
 from codecompanion.counting.tokens import estimate_text
 from codecompanion.errors import CodeCompanionError
 from codecompanion.model.history import EventPayload, ViewChanged
 from codecompanion.model.messages import SUMMARY_TAG, Message
-from codecompanion.model.summary_frame import bare_summary
 from codecompanion.session.accounts.accounting import RequestRecord
 from codecompanion.session.compaction.announcer import Announcer
 from codecompanion.session.compaction.compaction_record import CompactionRecord
@@ -29,6 +28,7 @@ from codecompanion.session.compaction.effects import EffectRunner
 from codecompanion.session.compaction.summarise import ask_summary
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services
+from codecompanion.summary_frame import bare_summary
 from codecompanion.waiting import to_the_end
 from codecompanion.wire.events import ContextEdited, Notice, Retrying, Severity
 

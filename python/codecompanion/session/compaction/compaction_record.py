@@ -7,7 +7,7 @@ from typing import cast
 
 import msgspec
 
-from codecompanion.context.policy.schema import Card
+from codecompanion.context.policy.policy import Card
 from codecompanion.context.work import Trigger
 from codecompanion.errors import CodeCompanionError
 from codecompanion.model import history

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codecompanion.context.report import Ask, Preparation, Prepared, drive
+from codecompanion.context.stage_report import Ask, Preparation, Prepared, drive
 from codecompanion.context.work import SummaryReply
 
 UNWRITTEN = "(the summary is written when it is needed)"

@@ -5,7 +5,7 @@ whatever its policy lists; off, only what the policy lists is left. `before` is 
 logged (R-472); `after` follows it. Periodic and completion checkpoints (R-464…R-466) and the snapshot after each turn
 are written in the background. A write that fails costs nobody the turn: it is told once, as a sentence and as the
 event `checkpoint_failed`. Decides nothing about contents: that is `context.checkpoints.snapshot`,
-`context.checkpoints.evidence` and `store`.
+`context.checkpoints.evidence_packet` and `store`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import msgspec
 from codecompanion.context.checkpoints.snapshot import is_periodic_due, is_worth_completing
 from codecompanion.context.checkpoints.structured_summary import parse_summary
 from codecompanion.context.named_events import Occasion, events_of
-from codecompanion.context.policy.schema import PolicyEventName
-from codecompanion.context.report import StageReport
+from codecompanion.context.policy.policy import PolicyEventName
+from codecompanion.context.stage_report import StageReport
 from codecompanion.context.summary_text.recall_keys import without_keys
 from codecompanion.context.work import LastFlush
 from codecompanion.errors import CodeCompanionError, StoreError
@@ -35,7 +35,7 @@ from codecompanion.session.compaction.announcer import tell
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.provenance.memory_sources import MemorySources
 from codecompanion.session.services import Keeping
-from codecompanion.store.files.memory import looks_sensitive, why_refused
+from codecompanion.store.files.memory_files import looks_sensitive, why_refused
 from codecompanion.store.store import Store
 from codecompanion.wire.events import Event, Notice, Severity
 

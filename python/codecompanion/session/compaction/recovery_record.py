@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import msgspec
 
 from codecompanion.context.named_events import Occasion, events_of
-from codecompanion.context.policy.schema import Emits
-from codecompanion.context.report import StageReport
+from codecompanion.context.policy.policy import Emits
+from codecompanion.context.stage_report import StageReport
 from codecompanion.session.compaction.announcer import Announcer
 from codecompanion.session.history.chat_log import ChatLog
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from codecompanion.context.policy.schema import Policy
+from codecompanion.context.policy.policy import Policy
 from codecompanion.context.work import Messages
 from codecompanion.model.history import LogEvent, ViewChanged
 from codecompanion.model.view import project

@@ -11,8 +11,8 @@ from collections.abc import Callable
 import msgspec
 
 from codecompanion.context.compaction_notes import why_not_by_model
-from codecompanion.context.policy.schema import Cooldown, Policy, Stage
-from codecompanion.context.report import Prepared, StageReport
+from codecompanion.context.policy.policy import Cooldown, Policy, Stage
+from codecompanion.context.stage_report import Prepared, StageReport
 from codecompanion.context.thresholds import Room, is_crossed
 from codecompanion.context.work import Measure
 from codecompanion.formats.plural import counted

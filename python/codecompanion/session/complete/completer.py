@@ -15,12 +15,12 @@ from typing import Protocol
 import msgspec
 
 from codecompanion.adapters.completion.endpoints import CodeReply, CodeRequest
-from codecompanion.completion.budgets import total_chars
 from codecompanion.completion.families import Family, family_named, family_of, family_with, stops_of, without_tokens
 from codecompanion.completion.forms import as_comments, build_project_prompt, line_cost
 from codecompanion.completion.imports import imports_outside
-from codecompanion.completion.plan import plan_prompt
-from codecompanion.completion.reply import Place, usable
+from codecompanion.completion.prompt_budgets import total_chars
+from codecompanion.completion.prompt_plan import plan_prompt
+from codecompanion.completion.usable_reply import Place, usable
 from codecompanion.completion.window import PREFIX_CHARS, SUFFIX_CHARS, Window
 from codecompanion.errors import CodeCompanionError, ContextOverflow
 from codecompanion.session.complete.completion_source import Asked, make_asked

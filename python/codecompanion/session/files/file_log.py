@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from codecompanion.model.history import FileChangeEnded, FileChangeStarted
-from codecompanion.tools.base import HowEnded, ToChange
+from codecompanion.tools.tool import HowEnded, ToChange
 
 
 class FileLog:
-    """The recorder of one tool call, or of a revert (`tools.base.Recorder`)."""
+    """The recorder of one tool call, or of a revert (`tools.tool.Recorder`)."""
 
     def __init__(
         self,

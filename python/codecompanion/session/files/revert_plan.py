@@ -12,11 +12,11 @@ from codecompanion.formats import text_files
 from codecompanion.formats.text_files import TextFile, printable
 from codecompanion.model.history import PlacesGone
 from codecompanion.session.files.change_list import FileChanged, brings_back, tool_changes
-from codecompanion.tools.base import TakesBack, ToolContext
 from codecompanion.tools.file_changes.file_change import current_text, is_there
 from codecompanion.tools.file_changes.proposal import Proposal, with_own_line_ends
 from codecompanion.tools.files.diff import file_diff, hunks_of, without_hunk
 from codecompanion.tools.files.disk import make_link
+from codecompanion.tools.tool import TakesBack, ToolContext
 from codecompanion.workspace.merge import merge
 
 LABELS = ("the file now", "after the change", "before the change")

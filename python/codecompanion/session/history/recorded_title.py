@@ -8,7 +8,7 @@ from codecompanion.errors import ToolError
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.messages import ToolCall
 from codecompanion.session.history.tame_calls import one_line
-from codecompanion.tools.registry import ToolRegistry
+from codecompanion.tools.tool_registry import ToolRegistry
 
 
 def title_of_call(tools: ToolRegistry, call: ToolCall) -> str:

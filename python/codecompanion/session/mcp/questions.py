@@ -17,7 +17,7 @@ from codecompanion.adapters.base import ChatRequest, Finished, TextDelta
 from codecompanion.errors import AdapterError
 from codecompanion.formats.cutting import cut
 from codecompanion.formats.outside_text import NOT_READABLE
-from codecompanion.mcp.base import ElicitationRequest, Refused, SamplingReply, SamplingRequest, Unaskable
+from codecompanion.mcp.server_types import ElicitationRequest, Refused, SamplingReply, SamplingRequest, Unaskable
 from codecompanion.model.messages import Message
 from codecompanion.session.chat.chat import Chat
 from codecompanion.session.services import Services

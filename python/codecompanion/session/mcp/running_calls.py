@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from typing import Any, TypeVar
 
-from codecompanion.mcp.base import Refused
+from codecompanion.mcp.server_types import Refused
 
 _T = TypeVar("_T")
 _MIN_LEFT_S = 0.1

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from codecompanion.formats.cutting import cut
-from codecompanion.mcp.base import (
+from codecompanion.mcp.server_connection import Connection
+from codecompanion.mcp.server_spec import ServerSpec
+from codecompanion.mcp.server_types import (
     ElicitationRequest,
     Given,
     McpError,
@@ -20,13 +22,11 @@ from codecompanion.mcp.base import (
     SamplingReply,
     SamplingRequest,
 )
-from codecompanion.mcp.connection import Connection
-from codecompanion.mcp.server_spec import ServerSpec
 from codecompanion.session.mcp.running_calls import RunningCalls
 from codecompanion.session.mcp.server_tools import ServerTool, server_tools
 from codecompanion.session.mcp_config.server_entries import Entry
-from codecompanion.tools.base import Tool, ToolContext
-from codecompanion.tools.provider import NOT_STARTED
+from codecompanion.tools.tool import Tool, ToolContext
+from codecompanion.tools.tool_provider import NOT_STARTED
 
 _log = logging.getLogger(__name__)
 MIN_PAUSE_S, MAX_PAUSE_S = 1.0, 60.0

@@ -16,14 +16,14 @@ import msgspec
 
 from codecompanion.errors import InputError
 from codecompanion.formats.cutting import cut
-from codecompanion.mcp.base import Given, McpTool
 from codecompanion.mcp.server_spec import ServerSpec, ToolChoice
+from codecompanion.mcp.server_types import Given, McpTool
 from codecompanion.model.messages import ToolSpec
 from codecompanion.model.provenance import named
 from codecompanion.session.mcp.tool_names import model_names
 from codecompanion.session.mcp.tool_schema import UnusableSchema, is_readable, usable_schema
 from codecompanion.settings_sections import ToolSettings
-from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
+from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
 
 MAX_TOOLS = 128
 """As many tools as the strictest provider takes in one request; a server with more has to be narrowed by the user."""

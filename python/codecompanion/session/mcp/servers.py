@@ -18,8 +18,8 @@ from codecompanion.adapters.keys.known_secrets import looks_like_a_key
 from codecompanion.adapters.keys.redact import redact, secrets_in_url
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.errors import CodeCompanionError
-from codecompanion.mcp.base import ElicitationRequest, McpError, McpMissing, SamplingReply, SamplingRequest
 from codecompanion.mcp.server_spec import ServerSpec
+from codecompanion.mcp.server_types import ElicitationRequest, McpError, McpMissing, SamplingReply, SamplingRequest
 from codecompanion.session.chat.chat import Chat
 from codecompanion.session.mcp.changed_tools import ChangedTools
 from codecompanion.session.mcp.server import Server, ServerState
@@ -27,9 +27,9 @@ from codecompanion.session.mcp.tool_names import group_name, is_tool_of
 from codecompanion.session.mcp_config.server_entries import Entry, configured, spec_of
 from codecompanion.session.services import Services
 from codecompanion.session.state import State
-from codecompanion.tools.base import Tool
 from codecompanion.tools.commands.command_environment import HiddenVariables, clean_environment
-from codecompanion.tools.provider import ProvidedGroup
+from codecompanion.tools.tool import Tool
+from codecompanion.tools.tool_provider import ProvidedGroup
 from codecompanion.wire.events import McpChanged, PackagesMissing, Severity
 from codecompanion.workspace.secret_text import holds_secret
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from codecompanion.mcp.base import McpError
+from codecompanion.mcp.server_types import McpError
 from codecompanion.session.mcp_config.expanding import expanded
 from codecompanion.session.mcp_config.server_entries import Entry
 

@@ -11,8 +11,8 @@ import msgspec
 
 from codecompanion.errors import ConfigError
 from codecompanion.formats.outside_text import NOT_READABLE, is_too_deep
-from codecompanion.mcp.base import McpError
 from codecompanion.mcp.server_spec import ServerSpec, ToolChoice
+from codecompanion.mcp.server_types import McpError
 from codecompanion.session.mcp_config.expanding import expanded, looked_up
 from codecompanion.settings_sections import McpServerSettings
 

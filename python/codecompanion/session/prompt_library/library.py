@@ -16,7 +16,7 @@ import msgspec
 
 from codecompanion.errors import InputError
 from codecompanion.formats.cutting import cut_line
-from codecompanion.prompt_library.discovery import PromptText, Refused, find_prompts, project_of
+from codecompanion.prompt_library.find_prompt_files import PromptText, Refused, find_prompts, project_of
 from codecompanion.prompt_library.prompt_file import Prompt, read_prompt
 from codecompanion.session.services import Services
 from codecompanion.session.trust.trust import Trust

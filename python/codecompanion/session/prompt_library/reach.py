@@ -13,7 +13,7 @@ import re
 from pathlib import Path
 
 from codecompanion.formats.regex import regex
-from codecompanion.prompt_library.discovery import project_of
+from codecompanion.prompt_library.find_prompt_files import project_of
 from codecompanion.session.services import Services
 from codecompanion.wire.requests import CheckMentions
 from codecompanion.workspace.secret_files import is_secret

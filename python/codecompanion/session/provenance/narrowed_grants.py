@@ -20,7 +20,7 @@ from codecompanion.model.provenance import (
     union,
 )
 from codecompanion.session.history.chat_log import ChatLog
-from codecompanion.tools.base import Narrowed
+from codecompanion.tools.tool import Narrowed
 
 IN_THE_CONTEXT = "text from {source} is in the context"
 MAX_NAMED = 3

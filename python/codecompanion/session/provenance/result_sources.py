@@ -9,10 +9,10 @@ from codecompanion.formats.regex import regex
 from codecompanion.model.messages import Source
 from codecompanion.model.provenance import COMMAND, FILE, UNKNOWN, named
 from codecompanion.session.provenance.memory_sources import MemorySources
-from codecompanion.tools.base import Recall, Tool, ToolOutput
 from codecompanion.tools.builtin import BUILTIN_TOOLS
 from codecompanion.tools.commands.network import printing_program
 from codecompanion.tools.limit import STORED_PREFIX
+from codecompanion.tools.tool import Recall, Tool, ToolOutput
 
 _BUILT_IN = frozenset(tool.spec.name for tool in BUILTIN_TOOLS)
 _WORD = regex(r"[\w./+-]+")

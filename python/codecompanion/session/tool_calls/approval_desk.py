@@ -10,7 +10,7 @@ import msgspec
 from codecompanion.errors import InputError
 from codecompanion.model.messages import ToolCall
 from codecompanion.tools.approval import Approvals, Decision
-from codecompanion.tools.base import Accepted, ApprovalQuestion
+from codecompanion.tools.tool import Accepted, ApprovalQuestion
 from codecompanion.wire.events import ApprovalClosed, ApprovalRequested, Event
 from codecompanion.wire.requests import Approve
 

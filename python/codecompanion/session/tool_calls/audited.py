@@ -8,7 +8,7 @@ from typing import Any
 
 from codecompanion.model.history import FileChangeEnded, FileChangeStarted
 from codecompanion.session.services import Services
-from codecompanion.tools.base import Tool
+from codecompanion.tools.tool import Tool
 
 
 class AuditedCall:

@@ -1,4 +1,4 @@
-"""What a running tool may do in its chat (`tools.base.CallingChat`)."""
+"""What a running tool may do in its chat (`tools.tool.CallingChat`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from codecompanion.session.attachments.attached import image_attachment
 from codecompanion.session.services import Services
 from codecompanion.session.state import State
 from codecompanion.session.tool_calls.approval_desk import ApprovalDesk
-from codecompanion.tools.base import ApprovalQuestion
+from codecompanion.tools.tool import ApprovalQuestion
 from codecompanion.wire.events import ApprovalRequested
 from codecompanion.wire.events import State as StateEvent
 

@@ -32,11 +32,11 @@ from codecompanion.session.services import Services
 from codecompanion.session.tool_calls.approval_desk import ApprovalDesk, Verdict
 from codecompanion.session.tool_calls.audited import AuditedCall
 from codecompanion.session.untrusted.written_by_commands import instructions_watched
-from codecompanion.tools.base import ApprovalQuestion, FileChange, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.memory import MEMORY
 from codecompanion.tools.limit import shorten
-from codecompanion.tools.registry import ToolRegistry
 from codecompanion.tools.runner import ResolveOnce, decided, failed, question_now, run_call
+from codecompanion.tools.tool import ApprovalQuestion, FileChange, Tool, ToolContext, ToolOutput
+from codecompanion.tools.tool_registry import ToolRegistry
 from codecompanion.wire import events
 from codecompanion.wire.events import Notice, Severity, ToolFinished, ToolStarted
 from codecompanion.workspace.secret_text import hide_keys

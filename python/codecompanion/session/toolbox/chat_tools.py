@@ -21,7 +21,7 @@ from codecompanion.session.toolbox.tool_groups import (
     units_of,
 )
 from codecompanion.settings_sections import ToolsSettings
-from codecompanion.tools.registry import OTHER_NAMES, ToolRegistry
+from codecompanion.tools.tool_registry import OTHER_NAMES, ToolRegistry
 from codecompanion.tools.toolbox import Toolbox
 
 

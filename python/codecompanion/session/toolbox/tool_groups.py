@@ -12,8 +12,8 @@ from difflib import get_close_matches
 import msgspec
 
 from codecompanion.settings_sections import ToolsSettings
-from codecompanion.tools.provider import ProvidedGroup
-from codecompanion.tools.registry import OTHER_NAMES
+from codecompanion.tools.tool_provider import ProvidedGroup
+from codecompanion.tools.tool_registry import OTHER_NAMES
 
 FULL, NONE = "full", "none"
 ALL_UNITS = ("group:full",)

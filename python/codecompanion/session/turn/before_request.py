@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from codecompanion.context.report import Prepared
 from codecompanion.context.shape_request import levels_of
+from codecompanion.context.stage_report import Prepared
 from codecompanion.errors import ContextOverflow
 from codecompanion.session.actions.follow_trust import follow_trust
 from codecompanion.session.chat.chat import Chat

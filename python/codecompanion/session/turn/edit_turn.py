@@ -6,8 +6,8 @@ they mean for the buffer is told besides.
 
 from __future__ import annotations
 
-from codecompanion.edit_in_place.arriving import ArrivingCode
-from codecompanion.edit_in_place.reply import ReplyReader, read_reply
+from codecompanion.edit_in_place.indent_arriving_code import ArrivingCode
+from codecompanion.edit_in_place.read_reply import ReplyReader, read_reply
 from codecompanion.wire.events import (
     EditEnded,
     EditText,

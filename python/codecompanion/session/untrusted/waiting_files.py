@@ -152,7 +152,7 @@ def _text_of(path: Path) -> str:
 def _prompts(services: Services, root: Path, folders: Sequence[str], own: str) -> Iterator[Brought]:
     if not folders and not (folder_of(root) / ".codecompanion" / "prompts").is_dir():
         return
-    from codecompanion.prompt_library.discovery import PromptText, find_prompts
+    from codecompanion.prompt_library.find_prompt_files import PromptText, find_prompts
 
     for found in find_prompts(folders, own, root):
         if isinstance(found, PromptText) and found.origin == "project":

@@ -17,8 +17,8 @@ from codecompanion.model.code import CodeChunk
 from codecompanion.model.embedding import Embedder, Vector, unit_vector
 from codecompanion.retrieval.search.embedding_text import embedding_text
 from codecompanion.store.code_index.build_lock import building
+from codecompanion.store.code_index.index_writer import chunk_hash
 from codecompanion.store.code_index.vectors import Missing, VectorWriter
-from codecompanion.store.code_index.writer import chunk_hash
 
 _log = logging.getLogger(__name__)
 

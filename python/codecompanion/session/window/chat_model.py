@@ -14,7 +14,7 @@ from typing import Any
 from codecompanion import prompts
 from codecompanion.adapters.base import Adapter, ChatRequest
 from codecompanion.context.editing.cache_state import find_cache_state
-from codecompanion.context.policy.schema import Stage
+from codecompanion.context.policy.policy import Stage
 from codecompanion.context.shaping.prompt_shape import TERSE, Fragment, join_fragments
 from codecompanion.context.thresholds import Room, threshold_tokens
 from codecompanion.context.work import Measure, Messages
@@ -28,7 +28,7 @@ from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services
 from codecompanion.session.toolbox.chat_tools import ChatTools
 from codecompanion.session.window.environment_block import environment_fragment
-from codecompanion.tools.registry import ToolRegistry
+from codecompanion.tools.tool_registry import ToolRegistry
 from codecompanion.wire.events import Notice, Severity
 
 

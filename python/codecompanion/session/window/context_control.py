@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from codecompanion.adapters.base import ChatRequest
 from codecompanion.context.compaction_notes import without_a_model
-from codecompanion.context.report import Preparation, Prepared
+from codecompanion.context.stage_report import Preparation, Prepared
 from codecompanion.context.work import StageEvent
 from codecompanion.errors import ConfigError, ContextOverflow, EncryptedRefused, RequestRejected
 from codecompanion.model.messages import Usage

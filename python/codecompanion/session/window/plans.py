@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from codecompanion.context.pipeline import compact, last_tier, prepare, recover
-from codecompanion.context.report import Preparation
+from codecompanion.context.stage_report import Preparation
 from codecompanion.context.work import Env
 from codecompanion.model.view import View
 from codecompanion.session.compaction.watch import CompactionWatch

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from codecompanion.store.code_index.schema import unusable_or_unavailable
+from codecompanion.store.code_index.index_tables import unusable_or_unavailable
 from codecompanion.store.sqlite_connection import create_private_file, explain, make_private_folder
 
 

@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 
 from codecompanion.model.code import Definition
-from codecompanion.store.code_index.names import NAMED, asked
+from codecompanion.store.code_index.index_tables import IndexUnusable, open_existing, unusable_or_unavailable
+from codecompanion.store.code_index.name_hashes import NAMED, asked
 from codecompanion.store.code_index.outlines import unpack_signatures
-from codecompanion.store.code_index.schema import IndexUnusable, open_existing, unusable_or_unavailable
 from codecompanion.store.sqlite_connection import explain
 
 

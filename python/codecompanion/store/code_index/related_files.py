@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from codecompanion.store.code_index.names import NAMED, asked
+from codecompanion.store.code_index.name_hashes import NAMED, asked
 from codecompanion.store.code_index.reader import IndexReader
 
 

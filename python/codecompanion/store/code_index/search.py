@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from codecompanion.store.code_index.names import NAMED, asked
+from codecompanion.store.code_index.name_hashes import NAMED, asked
 
 MAX_DEFINERS = 5
 """A name that more files define says nothing about who uses whom."""

@@ -20,9 +20,14 @@ from typing import TypeVar
 import msgspec
 
 from codecompanion.model.embedding import Vector
+from codecompanion.store.code_index.index_tables import (
+    INDEX_BY_HASH,
+    INSERT_VECTORS,
+    open_existing,
+    unusable_or_unavailable,
+)
 from codecompanion.store.code_index.packed_vectors import PackedVectors, exact_cosines
 from codecompanion.store.code_index.reader import IndexReader
-from codecompanion.store.code_index.schema import INDEX_BY_HASH, INSERT_VECTORS, open_existing, unusable_or_unavailable
 from codecompanion.store.sqlite_connection import roll_back
 
 _Value = TypeVar("_Value")

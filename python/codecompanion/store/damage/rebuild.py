@@ -24,7 +24,7 @@ from codecompanion.store import lease
 from codecompanion.store.damage.lost_file import Renewed
 from codecompanion.store.lease import Owner
 from codecompanion.store.log import scratch
-from codecompanion.store.log.events import append_events, decode_rows, read_rows, restore_events
+from codecompanion.store.log.event_rows import append_events, decode_rows, read_rows, restore_events
 from codecompanion.store.log.scratch import Calibration, ScratchRow
 from codecompanion.store.log.totals import Totals, read_all_totals
 from codecompanion.store.sqlite_connection import SEE_RESTORE

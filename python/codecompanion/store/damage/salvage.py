@@ -26,7 +26,7 @@ from codecompanion.store.damage.carve import PAGE_BYTES, CarvedRow, carve_events
 from codecompanion.store.log import scratch
 from codecompanion.store.log.checksum import is_event_sound
 from codecompanion.store.log.encoding import from_bytes
-from codecompanion.store.log.events import restore_events
+from codecompanion.store.log.event_rows import restore_events
 from codecompanion.store.log.migrations import migrate
 from codecompanion.store.sqlite_connection import SEE_RESTORE, connect, create_private_file
 

@@ -14,7 +14,7 @@ import msgspec
 
 from codecompanion.errors import StoreUnavailable
 from codecompanion.model.history import EventPayload
-from codecompanion.store.log import events
+from codecompanion.store.log import event_rows as events
 from codecompanion.store.log.encoding import from_bytes
 from codecompanion.store.log.totals import Totals, read_totals, save_totals
 

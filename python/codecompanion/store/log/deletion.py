@@ -20,7 +20,7 @@ from codecompanion.errors import StoreError
 from codecompanion.model.history import MessageAdded
 from codecompanion.store.files.blobs import Blobs
 from codecompanion.store.log.encoding import from_bytes, storable
-from codecompanion.store.log.events import is_searchable
+from codecompanion.store.log.event_rows import is_searchable
 
 YOUNG_S = 600.0
 SLICE = 200

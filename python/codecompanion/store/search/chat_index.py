@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from codecompanion.model.messages import Message, ToolCall
 from codecompanion.store.log.encoding import storable
-from codecompanion.store.log.events import is_findable
+from codecompanion.store.log.event_rows import is_findable
 from codecompanion.store.log.inner_words import inner_words
 from codecompanion.store.log.migrations import TOKENIZER
 from codecompanion.store.search.find import find_rows
+from codecompanion.store.search.parsed_question import read_question
 from codecompanion.store.search.periods import date_of
-from codecompanion.store.search.question import read_question
 from codecompanion.store.search.ranking import Row
 from codecompanion.store.search.snippets import make_snippets
 

@@ -20,8 +20,8 @@ import msgspec
 from codecompanion.model.history import MessageAdded
 from codecompanion.model.messages import Message
 from codecompanion.store.log.encoding import storable
-from codecompanion.store.log.events import decode_rows
-from codecompanion.store.search.question import Question, Term, read_question
+from codecompanion.store.log.event_rows import decode_rows
+from codecompanion.store.search.parsed_question import Question, Term, read_question
 from codecompanion.store.search.ranking import Matches, Row, Surroundings, own_scores, score_rows
 from codecompanion.store.search.snippets import make_snippets
 

@@ -16,7 +16,7 @@ import msgspec
 
 from codecompanion.errors import StoreError
 from codecompanion.store.log.encoding import from_bytes
-from codecompanion.store.log.events import index_inner
+from codecompanion.store.log.event_rows import index_inner
 
 AT_ONCE = 20
 MAX_BYTES = 200_000

@@ -15,7 +15,7 @@ import msgspec
 
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import Message
-from codecompanion.store.search.question import Question
+from codecompanion.store.search.parsed_question import Question
 
 PREVIOUS = 0.35
 PREVIOUS_ASKS = 1.0

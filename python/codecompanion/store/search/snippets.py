@@ -11,7 +11,7 @@ from codecompanion.formats.regex import regex
 from codecompanion.model.messages import Message
 from codecompanion.store.log.encoding import storable
 from codecompanion.store.log.migrations import TOKENIZER
-from codecompanion.store.search.question import Question
+from codecompanion.store.search.parsed_question import Question
 
 _TOKENS = 16
 _CHARS = 160

@@ -1,6 +1,5 @@
 """The tools that come with the plugin."""
 
-from codecompanion.tools.base import Tool
 from codecompanion.tools.builtin.code_search import CODE_SEARCH
 from codecompanion.tools.builtin.create_file import CREATE_FILE
 from codecompanion.tools.builtin.delete_file import DELETE_FILE
@@ -12,6 +11,7 @@ from codecompanion.tools.builtin.memory import MEMORY
 from codecompanion.tools.builtin.read_file import READ_FILE
 from codecompanion.tools.builtin.recall import RECALL
 from codecompanion.tools.builtin.run_command import RUN_COMMAND
+from codecompanion.tools.tool import Tool
 
 BUILTIN_TOOLS: tuple[Tool, ...] = (
     READ_FILE,

@@ -12,8 +12,8 @@ from codecompanion.formats.plural import counted
 from codecompanion.formats.text_files import printable
 from codecompanion.model.found_code import FoundCode
 from codecompanion.model.messages import ToolSpec
-from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import is_secret, one_line, parameters, shown_path
+from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
 
 PLACES = 8
 LINES = 40

@@ -12,10 +12,10 @@ from codecompanion.errors import ToolError
 from codecompanion.formats import text_files
 from codecompanion.formats.plural import counted
 from codecompanion.model.messages import ToolSpec
-from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import PATH, parameters, shown_path
 from codecompanion.tools.file_changes.file_change import Plan, change_file, current_text, is_there
 from codecompanion.tools.file_changes.proposal import Proposal, question
+from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
 
 _SPEC = ToolSpec(
     "create_file",

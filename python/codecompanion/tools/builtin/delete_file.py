@@ -13,10 +13,10 @@ from codecompanion.errors import ToolError
 from codecompanion.formats import text_files
 from codecompanion.formats.plural import counted
 from codecompanion.model.messages import ToolSpec
-from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import PATH, missing_file, parameters, shown_path
 from codecompanion.tools.file_changes.file_change import Plan, change_file
 from codecompanion.tools.file_changes.proposal import Proposal, question
+from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
 
 _SHOWN_LINES = 40
 

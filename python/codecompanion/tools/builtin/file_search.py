@@ -9,9 +9,9 @@ from codecompanion.errors import ToolError
 from codecompanion.formats.plural import counted
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import ToolSpec
-from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import parameters, path_below
 from codecompanion.tools.files.disk import Check, in_thread
+from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

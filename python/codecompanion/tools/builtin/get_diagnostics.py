@@ -8,9 +8,9 @@ from typing import Any
 
 from codecompanion.formats.plural import counted
 from codecompanion.model.messages import ToolSpec
-from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import parameters, shown_path
 from codecompanion.tools.files.disk import Check, in_thread
+from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.wire.requests import Diagnostic
 
 SEVERITIES = ("error", "warning", "information", "hint")

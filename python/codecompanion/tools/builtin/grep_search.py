@@ -20,18 +20,18 @@ from typing import IO, Any
 import msgspec
 
 from codecompanion.errors import CodeCompanionError, ToolError
+from codecompanion.formats.find_program import find_program
 from codecompanion.formats.plural import counted
-from codecompanion.formats.programs import find_program
 from codecompanion.formats.regex import regex
 from codecompanion.formats.text_files import printable, read_text
 from codecompanion.model.messages import ToolSpec
-from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.file_search import compile_glob, matches
 from codecompanion.tools.builtin.wording import is_secret, missing_file, one_line, parameters, path_below
 from codecompanion.tools.commands.command_environment import clean_environment
 from codecompanion.tools.file_changes.file_change import is_there
 from codecompanion.tools.files.disk import Check, in_thread
 from codecompanion.tools.process import run_program
+from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
 
 DEFAULT_RESULTS = 100
 MAX_FILE_BYTES = 20_000_000

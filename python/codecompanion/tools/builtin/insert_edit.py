@@ -10,11 +10,11 @@ from codecompanion.errors import ToolError
 from codecompanion.formats import text_files
 from codecompanion.formats.plural import counted
 from codecompanion.model.messages import ToolSpec
-from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import HOLDS_KEYS, PATH, is_secret, missing_file, parameters, shown_path
 from codecompanion.tools.file_changes.file_change import Plan, change_file, current_text, is_there
 from codecompanion.tools.file_changes.proposal import Proposal, question
 from codecompanion.tools.files.edit import Edited, replace_text
+from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
 
 _SPEC = ToolSpec(
     "insert_edit",

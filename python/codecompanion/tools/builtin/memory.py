@@ -16,10 +16,10 @@ from codecompanion.errors import OutsideWorkspace, ToolError
 from codecompanion.formats import text_files
 from codecompanion.formats.plural import counted
 from codecompanion.model.messages import ToolSpec
-from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import parameters
 from codecompanion.tools.files.disk import Check, in_thread, opened_folder, write_atomic
 from codecompanion.tools.files.edit import replace_text
+from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
 
 ROOT = "/memories"
 MAX_FILE_CHARS = 200_000

@@ -13,7 +13,6 @@ from codecompanion.formats import text_files
 from codecompanion.formats.plural import counted
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import ToolSpec
-from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import (
     HOLDS_KEYS,
     is_secret,
@@ -25,6 +24,7 @@ from codecompanion.tools.builtin.wording import (
 from codecompanion.tools.file_changes.file_change import current_text, is_there
 from codecompanion.tools.files.disk import Check, in_thread
 from codecompanion.tools.limit import STORED_PREFIX
+from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
 
 _SHA256 = regex("[0-9a-f]{64}")
 

@@ -12,9 +12,9 @@ from codecompanion.errors import ToolError
 from codecompanion.formats import text_files
 from codecompanion.formats.plural import counted
 from codecompanion.model.messages import ToolSpec
-from codecompanion.tools.base import ApprovalQuestion, RemovedMessage, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import one_line, parameters
 from codecompanion.tools.files.disk import Check, in_thread
+from codecompanion.tools.tool import ApprovalQuestion, RemovedMessage, Tool, ToolContext, ToolOutput
 
 NAME = "recall"
 PART_CHARS = 8_000

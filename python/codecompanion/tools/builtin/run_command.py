@@ -24,7 +24,6 @@ from codecompanion.formats.plural import counted
 from codecompanion.formats.regex import regex
 from codecompanion.formats.text_files import printable, split_lines
 from codecompanion.model.messages import Source, ToolSpec
-from codecompanion.tools.base import ANY_HOST, ApprovalQuestion, Place, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import one_line, parameters, shown_path, why_secret_on_disk
 from codecompanion.tools.commands.command_environment import clean_environment
 from codecompanion.tools.commands.grant_offer import Workspace, exact_key, offer_for
@@ -43,6 +42,7 @@ from codecompanion.tools.sandbox.confined import Confined, Pipes
 from codecompanion.tools.sandbox.host_proxy import HOST, HostProxy
 from codecompanion.tools.sandbox.sandbox import Sandbox
 from codecompanion.tools.sandbox.trouble import is_refused_quietly, refused_paths, trouble_of, unresolved_hosts
+from codecompanion.tools.tool import ANY_HOST, ApprovalQuestion, Place, Tool, ToolContext, ToolOutput
 
 KEPT_BYTES = 1_000_000
 """How much of an output's beginning, and as much of its end, is kept."""

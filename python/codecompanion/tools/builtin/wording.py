@@ -7,7 +7,7 @@ from typing import Any
 
 from codecompanion.errors import CodeCompanionError, ToolError
 from codecompanion.formats import text_files
-from codecompanion.tools.base import ToolContext
+from codecompanion.tools.tool import ToolContext
 
 PATH = {"type": "string", "minLength": 1, "description": "Path of the file, relative to the workspace."}
 

@@ -9,7 +9,7 @@ reads (`core.fsmonitor` of a hostile repository, a script) are not visible in it
 
 from __future__ import annotations
 
-from codecompanion.tools.commands import programs
+from codecompanion.tools.commands import risky_programs as programs
 from codecompanion.tools.commands.command_line import words
 
 _DANGEROUS = (

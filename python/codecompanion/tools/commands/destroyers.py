@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codecompanion.formats.regex import regex
-from codecompanion.tools.commands import programs
+from codecompanion.tools.commands import risky_programs as programs
 
 _COMMANDS = regex(r"[;&|\n\r(){}`]+")
 _ASSIGNMENT = regex(r"[A-Za-z_][A-Za-z0-9_]*=")

@@ -11,7 +11,7 @@ from functools import cache
 
 from codecompanion.formats.package_table import package_table
 from codecompanion.formats.regex import regex
-from codecompanion.tools.commands import programs
+from codecompanion.tools.commands import risky_programs as programs
 from codecompanion.tools.commands.destroyers import loose_commands
 from codecompanion.tools.files.code_files import why_it_runs_code
 

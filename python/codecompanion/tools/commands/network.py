@@ -20,7 +20,7 @@ from codecompanion.formats.package_table import package_table
 from codecompanion.formats.regex import regex
 from codecompanion.tools.commands.command_line import simple_commands
 from codecompanion.tools.commands.destroyers import loose_commands
-from codecompanion.tools.commands.programs import known_name
+from codecompanion.tools.commands.risky_programs import known_name
 
 HIDDEN = "hidden"
 """Placeholder for a program that the command line does not show."""

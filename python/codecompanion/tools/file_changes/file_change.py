@@ -19,11 +19,11 @@ from codecompanion.errors import ToolError
 from codecompanion.formats import text_files
 from codecompanion.formats.text_files import TextFile
 from codecompanion.model.history import FileChangeState
-from codecompanion.tools.base import NOTHING, FileChange, HowEnded, TakesBack, ToChange, ToolContext, ToolOutput
 from codecompanion.tools.file_changes.proposal import Proposal, as_accepted, shown
 from codecompanion.tools.files.diff import count_lines, file_diff
 from codecompanion.tools.files.disk import in_thread, opened_folder, remove_file, write_atomic
 from codecompanion.tools.files.open_files import Changed, OpenFile
+from codecompanion.tools.tool import NOTHING, FileChange, HowEnded, TakesBack, ToChange, ToolContext, ToolOutput
 from codecompanion.waiting import to_the_end
 
 ATTEMPTS = 5

@@ -14,9 +14,9 @@ import msgspec
 
 from codecompanion.errors import ToolError
 from codecompanion.formats.text_files import TextFile, printable, split_lines
-from codecompanion.tools.base import Accepted, ApprovalQuestion
 from codecompanion.tools.files.code_files import why_it_becomes_code
 from codecompanion.tools.files.diff import common_length, file_diff
+from codecompanion.tools.tool import Accepted, ApprovalQuestion
 
 MAX_SHOWN_CHARS = 4_000_000
 """Longer texts do not travel to the editor to be compared there (it would stand still for it); the diff does."""

@@ -6,8 +6,8 @@ from typing import Any
 
 from codecompanion.model.messages import ToolSpec
 from codecompanion.settings_sections import OwnToolSettings
-from codecompanion.tools.base import Tool, ToolContext, ToolOutput
-from codecompanion.tools.own.asking import question_of, title_of
+from codecompanion.tools.own.approval_question import question_of, title_of
+from codecompanion.tools.tool import Tool, ToolContext, ToolOutput
 
 NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
 

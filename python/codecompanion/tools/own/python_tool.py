@@ -17,11 +17,11 @@ from typing import Any
 from codecompanion.errors import ToolError
 from codecompanion.model.messages import ToolSpec
 from codecompanion.settings_sections import OwnToolSettings
-from codecompanion.tools.base import Tool, ToolContext, ToolOutput
-from codecompanion.tools.own.asking import question_of, title_of
+from codecompanion.tools.own.approval_question import question_of, title_of
 from codecompanion.tools.own.loading import load_function, told_of
 from codecompanion.tools.own.lua_tool import as_schema
 from codecompanion.tools.own.signature import CONTEXT, CallContext, Signature, read_signature
+from codecompanion.tools.tool import Tool, ToolContext, ToolOutput
 
 MAX_LEFT_BEHIND = 8
 """So many calls of one tool may have run out of time and still run; then it is not called again."""

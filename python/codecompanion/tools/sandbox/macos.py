@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from codecompanion.tools.sandbox import plan
+from codecompanion.tools.sandbox import mount_plan as plan
 
 _SYSTEM_HIDDEN = tuple(
     f"~/Library/{name}"

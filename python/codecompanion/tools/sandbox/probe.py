@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from codecompanion.formats.programs import find_program
-from codecompanion.tools.sandbox import plan
+from codecompanion.formats.find_program import find_program
+from codecompanion.tools.sandbox import mount_plan as plan
 from codecompanion.tools.sandbox.confined import Confined, Kind, Pipes, launcher_pipes
 
 PROBE_S = 10.0

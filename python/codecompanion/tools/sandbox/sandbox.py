@@ -17,9 +17,9 @@ from typing import Final
 
 import msgspec
 
-from codecompanion.formats.programs import find_program, own_search_path, written_by_commands
+from codecompanion.formats.find_program import find_program, own_search_path, written_by_commands
 from codecompanion.settings_sections import SandboxSettings
-from codecompanion.tools.sandbox import plan
+from codecompanion.tools.sandbox import mount_plan as plan
 from codecompanion.tools.sandbox.confined import Confined, Kind, Pipes
 from codecompanion.tools.sandbox.macos import profile
 

@@ -7,7 +7,7 @@ import json
 import msgspec
 import pytest
 
-from codecompanion.context.artifact.schema import EARLIER, read_consolidated
+from codecompanion.context.artifact.artifact import EARLIER, read_consolidated
 from codecompanion.context.artifact.summarize_artifact import SummarizeArtifact, artifact_from_text, summarize_artifact
 from codecompanion.context.work import Skipped, SummaryReply, SummaryRequest, Work
 from codecompanion.model.messages import SUMMARY_TAG, Message

@@ -15,7 +15,7 @@ from codecompanion.context.checkpoints.event_conversation import (
     conversation_from_spans,
     usage_from_events,
 )
-from codecompanion.context.checkpoints.evidence import build_packet
+from codecompanion.context.checkpoints.evidence_packet import build_packet
 from codecompanion.context.checkpoints.precedence import Candidate, choose
 from codecompanion.context.checkpoints.snapshot import (
     Tally,

@@ -9,7 +9,7 @@ from codecompanion.context.editing.clear_tool_results import ClearToolResults, c
 from codecompanion.context.editing.clear_when_it_pays import ClearWhenItPays, clear_when_it_pays
 from codecompanion.context.editing.truncate_tool_results import TruncateToolResults, truncate_tool_results
 from codecompanion.context.ledger.facts import gather
-from codecompanion.context.policy.catalog import load_policy, policy_names
+from codecompanion.context.policy.policy_catalog import load_policy, policy_names
 from codecompanion.context.selection.select_window import SelectWindow, first_pending, select_window
 from codecompanion.context.work import CacheState, Skipped, Work
 from codecompanion.model.cycles import assign_cycles

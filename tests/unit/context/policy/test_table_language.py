@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import codecompanion.context
-from codecompanion.context.policy.catalog import load_policy
+from codecompanion.context.policy.policy import Policy
+from codecompanion.context.policy.policy_catalog import load_policy
 from codecompanion.context.policy.policy_file import read_policy_file
-from codecompanion.context.policy.schema import Policy
 from codecompanion.context.thresholds import Room, Trigger, is_crossed, threshold_tokens
 from codecompanion.context.work import Measure
 from codecompanion.errors import ConfigError

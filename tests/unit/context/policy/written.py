@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from codecompanion.context.policy.schema import Policy, Stage, Tier
+from codecompanion.context.policy.policy import Policy, Stage, Tier
 
 
 def policy_to_table(policy: Policy) -> dict[str, Any]:

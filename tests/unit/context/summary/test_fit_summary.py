@@ -11,8 +11,8 @@ from codecompanion.context.summary_text.recall_keys import Span, put_span, read_
 from codecompanion.context.summary_text.sections import load_schema, parse_sections
 from codecompanion.context.thresholds import Trigger
 from codecompanion.context.work import Details, Work
-from codecompanion.model.summary_frame import HANDOFF
 from codecompanion.placeholders import QUOTES_HEADING, quoted_request
+from codecompanion.summary_frame import HANDOFF
 from tests.unit.context.builders import chars4, chat, count, env, user
 
 FRAME = InsertSummary(

@@ -7,8 +7,8 @@ import pytest
 from codecompanion.context.summary.insert_summary import InsertSummary, insert_summary
 from codecompanion.context.work import Failed, Work
 from codecompanion.model.messages import SUMMARY_TAG
-from codecompanion.model.summary_frame import HANDOFF, bare_summary
 from codecompanion.placeholders import SUMMARY_PREFIX, quoted_request
+from codecompanion.summary_frame import HANDOFF, bare_summary
 from tests.unit.context.builders import assistant, chat, count, env, system, texts, tool, user
 
 COWORK = {

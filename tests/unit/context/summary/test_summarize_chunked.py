@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.context.summary.asking import summary_prompt
 from codecompanion.context.summary.summarize_chunked import (
     SummarizeChunked,
     cap_message,
     format_message,
     summarize_chunked,
 )
+from codecompanion.context.summary.summary_run import summary_prompt
 from codecompanion.context.work import Failed, Skipped, SummaryReply, Work
 from codecompanion.model.messages import Message, ToolCall
 from tests.unit.context.builders import assistant, chars4, chat, env, tool, user

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from codecompanion.context.policy.catalog import load_policy
+from codecompanion.context.policy.policy_catalog import load_policy
 from codecompanion.context.summary.summarize_flush import SummarizeFlush, summarize_flush
 from codecompanion.context.thresholds import Room, Trigger, is_crossed, threshold_tokens
 from codecompanion.context.work import Failed, LastFlush, Measure, Skipped, SummaryReply, Work

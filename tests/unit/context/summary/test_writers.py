@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from codecompanion.context.policy.catalog import policy_names
-from codecompanion.context.summary.asking import Question, ask_all, summary_prompt
+from codecompanion.context.policy.policy_catalog import policy_names
+from codecompanion.context.summary.summary_run import Question, ask_all, summary_prompt
 from codecompanion.context.summary.writers import PAUSED
 from codecompanion.context.summary_text.sections import load_schema
 from codecompanion.context.work import Failed, SummaryReply, SummaryRequest

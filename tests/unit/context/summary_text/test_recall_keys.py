@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codecompanion.context.policy.catalog import load_policy, policy_names
+from codecompanion.context.policy.policy_catalog import load_policy, policy_names
 from codecompanion.context.summary_text.recall_keys import Span, put_span, read_span, without_keys, without_span
 from codecompanion.context.summary_text.sections import load_schema, parse_sections
 from codecompanion.context.work import SummaryReply

@@ -13,7 +13,7 @@ from codecompanion.context.transcript.format_transcript import (
 from codecompanion.context.work import Work
 from codecompanion.formats.cutting import cut_middle_or_tail
 from codecompanion.model.messages import ImagePart, Message, TextPart
-from codecompanion.model.summary_frame import HANDOFF
+from codecompanion.summary_frame import HANDOFF
 from tests.unit.context.builders import assistant, chat, env, system, tool, user
 
 COWORK = {

@@ -17,9 +17,9 @@ from codecompanion.model import history
 from codecompanion.model.messages import Message
 from codecompanion.reports.export.as_html import chat_as_html
 from codecompanion.reports.export.as_markdown import chat_as_markdown
-from codecompanion.reports.export.blocks import blocks_of
-from codecompanion.reports.export.conversation import Conversation, Note, Said
+from codecompanion.reports.export.markdown_blocks import blocks_of
 from codecompanion.reports.export.reading import Reader, read_conversation
+from codecompanion.reports.export.shared_chat import Conversation, Note, Said
 from codecompanion.workspace.project_files import why_no_text
 
 from ..pages.test_replay_page import read

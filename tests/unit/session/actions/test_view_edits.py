@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codecompanion.adapters.base import CompactionDone
-from codecompanion.context.policy.catalog import policy_names
+from codecompanion.context.policy.policy_catalog import policy_names
 from codecompanion.errors import InputError
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import PIN_TAG, SUMMARY_TAG

@@ -12,7 +12,7 @@ from codecompanion.errors import InputError
 from codecompanion.model.history import ViewChanged
 from codecompanion.session.session import Session
 from codecompanion.settings_sections import ToolGroupSettings
-from codecompanion.tools.provider import GivenTools
+from codecompanion.tools.tool_provider import GivenTools
 from codecompanion.wire.events import ContextItems, Notice, SubmitFailed
 from codecompanion.wire.requests import ChooseTools, Detach, ListTools, RedoChange, UndoChange
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit

@@ -18,7 +18,7 @@ from codecompanion.session.code.left_out_files import left_out_sentence
 from codecompanion.session.code.project_index import Freshness, IndexState, ProjectIndex
 from codecompanion.session.code.search_code import search_code
 from codecompanion.store.code_index.build_lock import building
-from codecompanion.store.code_index.schema import FORMAT
+from codecompanion.store.code_index.index_tables import FORMAT
 from codecompanion.store.code_index.search import ReferenceGraph, file_paths
 from codecompanion.workspace.project_files import Choice
 from tests.patience import PATIENCE_S

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from codecompanion.context.policy.catalog import load_policy, policy_names
+from codecompanion.context.policy.policy_catalog import load_policy, policy_names
 from codecompanion.model.history import MessageAdded, ViewChanged
 from codecompanion.model.messages import GATHERED_TAG, SUMMARY_TAG, GatheredPiece, Message
 from codecompanion.model.transcript_format import read_message, write_message

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from codecompanion import settings
-from codecompanion.context.policy.catalog import policy_names
+from codecompanion.context.policy.policy_catalog import policy_names
 from codecompanion.errors import ToolError
 from codecompanion.model.history import PolicyEvent
 from codecompanion.model.messages import GATHERED_TAG, GatheredPiece, Message

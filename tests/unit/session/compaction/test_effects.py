@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from codecompanion.adapters.keys.redact import redact
-from codecompanion.context.policy.catalog import policy_names
-from codecompanion.context.policy.schema import Effects
+from codecompanion.context.policy.policy import Effects
+from codecompanion.context.policy.policy_catalog import policy_names
 from codecompanion.errors import StoreUnavailable
 from codecompanion.model import checkpoint as payloads
 from codecompanion.model.checkpoint import Checkpoint, read
@@ -22,7 +22,7 @@ from codecompanion.session.checkpoint_files.stand_back import AT_LEISURE, AWAITE
 from codecompanion.session.checkpoint_files.state_writer import StateWriter
 from codecompanion.session.services import Keeping
 from codecompanion.store.files.checkpoints import CheckpointFiles
-from codecompanion.store.files.memory import MemoryFiles, compile_exclusions
+from codecompanion.store.files.memory_files import MemoryFiles, compile_exclusions
 from codecompanion.wire.events import Compacted, Notice
 from codecompanion.wire.events import PolicyEvent as Told
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codecompanion.errors import ConfigError
-from codecompanion.mcp.base import McpError
+from codecompanion.mcp.server_types import McpError
 from codecompanion.session.mcp.tool_names import model_names
 from codecompanion.session.mcp.tool_schema import UnusableSchema, usable_schema
 from codecompanion.session.mcp_config.expanding import expanded, looked_up

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from codecompanion.adapters.base import ChatRequest
-from codecompanion.context.policy.catalog import policy_names
+from codecompanion.context.policy.policy_catalog import policy_names
 from codecompanion.model.messages import Message
 from codecompanion.session.session import Session
 from codecompanion.session.storage.open_chat import open_new, open_stored

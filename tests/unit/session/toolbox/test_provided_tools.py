@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from codecompanion.tools.builtin import BUILTIN_TOOLS
-from codecompanion.tools.provider import GivenTools
+from codecompanion.tools.tool_provider import GivenTools
 from codecompanion.tools.toolbox import Toolbox
 from codecompanion.wire.events import ApprovalRequested, ToolFinished
 from codecompanion.wire.requests import Approve

@@ -14,10 +14,10 @@ from codecompanion.retrieval.search.embedding_text import MAX_CHARS, embedding_t
 from codecompanion.session.vectors.estimate import FREE_TOKENS, Estimate, estimate_run
 from codecompanion.session.vectors.run import MAX_REFUSED, Run, make_vectors
 from codecompanion.store.code_index.build_lock import building
+from codecompanion.store.code_index.index_tables import index_path
+from codecompanion.store.code_index.index_writer import IndexedFile, IndexWriter
 from codecompanion.store.code_index.reader import IndexReader
-from codecompanion.store.code_index.schema import index_path
 from codecompanion.store.code_index.vectors import Missing
-from codecompanion.store.code_index.writer import IndexedFile, IndexWriter
 from tests.providers.embeddings.hashing import hashed_vector
 
 

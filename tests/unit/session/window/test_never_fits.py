@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.context.policy.catalog import policy_names
+from codecompanion.context.policy.policy_catalog import policy_names
 from codecompanion.errors import ContextOverflow
 from codecompanion.model.history import ViewChanged
 from codecompanion.model.messages import Message

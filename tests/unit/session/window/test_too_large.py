@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.context.policy.catalog import policy_names
+from codecompanion.context.policy.policy_catalog import policy_names
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.errors import ContextOverflow, NetworkFailed, StoreUnavailable
 from codecompanion.model.history import MessageAdded

@@ -11,9 +11,9 @@ import pytest
 
 from codecompanion.formats.code_words import index_words, split_words
 from codecompanion.model.code import CodeChunk, Definition, ParsedFile, Reference
+from codecompanion.store.code_index.index_tables import FORMAT, IndexUnusable, index_path, open_existing
+from codecompanion.store.code_index.index_writer import IndexedFile, IndexWriter
 from codecompanion.store.code_index.reader import IndexReader
-from codecompanion.store.code_index.schema import FORMAT, IndexUnusable, index_path, open_existing
-from codecompanion.store.code_index.writer import IndexedFile, IndexWriter
 
 ROOT = Path("/project")
 
@@ -115,7 +115,7 @@ def test_a_batch_that_fails_leaves_nothing(path: Path) -> None:
 
 
 def test_many_dead_chunks_ask_for_a_rebuild(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("codecompanion.store.code_index.writer._FEW_CHUNKS", 3)
+    monkeypatch.setattr("codecompanion.store.code_index.index_writer._FEW_CHUNKS", 3)
     writer = IndexWriter(path, ROOT)
     for version in range(4):
         assert not writer.should_be_rebuilt()

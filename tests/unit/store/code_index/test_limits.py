@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from codecompanion.store.code_index.index_writer import IndexWriter, _column
 from codecompanion.store.code_index.reader import IndexReader
 from codecompanion.store.code_index.search import ReferenceGraph, file_paths
-from codecompanion.store.code_index.writer import IndexWriter, _column
 from tests.unit.store.code_index.test_search import a_file
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from codecompanion.model.code import CodeChunk, Definition, ParsedFile, Reference
 from codecompanion.store.code_index import search
+from codecompanion.store.code_index.index_writer import IndexedFile, IndexWriter
 from codecompanion.store.code_index.reader import IndexReader
-from codecompanion.store.code_index.writer import IndexedFile, IndexWriter
 
 EQUAL = (1.0, 1.0, 1.0)
 

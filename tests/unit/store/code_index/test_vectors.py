@@ -13,10 +13,10 @@ import pytest
 
 from codecompanion.model.code import CodeChunk, ParsedFile
 from codecompanion.model.embedding import Vector, unit_vector
+from codecompanion.store.code_index.index_tables import FORMAT, index_path, remove_index
+from codecompanion.store.code_index.index_writer import IndexedFile, IndexWriter, chunk_hash
 from codecompanion.store.code_index.reader import IndexReader
-from codecompanion.store.code_index.schema import FORMAT, index_path, remove_index
 from codecompanion.store.code_index.vectors import VectorReader, VectorWriter, from_blob, to_blob
-from codecompanion.store.code_index.writer import IndexedFile, IndexWriter, chunk_hash
 
 ROOT = Path("/project")
 MODEL = "model-a"

@@ -7,7 +7,7 @@ import datetime
 import pytest
 
 from codecompanion.model.messages import Message, Role
-from codecompanion.store.search.question import read_question
+from codecompanion.store.search.parsed_question import read_question
 from codecompanion.store.search.ranking import (
     NEXT,
     ONLY_ASKS,

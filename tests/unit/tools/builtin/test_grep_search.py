@@ -200,8 +200,8 @@ def test_both_searchers_give_the_same_result(
     ignore_case: bool,
     limit: int,
 ) -> None:
-    from codecompanion.tools.base import ToolContext
     from codecompanion.tools.runner import run_call
+    from codecompanion.tools.tool import ToolContext
     from codecompanion.wire.requests import Snapshot
     from codecompanion.workspace.files import walk
     from codecompanion.workspace.paths import Workspace

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from codecompanion.errors import ToolError
-from codecompanion.tools.base import ApprovalQuestion
+from codecompanion.tools.tool import ApprovalQuestion
 from tests.unit.tools.conftest import Call
 
 Ask = Callable[..., ApprovalQuestion | None]

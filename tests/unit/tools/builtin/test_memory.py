@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codecompanion.errors import CodeCompanionError
-from codecompanion.tools.base import ApprovalQuestion
 from codecompanion.tools.builtin.memory import _real
+from codecompanion.tools.tool import ApprovalQuestion
 from tests.unit.tools.conftest import Call, names_in
 
 Ask = Callable[..., ApprovalQuestion | None]

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from codecompanion.tools.approval import Approvals
-from codecompanion.tools.base import ToolContext
 from codecompanion.tools.builtin.read_file import READ_FILE
 from codecompanion.tools.limit import shorten
 from codecompanion.tools.runner import approval_question
+from codecompanion.tools.tool import ToolContext
 from tests.unit.tools.conftest import Call
 
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codecompanion.tools.base import ApprovalQuestion
 from codecompanion.tools.builtin.run_command import RUN_COMMAND, KeptOutput
 from codecompanion.tools.commands.command_environment import HiddenVariables
+from codecompanion.tools.tool import ApprovalQuestion
 from tests.unit.tools.conftest import Call
 
 Ask = Callable[..., ApprovalQuestion | None]

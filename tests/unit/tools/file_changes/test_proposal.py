@@ -8,8 +8,8 @@ import pytest
 
 from codecompanion.errors import ToolError
 from codecompanion.formats.text_files import TextFile, decode, encode
-from codecompanion.tools.base import Accepted
 from codecompanion.tools.file_changes.proposal import MAX_SHOWN_CHARS, Proposal, as_accepted, question, shown
+from codecompanion.tools.tool import Accepted
 
 
 def proposal(before: bytes | None, after: bytes | None) -> Proposal:

@@ -12,10 +12,10 @@ import msgspec
 import pytest
 
 from codecompanion.settings_sections import OwnToolSettings, ToolSettings
-from codecompanion.tools.base import ToolContext, ToolOutput
-from codecompanion.tools.own.provider import OwnTools
+from codecompanion.tools.own.own_tools import OwnTools
 from codecompanion.tools.own.python_tool import MAX_LEFT_BEHIND
 from codecompanion.tools.runner import run_call
+from codecompanion.tools.tool import ToolContext, ToolOutput
 from codecompanion.tools.toolbox import Toolbox
 
 SETTINGS = ToolSettings(enabled=True, require_approval_before=True, allowed_in_yolo_mode=True, timeout_s=60)

@@ -13,7 +13,7 @@ from pydantic import Field
 from codecompanion.errors import ConfigError, ToolInputInvalid
 from codecompanion.tools.own.docstring import read_docstring
 from codecompanion.tools.own.signature import read_signature
-from codecompanion.tools.parameters import problem_with_parameters
+from codecompanion.tools.parameter_schema import problem_with_parameters
 
 
 @dataclass

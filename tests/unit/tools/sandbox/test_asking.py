@@ -12,12 +12,12 @@ import pytest
 
 from codecompanion.settings_sections import SandboxSettings, ToolSettings
 from codecompanion.tools.approval import NETWORK_GRANT, Approvals
-from codecompanion.tools.base import ANY_HOST, ApprovalQuestion, Narrowed, NoChat, Place, ToolContext
 from codecompanion.tools.builtin.run_command import RUN_COMMAND
 from codecompanion.tools.sandbox.macos import profile
-from codecompanion.tools.sandbox.plan import Places, cache_variables, mounts, repository_places
+from codecompanion.tools.sandbox.mount_plan import Places, cache_variables, mounts, repository_places
 from codecompanion.tools.sandbox.sandbox import Sandbox
 from codecompanion.tools.sandbox.trouble import refused_paths, trouble_of, unresolved_hosts
+from codecompanion.tools.tool import ANY_HOST, ApprovalQuestion, Narrowed, NoChat, Place, ToolContext
 from tests.outside_tmp import folder_outside_tmp
 from tests.unit.tools.conftest import Call
 

@@ -1,0 +1,211 @@
+"""The durable summary without a model: what code can tell of a turn (R-318…R-320).
+
+The user's words are the goal and the constraints, labelled lines of the assistant are decisions, constraints and next
+steps, tool calls give paths and evidence. Nothing is inferred from the assistant's prose beyond its labels.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from codecompanion.context.artifact import artifact as schema
+from codecompanion.context.artifact.render_artifact import DERIVED_BYTES, EPISODE_BYTES, VERIFICATION_BYTES
+from codecompanion.context.ledger.facts import Facts, gather
+from codecompanion.context.ledger.goal import GOAL_BYTES, goal_of_all, is_usable_goal
+from codecompanion.context.ledger.lines import cut_bytes
+from codecompanion.context.message_facts.calls import describe_call
+from codecompanion.context.message_facts.demands import find_demands
+from codecompanion.formats.regex import regex
+from codecompanion.model.cycles import turn_name
+from codecompanion.model.messages import SUMMARY_TAG, Message, ToolCall, is_system_prompt, is_typed_by_user
+from codecompanion.placeholders import CANCELLED_BY_USER, INTERRUPTED
+
+FAILED_TOOL_BYTES, MAX_FAILED_TOOLS, MAX_NOTES, MAX_PATHS = 64, 6, 3, 12
+_LARGE_CHARS, _MAX_CALLS = 2000, 4
+_LABELS = regex(
+    r"^[ \t]*(?:[-*>#+]+[ \t]*|\d+[.)][ \t]*)?(?:\*\*|__)?"
+    r"(decisions?|decided|constraints?|next(?: steps?)?|todo|blocked(?: by| on)?|blockers?|deferred|warnings?|critical)"
+    r"(?:\*\*|__)?[ \t]*:(?:\*\*|__)?[ \t]*(\S.*)$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_RATIONALE = regex(r"(?<!\s)\s+(?:because|since|so that)\s+", re.IGNORECASE)
+_FENCE = regex(r"```.*?(?:```|\Z)", re.DOTALL)
+
+
+class TurnMessages(msgspec.Struct, frozen=True):
+    """The messages of one turn (R-002: the cycle is the turn)."""
+
+    turn_id: str
+    messages: tuple[Message, ...]
+
+
+def split_turns(messages: Iterable[Message]) -> tuple[TurnMessages, ...]:
+    """Return the messages by turn, in order; summaries and the system prompt belong to none."""
+    found: dict[str, list[Message]] = {}
+    name = ""
+    for message in messages:
+        if message.tag == SUMMARY_TAG or is_system_prompt(message):
+            continue
+        name = turn_name(message.cycle) if message.cycle is not None else name or turn_name(1)
+        found.setdefault(name, []).append(message)
+    return tuple(TurnMessages(name, tuple(group)) for name, group in found.items())
+
+
+def extract(turns: Sequence[TurnMessages]) -> schema.Artifact:
+    """Return what code can tell of the turns; `merge.merge` lays it over an older artifact."""
+    parts = [_extract_turn(turn) for turn in turns]
+    return schema.Artifact(
+        session_objective=goal_of_all(text for turn in turns for text in _typed(turn)),
+        constraints=tuple(dict.fromkeys(text for part in parts for text in part.constraints)),
+        settled_decisions=tuple(item for part in parts for item in part.settled_decisions),
+        completed_episodes=tuple(item for part in parts for item in part.completed_episodes),
+        open_threads=tuple(item for part in parts for item in part.open_threads),
+        workspace_facts=tuple(item for part in parts for item in part.workspace_facts),
+        page_in_hints=tuple(item for part in parts for item in part.page_in_hints),
+    )
+
+
+def _typed(turn: TurnMessages) -> list[str]:
+    return [message.text for message in turn.messages if is_typed_by_user(message)]
+
+
+def _extract_turn(turn: TurnMessages) -> schema.Artifact:
+    facts, name = gather(turn.messages), turn.turn_id
+    typed = _typed(turn)
+    labelled = [
+        (label.lower(), _plain(text))
+        for message in turn.messages
+        if message.role == "assistant"
+        for label, text in _LABELS.findall(_FENCE.sub("", message.text))
+    ]
+    ended, status = _ending(turn.messages)
+    threads = [_labelled_thread(label, text, name) for label, text in labelled if label.startswith(_THREAD_LABELS)]
+    todos = [cut_bytes(text, DERIVED_BYTES) for text, done in facts.todos if not done]
+    threads += [schema.OpenThread(text, source_turn_id=name) for text in todos]
+    if not ended:
+        asked = next((text for text in reversed(typed) if is_usable_goal(text)), typed[-1] if typed else "the turn")
+        unfinished = cut_bytes(f"{asked} ({status})", DERIVED_BYTES)
+        threads.append(schema.OpenThread(unfinished, blocking=True, owner="shared", source_turn_id=name))
+    return schema.Artifact(
+        constraints=tuple(dict.fromkeys((*_demands(typed), *_texts(labelled, "constraint")))),
+        settled_decisions=tuple(_decision(text, name) for text in _texts(labelled, "deci")),
+        completed_episodes=(_episode(turn, facts, typed, ended=ended, status=status),),
+        open_threads=tuple(dict.fromkeys(threads)),
+        workspace_facts=tuple(
+            schema.WorkspaceFact("", text, name)
+            for text in (*_texts(labelled, "warning"), *_texts(labelled, "critical"))
+        ),
+        page_in_hints=_hints(turn),
+    )
+
+
+_THREAD_LABELS = ("next", "todo", "block", "deferred")
+
+
+def _texts(labelled: Sequence[tuple[str, str]], label: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(cut_bytes(text, DERIVED_BYTES) for name, text in labelled if name.startswith(label)))
+
+
+def _plain(text: str) -> str:
+    return text.strip().strip("*_").strip()
+
+
+def _demands(typed: Sequence[str]) -> tuple[str, ...]:
+    """Return what the user forbids, demands or states as a rule, in the user's own words (lesson 11)."""
+    return tuple(dict.fromkeys(cut_bytes(said, GOAL_BYTES) for said in find_demands(typed)))
+
+
+def _decision(text: str, turn_id: str) -> schema.Decision:
+    decided, *why = _RATIONALE.split(text, maxsplit=1)
+    return schema.Decision(decided.rstrip(" ,"), why[0] if why else "", source_turn_id=turn_id)
+
+
+def _labelled_thread(label: str, text: str, turn_id: str) -> schema.OpenThread:
+    item = cut_bytes(text, DERIVED_BYTES)
+    waits_on_user = re.search(r"\b(?:your|you|the user)\b", text, re.IGNORECASE) is not None
+    if label.startswith("block"):
+        return schema.OpenThread(item, "blocked", True, "user" if waits_on_user else "shared", turn_id)
+    return schema.OpenThread(item, "deferred" if label.startswith("deferred") else "pending", source_turn_id=turn_id)
+
+
+def _ending(messages: Sequence[Message]) -> tuple[bool, str]:
+    """Return whether the turn came to its end, and its terminal status in words."""
+    last = next((message for message in reversed(messages) if message.role != "user" or message.tag is None), None)
+    if last is None or last.role == "user":
+        return False, "not answered"
+    if last.role == "tool" or last.tool_calls:
+        return False, "stopped in the middle of its tool calls"
+    return (False, "the reply was cut") if last.cut else (True, "completed")
+
+
+def _episode(turn: TurnMessages, facts: Facts, typed: Sequence[str], *, ended: bool, status: str) -> schema.Episode:
+    name = turn.turn_id
+    asked, answered = typed[-1] if typed else "", facts.statements[-1] if facts.statements else ""
+    outcomes = [(describe_call(call), bool(failed)) for call, failed in facts.recent_calls]
+    failures = sum(failed for _, failed in outcomes)
+    mended = {text: place for place, (text, failed) in enumerate(outcomes) if not failed}
+    failed_now = dict.fromkeys(
+        text for place, (text, failed) in enumerate(outcomes) if failed and mended.get(text, -1) < place
+    )
+    calls = f" [{len(outcomes) - failures} tool calls succeeded, {failures} failed]" if outcomes else ""
+    room = EPISODE_BYTES - len(calls) - 40
+    said = cut_bytes(asked, room // 3) + (f" → {cut_bytes(answered, room // 2)}" if answered.strip() else "")
+    evidence = [schema.Verification("tool_result", calls.strip(" []"), failures == 0)] if calls else []
+    evidence += [
+        schema.Verification("tool_result", cut_bytes(text, FAILED_TOOL_BYTES), False)
+        for text in list(failed_now)[-MAX_FAILED_TOOLS:]
+    ]
+    evidence += [schema.Verification("runtime_note", note, False) for note in _notes(turn.messages)]
+    evidence.append(schema.Verification("turn_status", status, ended))
+    return schema.Episode(f"episode-{name}", said + calls, _touched(facts), tuple(evidence), (name,))
+
+
+def _touched(facts: Facts) -> tuple[str, ...]:
+    """Return the paths that tool calls touched: what was changed first, then what was read."""
+    weights = {"edited": 3, "created": 3, "deleted": 3, "read": 2, "used": 1, "ran": 1}
+    rated = [
+        (max((weights.get(action, 0) for action in fact.actions), default=0), fact) for fact in facts.files.values()
+    ]
+    ranked = sorted((item for item in rated if item[0]), key=lambda item: (-item[0], -item[1].last, item[1].path))
+    return tuple(fact.path for _, fact in ranked[:MAX_PATHS])
+
+
+def _notes(messages: Sequence[Message]) -> tuple[str, ...]:
+    """Return what the runtime said in place of a tool: calls the user stopped, calls that were interrupted."""
+    calls = _calls_by_id(messages)
+    notes = []
+    for message in messages:
+        if message.role == "tool" and message.text in (CANCELLED_BY_USER, INTERRUPTED):
+            call = calls.get(message.tool_call_id or "")
+            stopped = "cancelled by the user" if message.text == CANCELLED_BY_USER else "interrupted"
+            notes.append(cut_bytes(f"{stopped}: {describe_call(call) if call else 'a tool call'}", VERIFICATION_BYTES))
+    return tuple(dict.fromkeys(notes))[-MAX_NOTES:]
+
+
+def _hints(turn: TurnMessages) -> tuple[schema.PageInHint, ...]:
+    """Return where the large results of the turn can be looked up again."""
+    calls = _calls_by_id(turn.messages)
+    large = [
+        calls[message.tool_call_id]
+        for message in turn.messages
+        if message.role == "tool" and message.tool_call_id in calls and len(message.text) >= _LARGE_CHARS
+    ][-_MAX_CALLS:]
+    if not large:
+        return ()
+    shown = "; ".join(describe_call(call) for call in large)
+    return (
+        schema.PageInHint(
+            when=cut_bytes(f"for the full output of {shown}", VERIFICATION_BYTES),
+            match_kinds=("tool_result",),
+            tool_names=tuple(dict.fromkeys(call.name for call in large)),
+            call_ids=tuple(call.id for call in large),
+            source_turn_ids=(turn.turn_id,),
+        ),
+    )
+
+
+def _calls_by_id(messages: Sequence[Message]) -> dict[str, ToolCall]:
+    return {call.id: call for message in messages for call in message.tool_calls}

@@ -1,0 +1,255 @@
+"""The artifact as the model reads it: seven sections within a byte budget (R-316…R-318).
+
+Sections are laid in by importance, goal, constraints and warnings first, and shown in their canonical order, so that a
+small budget costs the least important ones; what a section does not use goes to constraints and warnings first (R-317).
+Every item stands on one line after `- `: it cannot open a section.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import msgspec
+
+from codecompanion.context.artifact.artifact import EARLIER, Artifact, OpenThread
+from codecompanion.context.ledger.goal import GOAL_BYTES
+from codecompanion.context.ledger.lines import cut_bytes
+from codecompanion.context.message_facts.demands import is_strict
+
+HEADER = "Compaction Summary:"
+NONE_LINE = "- (none)"
+CONSTRAINTS, WARNINGS = "Constraints & Preferences", "Critical Context"
+
+DERIVED_BYTES, EPISODE_BYTES, VERIFICATION_BYTES, FILE_BYTES = 320, 360, 240, 240
+MAX_FILES, MAX_HINTS, MAX_EVIDENCE = 12, 3, 8
+
+
+class SummarySize(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How long the rendered summary may be: input limit / `share`, clamped, at most a part of the target (R-317)."""
+
+    share: int = 64
+    min_tokens: int = 256
+    max_tokens: int = 1024
+    target_share: int = 4
+    bytes_per_token: int = 4
+
+
+def budget_bytes(size: SummarySize, input_limit: int, target: int) -> int:
+    """Return the bytes the rendered summary may have; `target` 0 = there is none."""
+    tokens = max(size.min_tokens, min(size.max_tokens, input_limit // max(1, size.share)))
+    if target > 0:
+        tokens = min(tokens, target // max(1, size.target_share))
+    return tokens * size.bytes_per_token
+
+
+class _Block(msgspec.Struct, frozen=True):
+    """One section: its heading, its lines as they are shown, and its share of the budget.
+
+    `order`: the places of the lines, the most important first. So many of them as `rules` says are constraints or
+    warnings, which nothing else may push out.
+    """
+
+    heading: str
+    lines: tuple[str, ...]
+    share: float
+    order: tuple[int, ...]
+    rules: int = 0
+
+    def line_size(self, place: int) -> int:
+        """Return what a line takes, in bytes."""
+        return _size("\n" + self.lines[place])
+
+    def shown(self, places: Collection[int]) -> str:
+        """Return the section with the lines of these places."""
+        lines = [line for place, line in enumerate(self.lines) if place in places]
+        return "\n".join((self.heading, *(lines or [NONE_LINE])))
+
+
+def render(artifact: Artifact, limit: int) -> str:
+    """Return the summary in at most `limit` bytes; what is left out is what matters least (R-317).
+
+    Constraints and warnings have half of the bytes before anything else but the goal; then every section its share, its
+    most important line in any case; what is left goes to constraints and warnings, then to the others.
+    """
+    laying = _Laying(_blocks(artifact), limit)
+    if limit < _size(HEADER):
+        return cut_bytes(HEADER, limit)
+    if laying.open_all(_FIRST):
+        laying.add_rules(limit // 2)
+        laying.open_all(_BY_IMPORTANCE[len(_FIRST) :])
+        for name in tuple(laying.places):
+            laying.fill(name, int(limit * laying.blocks[name].share))
+        laying.add_rules(limit)
+        for name in tuple(laying.places):
+            laying.fill(name, limit)
+    return "".join(_assembled({name: laying.blocks[name].shown(places) for name, places in laying.places.items()}))
+
+
+class _Laying:
+    """A summary while lines are laid into it: `places` are those of the lines of each section that is there."""
+
+    def __init__(self, blocks: Mapping[str, _Block], limit: int) -> None:
+        self.blocks, self.places = blocks, dict[str, set[int]]()
+        self._room = limit - _size(HEADER)
+        self._taken: dict[str, int] = {}
+
+    def open_all(self, names: Iterable[str]) -> bool:
+        """Begin these sections with their most important lines; the first one that does not fit ends it (R-317)."""
+        return all(map(self._open, names))
+
+    def _open(self, name: str) -> bool:
+        block, first = self.blocks[name], self.blocks[name].order[:1]
+        size = _size("\n\n" + block.shown(first))
+        heading = _size("\n\n## Progress") if name in _PROGRESS and not self.places.keys() & _PROGRESS else 0
+        if size + heading > self._room:
+            return False
+        self.places[name], self._taken[name] = set(first), size
+        self._room -= size + heading
+        return True
+
+    def add_rules(self, most: int) -> None:
+        """Add what fits of constraints and warnings, one of each by turns, until they take `most` bytes together."""
+        queues = [self.blocks[name].order[: self.blocks[name].rules] for name in _RULES]
+        for name, place in _by_turns(dict(zip(_RULES, queues, strict=True))):
+            if sum(self._taken[name] for name in _RULES) + self.blocks[name].line_size(place) <= most:
+                self._add(name, place)
+
+    def fill(self, name: str, most: int) -> None:
+        """Add lines of a section while they fit, until it takes `most` bytes."""
+        for place in self.blocks[name].order:
+            if place in self.places[name]:
+                continue
+            if self._taken[name] + self.blocks[name].line_size(place) > most or not self._add(name, place):
+                return
+
+    def _add(self, name: str, place: int) -> bool:
+        size = self.blocks[name].line_size(place)
+        if place in self.places[name] or size > self._room:
+            return False
+        self.places[name].add(place)
+        self._taken[name] += size
+        self._room -= size
+        return True
+
+
+def _by_turns(queues: Mapping[str, Sequence[int]]) -> Iterable[tuple[str, int]]:
+    for n in range(max(map(len, queues.values()))):
+        yield from ((name, queue[n]) for name, queue in queues.items() if n < len(queue))
+
+
+def _assembled(laid: Mapping[str, str]) -> Iterable[str]:
+    yield HEADER
+    progress = False
+    for name in _CANONICAL:
+        if name not in laid:
+            continue
+        if name in _PROGRESS and not progress:
+            progress = True
+            yield "\n\n## Progress"
+        yield "\n\n" + laid[name]
+
+
+_CANONICAL = ("goal", "constraints", "done", "in_progress", "blocked", "decisions", "next", "critical", "files")
+_BY_IMPORTANCE = ("goal", "constraints", "critical", "in_progress", "blocked", "done", "decisions", "next", "files")
+_FIRST, _RULES = _BY_IMPORTANCE[:3], _BY_IMPORTANCE[1:3]
+_PROGRESS = frozenset({"done", "in_progress", "blocked"})
+
+
+def _blocks(artifact: Artifact) -> dict[str, _Block]:
+    """Return every section with its lines, the newest last."""
+    threads = artifact.open_threads
+    goal = (f"- {cut_bytes(artifact.session_objective, GOAL_BYTES)}",) if artifact.session_objective else ()
+    decisions = tuple(
+        _line(("[superseded] " if item.status == "superseded" else "") + item.decision
+              + (f" (because {item.rationale})" if item.rationale else ""), DERIVED_BYTES)
+        for item in artifact.settled_decisions
+    )  # fmt: skip
+    later = (*_threads(threads, "deferred"), *_threads(threads, "pending", blocking=False))
+    constraints = tuple(_line(text, DERIVED_BYTES) for text in artifact.constraints)
+    told = [_line(fact.fact, DERIVED_BYTES) for fact in artifact.workspace_facts if not fact.path]
+    warnings = [line for line in told if not line.startswith("- " + EARLIER)]
+    evidence = (*(line for line in told if line not in warnings), *_evidence(artifact))
+    files = _files(artifact)
+    return {
+        "goal": _newest_first("## Goal", goal, 0.08),
+        "constraints": _rules(f"## {CONSTRAINTS}", (), constraints, 0.14),
+        "done": _newest_first("### Done", _done(artifact), 0.26),
+        "in_progress": _newest_first("### In Progress", _threads(threads, "pending", blocking=True), 0.08),
+        "blocked": _newest_first("### Blocked", _threads(threads, "blocked"), 0.06),
+        "decisions": _newest_first("## Key Decisions", decisions, 0.12),
+        "next": _newest_first("## Next Steps", later, 0.09),
+        "critical": _rules(f"## {WARNINGS}", evidence, warnings, 0.10),
+        "files": _Block("## Relevant Files", files, 0.16, tuple(range(len(files)))),
+    }
+
+
+def _newest_first(heading: str, lines: tuple[str, ...], share: float) -> _Block:
+    return _Block(heading, lines, share, tuple(range(len(lines)))[::-1])
+
+
+def _rules(heading: str, others: Iterable[str], rules: Iterable[str], share: float) -> _Block:
+    """Return a section of which some lines are rules: strict ones first, then the newest, then the others (R-317)."""
+    told = tuple(dict.fromkeys(rules))
+    lines = (*dict.fromkeys(line for line in others if line not in told), *told)
+    before = len(lines) - len(told)
+    ranked = sorted(range(before, len(lines)), key=lambda place: (not is_strict(lines[place]), -place))
+    return _Block(heading, lines, share, (*ranked, *range(before)[::-1]), len(ranked))
+
+
+def _threads(threads: Iterable[OpenThread], status: str, *, blocking: bool | None = None) -> tuple[str, ...]:
+    return tuple(
+        _thread(thread) for thread in threads if thread.status == status and blocking in (None, thread.blocking)
+    )
+
+
+def _thread(thread: OpenThread) -> str:
+    waits = "waiting on the user: " if thread.owner == "user" else ""
+    later = "[deferred] " if thread.status == "deferred" else ""
+    return _line(later + waits + thread.item, DERIVED_BYTES)
+
+
+def _done(artifact: Artifact) -> tuple[str, ...]:
+    return tuple(_line(f"{_turns(e.source_turn_ids)}{e.summary}", EPISODE_BYTES) for e in artifact.completed_episodes)
+
+
+def _turns(ids: Sequence[str]) -> str:
+    return f"{ids[0]}{f'…{ids[-1]}' if len(ids) > 1 else ''}: " if ids else ""
+
+
+def _evidence(artifact: Artifact) -> tuple[str, ...]:
+    """Return what failed and what the runtime noted at last."""
+    lines = [
+        _line(f"{_turns(episode.source_turn_ids)}{'' if v.kind == 'runtime_note' else 'failed: '}{v.value}",
+              VERIFICATION_BYTES)
+        for episode in artifact.completed_episodes[::-1]
+        for v in episode.verification
+        if not v.succeeded and v.kind != "turn_status"
+    ]  # fmt: skip
+    return tuple(lines[:MAX_EVIDENCE][::-1])
+
+
+def _files(artifact: Artifact) -> tuple[str, ...]:
+    """Return the files by how lately they were touched, with what is known of them, then what can be recalled."""
+    notes: dict[str, list[str]] = {}
+    for episode in artifact.completed_episodes[::-1]:
+        for path in episode.touched_paths:
+            notes.setdefault(path, [])
+    for fact in artifact.workspace_facts[::-1]:
+        if fact.path:
+            notes.setdefault(fact.path, []).append(fact.fact)
+    lines = [_line(path + (f": {'; '.join(dict.fromkeys(said))}" if said else ""), FILE_BYTES)
+             for path, said in notes.items()]  # fmt: skip
+    hints = [
+        _line(f"recall {', '.join(hint.call_ids)} {hint.when}", FILE_BYTES)
+        for hint in artifact.page_in_hints[::-1]
+        if hint.call_ids
+    ]
+    return (*lines[:MAX_FILES], *hints[:MAX_HINTS])
+
+
+def _line(text: str, limit: int) -> str:
+    return "- " + cut_bytes(text, limit)
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8"))

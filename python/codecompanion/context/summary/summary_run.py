@@ -1,0 +1,194 @@
+"""Put questions for summaries to a model: the prompt, what is asked again, several at once (R-120, R-433, R-533).
+
+A generator like the strategies that use it. Whoever answers may answer the first question alone or, of those that stand
+`beside` it, as many as it likes at the same time; what was not answered is asked next. Every question is asked at most
+twice: once more when the reply was cut, with more room if there is, or was no summary, with the reason. While it is in
+doubt whether the model writes summaries at all, one question is asked at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Sequence
+from functools import cache
+
+import msgspec
+
+from codecompanion import prompts
+from codecompanion.context.summary.judge_reply import accept_reply
+from codecompanion.context.summary_text.sections import Schema, load_schema
+from codecompanion.context.transcript.format_transcript import wrap
+from codecompanion.context.work import Env, Failed, Messages, SummaryReply, SummaryRequest, Work
+from codecompanion.formats.sanitise import leave_out_orders
+from codecompanion.model.messages import is_typed_by_user
+
+_INSTRUCTIONS = "The user asks for this in particular:\n\n{instructions}"
+WORDS_PER_TOKEN = 0.7
+"""Of plain English with names in it; a budget in words is a wish, the limit of the request stands after it."""
+_MIN_WORDS = 40
+
+
+class Question(msgspec.Struct, frozen=True):
+    """One request, the form it asks for and its words about that form; `most` tokens a second try may write."""
+
+    request: SummaryRequest
+    schema: Schema
+    prompt: str
+    most: int
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """A text that counts as a summary, and who wrote it."""
+
+    text: str
+    source: str = "model"
+
+
+def summary_prompt(schema: str, instructions: str, budget: int = 0) -> str:
+    """Return the prompt of the schema with its length in words (R-433) and the user's own wishes (R-533)."""
+    prompt = prompts.load(load_schema(schema).prompt)
+    if budget:
+        words = max(_MIN_WORDS, round(budget * WORDS_PER_TOKEN / 10) * 10)
+        prompt += "\n\n" + prompts.load("summary_budget").format(words=words)
+    if instructions.strip():
+        prompt += "\n\n" + _INSTRUCTIONS.format(instructions=instructions.strip())
+    return prompt
+
+
+Texts = Generator[SummaryRequest, SummaryReply, "tuple[str, ...] | Failed"]
+
+
+class SummaryRun:
+    """One run of S8 or S9: in what form a summary is asked for, what the summariser's window holds, and who wrote.
+
+    Figures in tokens: our own, but for `window` and what a reply may have, which are the summariser's.
+    """
+
+    def __init__(self, work: Work, env: Env, schema: str, max_tokens: int, window_share: float) -> None:
+        self.work, self.count_text = work, cache(env.count_text)
+        self.schema = load_schema(schema)
+        self.window = env.summariser_window or env.window
+        self.output = max(1, min(max_tokens, int(self.window * window_share)))
+        self.prompt = summary_prompt(schema, env.instructions, self.output)
+        self.ratio, self._is_proven = env.summariser_ratio, env.writer_is_proven
+        self.source = ""
+
+    @property
+    def too_small(self) -> Failed:
+        """Return what is said of a window in which no summary can be asked for."""
+        return Failed(f"the summariser's window of {self.window} tokens is too small to summarise anything")
+
+    def count(self, entries: tuple[str, ...]) -> int:
+        """Return the estimate of the entries; each is counted once."""
+        return sum(map(self.count_text, entries))
+
+    def about(self, chunks: Sequence[tuple[Messages, tuple[str, ...]]], output: int) -> list[Question]:
+        """Return what is asked about each chunk: the messages it is about, and their entries."""
+        questions = []
+        for number, (subject, entries) in enumerate(chunks, 1):
+            order = self.prompt
+            if len(chunks) > 1:
+                order += "\n\n" + prompts.load("summary_part").format(part=number, parts=len(chunks))
+            tokens = self.count_text(wrap((), order)) + self.count(entries)
+            part = (number, len(chunks))
+            questions.append(self.question(wrap(entries, order), tokens, subject, output, part))
+        return questions
+
+    def question(
+        self, prompt: str, tokens: int, subject: Messages, output: int, part: tuple[int, int] = (1, 1)
+    ) -> Question:
+        """Return what is asked, with what the summariser's window leaves for the reply."""
+        free = self.window - math.ceil(tokens * self.ratio)
+        request = SummaryRequest(
+            prompt=prompt,
+            subject=subject,
+            max_output_tokens=output,
+            room_tokens=max(output, free),
+            prompt_tokens=tokens,
+            part=part[0],
+            parts=part[1],
+        )
+        return Question(request, self.schema, self.prompt, max(output, min(2 * output, self.window // 2, free)))
+
+    def ask(self, questions: Sequence[Question]) -> Texts:
+        """Return the answers; remember when it was not a model that gave them."""
+        answers = yield from ask_all(questions, is_proven=self._is_proven)
+        if isinstance(answers, Failed):
+            return answers
+        self._is_proven = True
+        self.source = self.source or (answers[0].source if answers else "code")
+        return tuple(answer.text for answer in answers)
+
+    def done(self, text: str) -> tuple[str, Work]:
+        """Return the text without orders to a model (R-433), and the work with what is to be said of it."""
+        typed = "\n".join(message.text for message in self.work.before if is_typed_by_user(message))
+        text, orders = leave_out_orders(text, typed)
+        said = self.work.saying(schema=self.schema.name, written_by=self.source, orders_left_out=orders or None)
+        return text, said
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    """A question on its way: which one it is, as what request; `again` = the reply to the first was no summary."""
+
+    place: int
+    request: SummaryRequest
+    is_second: bool = False
+    again: bool = False
+
+
+def ask_all(
+    questions: Sequence[Question], *, is_proven: bool = True
+) -> Generator[SummaryRequest, SummaryReply, tuple[Answer, ...] | Failed]:
+    """Return the answers in order, or why one of them is none: then nothing more is asked.
+
+    `is_proven` false: the first is asked alone, the others only when that was answered well.
+    """
+    answers: dict[int, Answer] = {}
+    waiting = [_Asked(place, question.request) for place, question in enumerate(questions)]
+    while waiting:
+        alone = waiting[0].again or (not is_proven and not answers)
+        beside = tuple(asked.request for asked in waiting[1:] if not alone)
+        reply = yield msgspec.structs.replace(waiting[0].request, beside=beside)
+        replies = (reply, *reply.beside)[: 1 + len(beside)]
+        answered, waiting = waiting[: len(replies)], waiting[len(replies) :]
+        once_more: list[_Asked] = []
+        for asked, given in zip(answered, replies, strict=True):
+            question = questions[asked.place]
+            text = accept_reply(given, question.schema, question.prompt, _told(question.request))
+            if not isinstance(text, Failed):
+                answers[asked.place] = Answer(text, given.source)
+                continue
+            again = None if asked.is_second else _once_more(question, asked.request, given, text)
+            if again is None:
+                return msgspec.structs.replace(text, by_writer=True)
+            once_more.append(_Asked(asked.place, again, is_second=True, again=text.again))
+        waiting = [*once_more, *waiting]
+    return tuple(answers[place] for place in range(len(questions)))
+
+
+def _told(request: SummaryRequest) -> tuple[str, ...]:
+    """Return what the summary has to be about: words, paths and the arguments of calls."""
+    return tuple(
+        text
+        for message in request.subject
+        for text in (message.text, message.path or "", *(f"{c.name} {c.arguments}" for c in message.tool_calls))
+        if text
+    )
+
+
+def _once_more(
+    question: Question, request: SummaryRequest, reply: SummaryReply, failed: Failed
+) -> SummaryRequest | None:
+    """Return the second request, None when it would bring nothing: there is no more room, or asking cannot help."""
+    if reply.source != "model" or reply.error:
+        return None
+    if reply.stop == "length":
+        # What a model thought before its answer counts as well (R-433).
+        wanted = min(max(question.most, question.most + reply.thinking_tokens), request.room_tokens or question.most)
+        if wanted <= request.max_output_tokens:
+            return None
+        return msgspec.structs.replace(request, max_output_tokens=wanted)
+    if not failed.again:
+        return None
+    note = prompts.load("summary_again").format(reason=failed.reason)
+    return msgspec.structs.replace(request, prompt=f"{request.prompt}\n\n{note}", prompt_tokens=0)

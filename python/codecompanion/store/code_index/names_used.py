@@ -1,0 +1,105 @@
+"""Which names a file uses: a row each where the project defines the name, four bytes each where it does not.
+
+Most names that code uses are defined elsewhere (the standard library, packages): as rows they would be a tenth of the
+source. They are kept all the same, for tomorrow the project may define one of them, and then every file that used it
+before, unchanged since, must count as a user (issue 11, section 2: references). 24 bits of a name's hash tell it from
+the others of a file: one wrong user in 500,000 (file, new name).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import groupby
+from operator import itemgetter
+
+from codecompanion.store.code_index.name_hashes import ids_of_defined, name_hash
+
+_MAX_USES = 255
+_FEW_NAMES = 16
+"""So few are looked for by SQLite itself, in all files at once."""
+
+IdOfName = Callable[[str], int]
+
+
+def put_references(
+    connection: sqlite3.Connection, file: int, uses: Mapping[str, int], id_of: IdOfName, *, is_finished: bool
+) -> None:
+    """Write the names a file uses, name → how often. Until a build has finished, each may turn out to be defined."""
+    defined = ids_of_defined(connection, uses) if is_finished else {name: id_of(name) for name in uses}
+    rows = [(name, file, uses[text]) for text, name in defined.items()]
+    connection.executemany("INSERT OR REPLACE INTO refs VALUES (?, ?, ?)", rows)
+    if len(defined) < len(uses):
+        packed = _pack((name_hash(name), count) for name, count in uses.items() if name not in defined)
+        connection.execute("INSERT OR REPLACE INTO undefined_refs VALUES (?, ?)", (file, packed))
+
+
+def forget_references(connection: sqlite3.Connection, file: int) -> None:
+    """Forget what a file uses."""
+    names = connection.execute("SELECT name_id FROM refs WHERE file_id = ?", (file,)).fetchall()
+    connection.executemany("DELETE FROM refs WHERE name_id = ? AND file_id = ?", [(name, file) for (name,) in names])
+    connection.execute("DELETE FROM undefined_refs WHERE file_id = ?", (file,))
+
+
+def set_undefined_aside(connection: sqlite3.Connection) -> None:
+    """Turn the rows of names that nothing defines into four bytes each."""
+    query = (
+        "SELECT r.file_id, n.hash, r.uses FROM refs r JOIN names n ON n.id = r.name_id"
+        " WHERE r.name_id NOT IN (SELECT name_id FROM definitions) ORDER BY r.file_id"
+    )
+    for file, rows in groupby(connection.execute(query).fetchall(), itemgetter(0)):
+        known = connection.execute("SELECT names FROM undefined_refs WHERE file_id = ?", (file,)).fetchone()
+        packed = (known[0] if known else b"") + _pack((digest, uses) for _, digest, uses in rows)
+        connection.execute("INSERT OR REPLACE INTO undefined_refs VALUES (?, ?)", (file, packed))
+    connection.execute("DELETE FROM refs WHERE name_id NOT IN (SELECT name_id FROM definitions)")
+
+
+def bring_back(connection: sqlite3.Connection, names: Iterable[str], id_of: IdOfName) -> None:
+    """Make rows of the uses of names that are defined from now on."""
+    wanted: dict[int, list[str]] = defaultdict(list)
+    for name in names:
+        wanted[name_hash(name)].append(name)
+    for file, packed in _files_with(connection, wanted):
+        found, left = [], array("I")
+        for one in _unpack(packed):
+            hits = wanted.get(one >> 8)
+            if hits is None:
+                left.append(one)
+            else:
+                found += [(id_of(name), file, one & _MAX_USES) for name in hits]
+        if found:
+            connection.executemany("INSERT OR IGNORE INTO refs VALUES (?, ?, ?)", found)
+            connection.execute("UPDATE undefined_refs SET names = ? WHERE file_id = ?", (_to_bytes(left), file))
+
+
+def _files_with(connection: sqlite3.Connection, wanted: Mapping[int, object]) -> Iterator[tuple[int, bytes]]:
+    """Yield the files that may use one of the hashes, with what they use."""
+    query = "SELECT file_id, names FROM undefined_refs"
+    if len(wanted) <= _FEW_NAMES:
+        given = [digest.to_bytes(3, "little") for digest in wanted]
+        tests = " OR ".join("instr(names, ?)" for _ in given)
+        yield from connection.execute(f"{query} WHERE {tests or 0}", given).fetchall()
+    else:
+        yield from connection.execute(query).fetchall()
+
+
+def _pack(uses: Iterable[tuple[int, int]]) -> bytes:
+    """Return (hash, uses) as the table holds them: 24 and 8 bits, little-endian."""
+    return _to_bytes(array("I", (digest << 8 | min(count, _MAX_USES) for digest, count in uses)))
+
+
+def _to_bytes(values: array[int]) -> bytes:
+    if sys.byteorder == "big":
+        values = array("I", values)
+        values.byteswap()
+    return values.tobytes()
+
+
+def _unpack(packed: bytes) -> array[int]:
+    values = array("I", packed[: len(packed) // 4 * 4])
+    if sys.byteorder == "big":
+        values.byteswap()
+    return values

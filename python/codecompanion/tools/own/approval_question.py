@@ -1,0 +1,37 @@
+"""How a call of a user's own tool is named and asked about: by its arguments, as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from codecompanion.tools.builtin.wording import one_line
+from codecompanion.tools.tool import ApprovalQuestion, ToolContext
+
+_MAX_SHOWN_CHARS = 20_000
+
+
+def title_of(name: str) -> Callable[[dict[str, Any]], str]:
+    """Return what names a call of the tool: its first argument that is text, shortened."""
+
+    def title(arguments: dict[str, Any]) -> str:
+        first = next((value for value in arguments.values() if isinstance(value, (str, int, float))), "")
+        return f"{name} {one_line(str(first), 60)}".rstrip()
+
+    return title
+
+
+def question_of(name: str) -> Callable[[dict[str, Any], ToolContext], ApprovalQuestion]:
+    """Return what asks about a call of the tool; "always" covers the tool."""
+    title = title_of(name)
+
+    def question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion:
+        del context
+        body = msgspec.json.format(msgspec.json.encode(arguments), indent=2).decode() if arguments else ""
+        if len(body) > _MAX_SHOWN_CHARS:
+            body = f"{body[:_MAX_SHOWN_CHARS]}\n… {len(body) - _MAX_SHOWN_CHARS:,} more characters"
+        return ApprovalQuestion(key=name, title=title(arguments), body=body, filetype="json")
+
+    return question

@@ -1,0 +1,82 @@
+"""The tools of the user's configuration, those in Lua and those in Python, by name."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from codecompanion.errors import ConfigError
+from codecompanion.settings_sections import OwnToolSettings
+from codecompanion.tools.own.lua_tool import lua_tool
+from codecompanion.tools.tool import Tool
+
+
+class OwnTools:
+    """What the user has written. Functions in Python are loaded in a thread, from the first chat on."""
+
+    source = "your configuration"
+    key = "interactions.chat.tools"
+
+    def __init__(
+        self,
+        given: Mapping[str, OwnToolSettings],
+        tell: Callable[[str], None],
+        failed: Callable[[str], None] = lambda sentence: None,
+    ) -> None:
+        """`tell` takes a sentence about a tool that cannot be loaded, `failed` one about a call that failed."""
+        self._failed = failed
+        self._given = {name: one for name, one in sorted(given.items()) if one.settings.enabled}
+        self._tell = tell
+        self._made = {name: lua_tool(name, one) for name, one in self._given.items() if not one.python}
+        self._tools = tuple(self._made.values())
+        self._loaded: asyncio.Event | None = None
+
+    def tools(self, root: Path) -> tuple[Tool, ...]:
+        """Return those that are loaded."""
+        del root
+        return self._tools
+
+    @property
+    def is_settled(self) -> bool:
+        """Return whether everything that can be loaded is."""
+        return not any(one.python for one in self._given.values()) or (
+            self._loaded is not None and self._loaded.is_set()
+        )
+
+    def may_bring(self, name: str, root: Path) -> bool:
+        """Return whether it is a function in Python that is not loaded yet."""
+        del root
+        return not self.is_settled and name in self._given and name not in self._made
+
+    async def settle(self, root: Path) -> None:
+        """Load the functions in Python; it takes as long as their imports do."""
+        del root
+        if self._loaded is None:
+            self._loaded = asyncio.Event()
+            loop = asyncio.get_running_loop()
+            threading.Thread(target=self._load, args=(loop,), name="tools of the user", daemon=True).start()
+        await self._loaded.wait()
+
+    def _load(self, loop: asyncio.AbstractEventLoop) -> None:
+        from codecompanion.tools.own.python_tool import python_tool  # pydantic is not needed for anything else here
+
+        made, sentences = dict[str, Tool](), list[str]()
+        for name, one in self._given.items():
+            if one.python:
+                try:
+                    made[name] = python_tool(name, one, self._failed)
+                except ConfigError as error:
+                    sentences.append(f"{error}. The other tools are not affected.")
+        with contextlib.suppress(RuntimeError):  # the host has left
+            loop.call_soon_threadsafe(self._take, made, sentences)
+
+    def _take(self, made: Mapping[str, Tool], sentences: list[str]) -> None:
+        self._made |= made
+        self._tools = tuple(self._made[name] for name in self._given if name in self._made)
+        for sentence in sentences:
+            self._tell(sentence)
+        if self._loaded is not None:
+            self._loaded.set()

@@ -1,0 +1,151 @@
+"""The tools of a chat: their schemas in a stable order, and the check of what a model wants to call.
+
+A wrong call is an answer the model can act on: it names the argument, what was given and what is expected, and for a
+name that does not exist the nearest one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+import msgspec
+
+from codecompanion.errors import ConfigError, ToolInputInvalid
+from codecompanion.formats.outside_text import DEEPEST_JSON, NOT_READABLE, is_too_deep
+from codecompanion.model.messages import ToolSpec
+from codecompanion.settings_sections import ToolSettings
+from codecompanion.tools import check_arguments as schema
+from codecompanion.tools.tool import Tool
+
+OTHER_NAMES = {"insert_edit_into_file": "insert_edit"}
+"""CodeCompanion's names for tools that are named differently here: accepted in settings and in calls."""
+BUILT_IN = "built in"
+"""The source of the tools that come with the plugin."""
+_ELSEWHERE = {
+    **dict.fromkeys(
+        ("edit", "edit_file", "multi_edit", "str_replace", "apply_patch", "replace_in_file"), "insert_edit"
+    ),
+    **dict.fromkeys(("write", "write_file", "write_to_file"), "create_file"),
+    **dict.fromkeys(("bash", "shell", "execute_command", "run_shell_command", "run_terminal_cmd"), "run_command"),
+    **dict.fromkeys(("grep", "search_files", "ripgrep"), "grep_search"),
+    **dict.fromkeys(("glob", "find_files", "list_files", "list_dir"), "file_search"),
+    **dict.fromkeys(("read", "view", "cat"), "read_file"),
+}
+"""What models call such tools that were trained with other agents: the arguments differ, so ours is only named."""
+
+_SHOWN_CHARS = 80
+_MAX_PROBLEMS = 8
+MAX_ARGUMENTS_LENGTH = 1_000_000
+"""Longer than any reply a model means: one that ran on without end."""
+
+
+class ToolRegistry:
+    """The tools that are switched on, by name, in the order they were given.
+
+    Raises:
+        ConfigError: a setting names a tool that does not exist, or two tools have one name.
+    """
+
+    def __init__(
+        self, tools: Iterable[Tool | tuple[str, Tool]], settings: Mapping[str, ToolSettings] | None = None
+    ) -> None:
+        """Take the tools, those that are not built in with the name of their source."""
+        known: dict[str, Tool] = {}
+        self.settings: dict[str, ToolSettings] = {}
+        self.sources: dict[str, str] = {}
+        for one in tools:
+            source, tool = one if isinstance(one, tuple) else (BUILT_IN, one)
+            if tool.spec.name in known:
+                raise ConfigError(f"interactions.chat.tools.{tool.spec.name}", "two tools have this name")
+            known[tool.spec.name], self.sources[tool.spec.name] = tool, source
+            if tool.settings is not None:
+                self.settings[tool.spec.name] = tool.settings
+        for name, setting in (settings or {}).items():
+            ours = OTHER_NAMES.get(name, name)
+            if ours not in known:
+                raise ConfigError(f"interactions.chat.tools.{name}", "there is no such tool", ", ".join(known))
+            self.settings[ours] = setting
+        self._tools = {
+            name: tool for name, tool in known.items() if name not in self.settings or self.settings[name].enabled
+        }
+
+    def specs(self, *, something_removed: bool = False, window: int = 0) -> tuple[ToolSpec, ...]:
+        """Return what the model is told, always in the same order (the prompt cache depends on it).
+
+        `something_removed`: something was taken out of the chat, so that what brings it back is offered, too.
+        `window`: the tokens of the model's context window, 0 = not known; what needs a larger one is left out.
+        """
+        offered = (tool for tool in self._tools.values() if something_removed or not tool.only_when_removed)
+        return tuple(tool.spec for tool in offered if not 0 < window < tool.min_window)
+
+    def get(self, name: str) -> Tool:
+        """Return the tool.
+
+        Raises:
+            ToolInputInvalid: no such tool; names the nearest one and all there are.
+        """
+        tool = self._tools.get(OTHER_NAMES.get(name, name))
+        if tool is None:
+            elsewhere = _ELSEWHERE.get(name.casefold().replace("-", "_"), "")
+            nearest = (
+                [elsewhere] if elsewhere in self._tools else get_close_matches(name[:_SHOWN_CHARS], self._tools, n=1)
+            )
+            hint = f" Did you mean {nearest[0]}?" if nearest else ""
+            names = ", ".join(self._tools) or "none"
+            raise ToolInputInvalid(f"There is no tool named {name[:_SHOWN_CHARS]!r}.{hint} The tools are: {names}.")
+        return tool
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the tools, in their order."""
+        return tuple(self._tools)
+
+    def only(self, offered: Collection[str]) -> ToolRegistry:
+        """Return the tools among those: what a request did not offer can neither be called nor is it proposed."""
+        some = ToolRegistry(())
+        some.settings, some.sources = self.settings, self.sources
+        some._tools = {name: tool for name, tool in self._tools.items() if name in offered}
+        return some
+
+    def timeout_s(self, name: str, default: float) -> float:
+        """Return how many seconds a call of the tool may take."""
+        setting = self.settings.get(OTHER_NAMES.get(name, name))
+        return setting.timeout_s if setting else default
+
+    def validate(self, name: str, arguments_json: str) -> dict[str, Any]:
+        """Return the arguments of a call, checked against the tool's schema; an empty text is no arguments.
+
+        An optional argument that is `null` counts as not given, and a whole float as an integer; nothing else is
+        converted.
+
+        Raises:
+            ToolInputInvalid: unknown tool, broken JSON, or arguments that do not fit; says what to change.
+        """
+        tool = self.get(name)
+        if len(arguments_json) > MAX_ARGUMENTS_LENGTH:
+            raise ToolInputInvalid(
+                f"The arguments of {name} are longer than {MAX_ARGUMENTS_LENGTH:,} characters. Nothing was done. Write"
+                " in smaller pieces."
+            )
+        if is_too_deep(arguments_json):
+            raise ToolInputInvalid(
+                f"The arguments of {name} are nested deeper than {DEEPEST_JSON} levels, or hold a number without end."
+                " Nothing was done. Call the tool again with one flat JSON object."
+            )
+        try:
+            given = msgspec.json.decode(arguments_json) if arguments_json.strip() else {}
+        except NOT_READABLE as error:
+            raise ToolInputInvalid(
+                f"The arguments of {name} are not valid JSON: {error}. They end with"
+                f" {arguments_json[-_SHOWN_CHARS:]!r}. Call the tool again with one JSON object."
+            ) from error
+        if not isinstance(given, dict):
+            raise ToolInputInvalid(f"The arguments of {name} must be one JSON object, not {schema.shown(given)}.")
+        problems = schema.problems(given, tool.spec.parameters)
+        if problems:
+            told = "; ".join(problems[:_MAX_PROBLEMS])
+            more = f"; and {len(problems) - _MAX_PROBLEMS} more" if len(problems) > _MAX_PROBLEMS else ""
+            raise ToolInputInvalid(f"Wrong arguments for {name}: {told}{more}.")
+        arguments: dict[str, Any] = schema.cleaned(given, tool.spec.parameters)
+        return arguments

@@ -1,0 +1,120 @@
+"""The tools of a chat and the check of what a model wants to call."""
+
+from __future__ import annotations
+
+import pytest
+
+from codecompanion.errors import ConfigError, ToolInputInvalid
+from codecompanion.settings_sections import ToolSettings
+from codecompanion.tools.builtin import BUILTIN_TOOLS
+from codecompanion.tools.tool_registry import ToolRegistry
+
+
+def _setting(enabled: bool = True, timeout_s: float = 60) -> ToolSettings:
+    return ToolSettings(enabled=enabled, require_approval_before=True, allowed_in_yolo_mode=True, timeout_s=timeout_s)
+
+
+def test_the_tools_are_told_in_a_stable_order() -> None:
+    registry = ToolRegistry(BUILTIN_TOOLS)
+    names = [spec.name for spec in registry.specs(something_removed=True)]
+    assert names == [tool.spec.name for tool in BUILTIN_TOOLS]
+    assert len(set(names)) == len(names) == 11
+    # What joins later stands after all others: they begin the prompt, which the provider has cached.
+    assert [spec.name for spec in registry.specs()] == names[:-1]
+    assert names[-1] == "recall"
+
+
+def test_what_a_small_window_has_no_room_for_is_not_told() -> None:
+    """Its schema makes compactions a quarter more frequent at 4k, and a result of it fills half of 8k."""
+    registry = ToolRegistry(BUILTIN_TOOLS)
+    told = {window: [spec.name for spec in registry.specs(window=window)] for window in (0, 4096, 7999, 8000, 10**6)}
+    assert told[0] == told[8000] == told[10**6]
+    assert [name for name in told[0] if name not in told[7999]] == ["code_search"]
+    assert told[4096] == told[7999]
+
+
+@pytest.mark.parametrize("tool", BUILTIN_TOOLS, ids=lambda tool: tool.spec.name)
+def test_every_tool_explains_itself_and_every_argument(tool: object) -> None:
+    spec = tool.spec  # type: ignore[attr-defined]
+    assert len(spec.description) > 30
+    assert spec.parameters["type"] == "object"
+    assert spec.parameters["additionalProperties"] is False
+    assert set(spec.parameters["required"]) <= set(spec.parameters["properties"])
+    for name, argument in spec.parameters["properties"].items():
+        assert argument["type"], name
+        assert len(argument["description"]) > 5, name
+
+
+def test_a_disabled_tool_is_neither_told_nor_callable() -> None:
+    registry = ToolRegistry(BUILTIN_TOOLS, {"memory": _setting(enabled=False)})
+    assert "memory" not in [spec.name for spec in registry.specs()]
+    with pytest.raises(ToolInputInvalid, match="no tool named 'memory'"):
+        registry.get("memory")
+
+
+def test_codecompanions_name_of_the_edit_tool_is_understood_everywhere() -> None:
+    registry = ToolRegistry(BUILTIN_TOOLS, {"insert_edit_into_file": _setting(timeout_s=7)})
+    assert registry.get("insert_edit_into_file").spec.name == "insert_edit"
+    assert registry.timeout_s("insert_edit", 60) == 7
+    assert registry.timeout_s("read_file", 60) == 60
+    assert (
+        ToolRegistry(BUILTIN_TOOLS, {"insert_edit_into_file": _setting(enabled=False)}).specs()[4].name != "insert_edit"
+    )
+
+
+def test_a_setting_for_a_tool_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(ConfigError, match=r"interactions\.chat\.tools\.reed_file: there is no such tool"):
+        ToolRegistry(BUILTIN_TOOLS, {"reed_file": _setting()})
+
+
+def test_two_tools_of_one_name_are_an_error() -> None:
+    with pytest.raises(ConfigError, match="two tools"):
+        ToolRegistry([*BUILTIN_TOOLS, BUILTIN_TOOLS[0]])
+
+
+def test_an_unknown_tool_gets_the_nearest_name_and_all_there_are() -> None:
+    with pytest.raises(ToolInputInvalid, match=r"'readfile'. Did you mean read_file\? The tools are: read_file, file_"):
+        ToolRegistry(BUILTIN_TOOLS).validate("readfile", "{}")
+
+
+@pytest.mark.parametrize(
+    ("called", "ours"), [("edit_file", "insert_edit"), ("Bash", "run_command"), ("str-replace", "insert_edit")]
+)
+def test_names_of_other_agents_tools_are_told_ours(called: str, ours: str) -> None:
+    """By likeness alone, `edit_file` would be `read_file`; what is not offered is not proposed."""
+    registry = ToolRegistry(BUILTIN_TOOLS)
+    with pytest.raises(ToolInputInvalid, match=rf"Did you mean {ours}\?"):
+        registry.validate(called, "{}")
+    with pytest.raises(ToolInputInvalid) as caught:
+        registry.only({"recall"}).validate(called, "{}")
+    assert ours not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"path": "a"', "not valid JSON"),
+        ('{"path": "a",}', "trailing comma"),
+        ("{'path': 'a'}", "not valid JSON"),
+        ('["a"]', r'must be one JSON object, not the array \["a"\]'),
+        ('"{}"', "must be one JSON object, not the string"),
+        ("null", "must be one JSON object, not null"),
+        ('{"path": "\\ud800"}', "not valid JSON"),
+        ("\ud800", "not valid JSON"),
+        ("", "`path` is missing"),
+        ('{"path": "a", "start_line": 0}', "`start_line` must be at least 1, not 0"),
+    ],
+)
+def test_wrong_arguments_are_an_error_the_model_can_act_on(text: str, said: str) -> None:
+    with pytest.raises(ToolInputInvalid, match=said) as caught:
+        ToolRegistry(BUILTIN_TOOLS).validate("read_file", text)
+    assert "read_file" in str(caught.value)
+
+
+def test_right_arguments_come_back_as_they_were_meant() -> None:
+    registry = ToolRegistry(BUILTIN_TOOLS)
+    assert registry.validate("read_file", '{"path": "ä", "start_line": 2.0, "end_line": null}') == {
+        "path": "ä",
+        "start_line": 2,
+    }
+    assert registry.validate("get_diagnostics", " ") == {}
