@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from codecompanion.errors import InputError
-from codecompanion.formats import find_program as programs
+from codecompanion.formats import find_program
 from codecompanion.formats.find_program import worked_in
 from codecompanion.workspace.git import read_status
 from codecompanion.workspace.git_config import Entry, names_program, programs_named
@@ -280,7 +280,7 @@ def test_libraries_and_programs_come_from_no_folder_of_the_workspace(
     hostile, path, failed = Hostile(tmp_path), os.environ["PATH"], list[str]()
     (hostile.root / "libc.so.6").write_text("not a library")
     shutil.copy(hostile.program, hostile.root / "git")
-    monkeypatch.setattr(programs, "_written", set())
+    monkeypatch.setattr(find_program, "_written", set())
     worked_in(hostile.root)
     paths = ("", ":", ".", "./", ":/opt/lib", "/opt/lib:", f"{hostile.root}", f"{tmp_path}/repo/../repo", "/opt/lib;.")
     for one in paths:

@@ -1,4 +1,4 @@
-"""How much of a prompt is what (R-256): `budgets.toml`, read once."""
+"""How much of a prompt is what (R-256): `prompt_budgets.toml`, read once."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Split(msgspec.Struct, frozen=True):
 @cache
 def budgets() -> Budgets:
     """Return the numbers."""
-    return msgspec.convert(package_table("completion/budgets.toml"), Budgets)
+    return msgspec.convert(package_table("completion/prompt_budgets.toml"), Budgets)
 
 
 def total_chars(context_window: int, max_tokens: int) -> int:

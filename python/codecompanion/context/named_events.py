@@ -1,4 +1,4 @@
-"""The named events of the policies: what their fields say (`policy.schema.PolicyEventName` lists them).
+"""The named events of the policies: what their fields say (`policy.policy.PolicyEventName` lists them).
 
 KodaCode's R-327…R-331, CoWork's R-411, R-422, R-423, R-451, R-453, R-461, R-472, R-473, CodeBuddy's R-136, R-144. Field
 names are those of the products. `fields_of` is pure: the session says when one is due, logs it as a `PolicyEvent` and

@@ -1,7 +1,7 @@
 """The code of a reply that is still arriving, indented as the file is: drawn as it will be proposed.
 
 The whole of what is there is fitted again each time it has grown by a tenth, so that a long reply costs a constant
-factor; lines in between are indented as those before them. `reply.read_reply` has the last word.
+factor; lines in between are indented as those before them. `read_reply.read_reply` has the last word.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ MAX_RULE_BYTES = 1_000_000
 class RulesItem(msgspec.Struct, frozen=True):
     """One rule file as read. `path` is its label, `real` its path; the other fields tell whether it has changed.
 
-    `of_folder`: it is in the workspace, or linked from it (`discovery.Found`).
+    `of_folder`: it is in the workspace, or linked from it (`find_rule_files.Found`).
     """
 
     path: str

@@ -3,7 +3,7 @@
 Each open store holds a lock file of its own for as long as its process lives; a lease row names the owner's file.
 The lock is SQLite's own file lock on an empty database, which the operating system takes away with the process: a
 killed owner frees its chats at once, with no heartbeat, no expiry to tune, no process id that can be reused or that
-means something else in another container, and a laptop that slept keeps its chats. `events.append_events` looks at
+means something else in another container, and a laptop that slept keeps its chats. `event_rows.append_events` looks at
 the lease inside the transaction, so a host that lost its chat cannot write to it.
 
 The rows go with the database. So each owner also lists its chats in a file beside its lock: in a new database, made

@@ -1,6 +1,6 @@
 """SQLite connections of the store: settings, private files, and foreign errors told as ours.
 
-One connection writes (owned by `writer.Writer`), one reads; both work on the same WAL database, so reading never
+One connection writes (owned by `writer_thread.Writer`), one reads; both work on the same WAL database, so reading never
 waits for writing. A store in memory has a single connection under one lock. Every sqlite3 and OS error leaves the
 store as a `StoreError` whose text is one sentence for the user (`explain`).
 """

@@ -31,8 +31,7 @@ from codecompanion.store import lease
 from codecompanion.store.damage.renewal import Renewal
 from codecompanion.store.files.blobs import Blobs
 from codecompanion.store.lease import Lease, Owner
-from codecompanion.store.log import copying, deletion, scratch
-from codecompanion.store.log import event_rows as events
+from codecompanion.store.log import copying, deletion, event_rows, scratch
 from codecompanion.store.log.deletion import Sweeper
 from codecompanion.store.log.encoding import storable
 from codecompanion.store.log.event_rows import Row
@@ -102,7 +101,7 @@ class Store:
 
         def run(connection: sqlite3.Connection) -> list[LogEvent]:
             lease.refuse_foreign(connection, self._owner, chat_id)
-            return events.append_events(connection, chat_id, batch, now, after_seq=after_seq)
+            return event_rows.append_events(connection, chat_id, batch, now, after_seq=after_seq)
 
         future = self._writer.submit(run)
         future.add_done_callback(partial(self._renewal.keep_newest, chat_id))
@@ -112,17 +111,17 @@ class Store:
         """Append and wait until it is on disk; see `append`."""
         return await durable(self.append(chat_id, payloads))
 
-    def load_events(self, chat_id: str, since: int = 0, until: int = events.NEWEST) -> list[LogEvent]:
+    def load_events(self, chat_id: str, since: int = 0, until: int = event_rows.NEWEST) -> list[LogEvent]:
         """Return the events with `since < seq <= until`; damaged ones are left out and reported."""
         with self._reading() as connection:
-            rows, unreadable = events.read_rows(connection, chat_id, since, until)
+            rows, unreadable = event_rows.read_rows(connection, chat_id, since, until)
         return self._decode(chat_id, rows, unreadable)
 
     def read_log(self, chat_id: str) -> tuple[list[LogEvent], list[int]]:
         """Return the chat's events, and the numbers of damaged ones; reports nothing."""
         with self._reading() as connection:
-            rows, unreadable = events.read_rows(connection, chat_id)
-        found, damaged = events.decode_rows(rows)
+            rows, unreadable = event_rows.read_rows(connection, chat_id)
+        found, damaged = event_rows.decode_rows(rows)
         missing = sorted({*unreadable, *damaged})
         if missing:
             self._note_damage(StoreCorrupt("damaged entries"))
@@ -138,7 +137,7 @@ class Store:
 
         def run(connection: sqlite3.Connection) -> int:
             lease.refuse_foreign(connection, self._owner, chat_id)
-            return events.restore_messages(connection, chat_id, restored, now)
+            return event_rows.restore_messages(connection, chat_id, restored, now)
 
         return self._writer.submit(run)
 
@@ -149,7 +148,7 @@ class Store:
 
     def restore_totals(self) -> Future[list[str]]:
         """Recount chats whose row of totals is damaged or missing; the future returns their ids."""
-        return self._writer.submit(events.restore_totals)
+        return self._writer.submit(event_rows.restore_totals)
 
     def list_sessions(self, cwd: str | None = None, limit: int = 100, chat_id: str | None = None) -> list[SessionInfo]:
         """Return the stored chats (of one folder), newest first; or the one with an id, also an empty one."""
@@ -394,7 +393,7 @@ class Store:
             self._report(error)
 
     def _decode(self, chat_id: str, rows: Sequence[Row], unreadable: list[int]) -> list[LogEvent]:
-        readable, damaged = events.decode_rows(rows)
+        readable, damaged = event_rows.decode_rows(rows)
         missing = sorted({*unreadable, *damaged})
         if missing:
             shown = ", ".join(map(str, missing[:5])) + (" …" if len(missing) > 5 else "")

@@ -1,6 +1,7 @@
 """The schema of a tool's arguments, as somebody else wrote it: whether it can be sent and checked against.
 
-Only the shape of what `schema` reads is looked at; what it does not know is passed on to the model as it stands.
+Only the shape of what `check_arguments` reads is looked at; what it does not know is passed on to the model
+as it is.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def problem_with_parameters(parameters: object) -> str:
 
 
 def _problems(schema: object, where: str, depth: int) -> Iterator[str]:
-    """Yield what `schema` could not work with."""
+    """Yield what `check_arguments` could not work with."""
     if depth > _MAX_DEPTH:
         yield f"its schema is nested deeper than {_MAX_DEPTH} levels"
     elif isinstance(schema, Mapping):

@@ -44,7 +44,7 @@ class ResolveOnce:
 
 
 async def run_call(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
-    """Run the tool with checked arguments (`registry.validate`) and return its whole result, errors included.
+    """Run the tool with checked arguments (`tool_registry.validate`) and return its whole result, errors included.
 
     Raises:
         asyncio.CancelledError: the awaiting task was cancelled; the tool has ended.

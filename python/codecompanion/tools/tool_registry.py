@@ -16,7 +16,7 @@ from codecompanion.errors import ConfigError, ToolInputInvalid
 from codecompanion.formats.outside_text import DEEPEST_JSON, NOT_READABLE, is_too_deep
 from codecompanion.model.messages import ToolSpec
 from codecompanion.settings_sections import ToolSettings
-from codecompanion.tools import check_arguments as schema
+from codecompanion.tools import check_arguments
 from codecompanion.tools.tool import Tool
 
 OTHER_NAMES = {"insert_edit_into_file": "insert_edit"}
@@ -141,11 +141,13 @@ class ToolRegistry:
                 f" {arguments_json[-_SHOWN_CHARS:]!r}. Call the tool again with one JSON object."
             ) from error
         if not isinstance(given, dict):
-            raise ToolInputInvalid(f"The arguments of {name} must be one JSON object, not {schema.shown(given)}.")
-        problems = schema.problems(given, tool.spec.parameters)
+            raise ToolInputInvalid(
+                f"The arguments of {name} must be one JSON object, not {check_arguments.shown(given)}."
+            )
+        problems = check_arguments.problems(given, tool.spec.parameters)
         if problems:
             told = "; ".join(problems[:_MAX_PROBLEMS])
             more = f"; and {len(problems) - _MAX_PROBLEMS} more" if len(problems) > _MAX_PROBLEMS else ""
             raise ToolInputInvalid(f"Wrong arguments for {name}: {told}{more}.")
-        arguments: dict[str, Any] = schema.cleaned(given, tool.spec.parameters)
+        arguments: dict[str, Any] = check_arguments.cleaned(given, tool.spec.parameters)
         return arguments

@@ -12,7 +12,7 @@ from codecompanion.context.policy.policy_catalog import load_policy
 from codecompanion.context.shape_request import Kept, Parts, shape
 from codecompanion.context.shaping.prompt_shape import TERSE, Fragment, ShapeSchemas, join_fragments, shape_specs
 from codecompanion.model.messages import Message, ToolSpec
-from codecompanion.tools import check_arguments as schema
+from codecompanion.tools import check_arguments
 from codecompanion.tools.builtin import BUILTIN_TOOLS
 from tests.unit.context.builders import assistant, chars4, chat, count, env, tool, turns, user
 
@@ -258,8 +258,8 @@ def schemas():
 def test_a_shaped_schema_accepts_exactly_the_same_arguments(parameters, arguments, depth):
     """R-345: same accept and reject set."""
     (spec,) = shape_specs((ToolSpec("t", "d", parameters),), ShapeSchemas(depth=depth))
-    given_problems = schema.problems(arguments, parameters)
-    assert schema.problems(arguments, spec.parameters) == given_problems
+    given_problems = check_arguments.problems(arguments, parameters)
+    assert check_arguments.problems(arguments, spec.parameters) == given_problems
 
 
 @pytest.mark.sweep
@@ -270,7 +270,7 @@ def test_our_own_tools_stay_callable(spec, data):
     properties = spec.parameters.get("properties", {})
     arguments = data.draw(st.dictionaries(st.sampled_from([*properties, "other"]), JSON, max_size=4))
     (short,) = shape_specs((spec,), ShapeSchemas())
-    assert schema.problems(arguments, short.parameters) == schema.problems(arguments, spec.parameters)
+    assert check_arguments.problems(arguments, short.parameters) == check_arguments.problems(arguments, spec.parameters)
     assert count(Message(id="", role="user", content=msgspec.json.encode(short).decode())) <= count(
         Message(id="", role="user", content=msgspec.json.encode(spec).decode())
     )

@@ -6,8 +6,7 @@ from random import Random
 
 import pytest
 
-from codecompanion.edit_in_place import indent_arriving_code as arriving_code
-from codecompanion.edit_in_place import restoring
+from codecompanion.edit_in_place import indent_arriving_code, restoring
 from codecompanion.edit_in_place.indent_arriving_code import ArrivingCode
 from codecompanion.edit_in_place.place import Placement
 from codecompanion.wire.requests import EditPlace
@@ -86,7 +85,7 @@ def test_what_is_added_is_indented_and_a_new_buffer_is_not_drawn():
 
 def test_a_long_reply_is_not_fitted_again_for_each_line(monkeypatch):
     lines = styles = 0
-    fit, style = arriving_code.fitted_so_far, restoring.file_style
+    fit, style = indent_arriving_code.fitted_so_far, restoring.file_style
 
     def counted(code, *more):
         nonlocal lines
@@ -98,7 +97,7 @@ def test_a_long_reply_is_not_fitted_again_for_each_line(monkeypatch):
         styles += 1
         return style(place)
 
-    monkeypatch.setattr(arriving_code, "fitted_so_far", counted)
+    monkeypatch.setattr(indent_arriving_code, "fitted_so_far", counted)
     monkeypatch.setattr(restoring, "file_style", counted_style)
     region = tuple(f"    line_{at}()" for at in range(1_000))
     assert told(EditPlace(region=region), *line_by_line(tuple(map(str.strip, region))))[-1] == region

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from codecompanion import settings
-from codecompanion.context.policy import policy_catalog as catalog
+from codecompanion.context.policy import policy_catalog
 from codecompanion.engine.runtime import Runtime
 from codecompanion.wire.events import ChatOpened, Notice
 from codecompanion.wire.requests import GiveEnvironment, GiveSecrets, Hello, OpenChat, Snapshot
@@ -271,9 +271,9 @@ async def test_settings_that_nobody_checked_never_keep_the_host_from_answering(t
 
 async def test_a_host_without_options_reads_only_the_policy_in_force(tmp_path: Path) -> None:
     """Each costs 5 ms of CPU; they are read when one is chosen, or when options are given for all."""
-    catalog._built_in.cache_clear()
+    policy_catalog._built_in.cache_clear()
     await open_chats(tmp_path)
-    assert catalog._built_in.cache_info().currsize == 1
+    assert policy_catalog._built_in.cache_info().currsize == 1
 
 
 @pytest.mark.parametrize(

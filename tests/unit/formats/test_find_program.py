@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from codecompanion.formats import find_program as programs
+from codecompanion.formats import find_program as module
 from codecompanion.formats.find_program import find_program, own_search_path, written_by_commands
 
 
 @pytest.fixture(autouse=True)
 def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs, "_written", set())
+    monkeypatch.setattr(module, "_written", set())
 
 
 def planted(folder: Path, name: str = "git") -> Path:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from codecompanion.tools import check_arguments as schema
+from codecompanion.tools import check_arguments
 
 _SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -58,11 +58,13 @@ _SCHEMA: dict[str, Any] = {
     ],
 )
 def test_a_fault_names_the_argument_what_was_given_and_what_is_expected(given: dict[str, Any], said: str) -> None:
-    assert any(said in problem for problem in schema.problems(given, _SCHEMA)), schema.problems(given, _SCHEMA)
+    assert any(said in problem for problem in check_arguments.problems(given, _SCHEMA)), check_arguments.problems(
+        given, _SCHEMA
+    )
 
 
 def test_every_fault_is_told_at_once() -> None:
-    assert len(schema.problems({"line": 0, "kind": "z", "zzz": 1}, _SCHEMA)) == 4
+    assert len(check_arguments.problems({"line": 0, "kind": "z", "zzz": 1}, _SCHEMA)) == 4
 
 
 @pytest.mark.parametrize(
@@ -74,17 +76,17 @@ def test_every_fault_is_told_at_once() -> None:
     ],
 )
 def test_fitting_arguments_have_no_faults(given: dict[str, Any]) -> None:
-    assert schema.problems(given, _SCHEMA) == []
-    assert schema.cleaned(given, _SCHEMA) == given
+    assert check_arguments.problems(given, _SCHEMA) == []
+    assert check_arguments.cleaned(given, _SCHEMA) == given
 
 
 def test_an_optional_null_counts_as_not_given_and_a_whole_float_as_an_integer() -> None:
     given = {"path": "a", "line": 3.0, "kind": None, "nullable": None, "range": [1.0, 2]}
-    assert schema.problems(given, _SCHEMA) == []
-    cleaned = schema.cleaned(given, _SCHEMA)
+    assert check_arguments.problems(given, _SCHEMA) == []
+    cleaned = check_arguments.cleaned(given, _SCHEMA)
     assert cleaned == {"path": "a", "line": 3, "nullable": None, "range": [1, 2]}
     assert isinstance(cleaned["line"], int)
 
 
 def test_a_long_value_is_quoted_shortened() -> None:
-    assert len(schema.shown("x" * 10_000)) < 100
+    assert len(check_arguments.shown("x" * 10_000)) < 100

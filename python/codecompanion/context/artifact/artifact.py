@@ -1,7 +1,7 @@
 """The durable history summary as a typed value (R-315); what the model reads is rendered from it.
 
-Every item names the turn it came from, so that whatever it says can be looked up in the log. Pure values: extraction is
-`runtime`'s, merging `merge`'s, the text `render`'s.
+Every item names the turn it came from, so that whatever it says can be looked up in the log. Pure values:
+`extract_artifact` reads them from the log, `merge_artifacts` merges them, `render_artifact` writes the text.
 """
 
 from __future__ import annotations

@@ -11,7 +11,15 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from codecompanion.context.artifact import artifact as schema
+from codecompanion.context.artifact.artifact import (
+    Artifact,
+    Decision,
+    Episode,
+    OpenThread,
+    PageInHint,
+    Verification,
+    WorkspaceFact,
+)
 from codecompanion.context.artifact.render_artifact import DERIVED_BYTES, EPISODE_BYTES, VERIFICATION_BYTES
 from codecompanion.context.ledger.facts import Facts, gather
 from codecompanion.context.ledger.goal import GOAL_BYTES, goal_of_all, is_usable_goal
@@ -54,10 +62,10 @@ def split_turns(messages: Iterable[Message]) -> tuple[TurnMessages, ...]:
     return tuple(TurnMessages(name, tuple(group)) for name, group in found.items())
 
 
-def extract(turns: Sequence[TurnMessages]) -> schema.Artifact:
-    """Return what code can tell of the turns; `merge.merge` lays it over an older artifact."""
+def extract(turns: Sequence[TurnMessages]) -> Artifact:
+    """Return what code can tell of the turns; `merge_artifacts.merge` lays it over an older artifact."""
     parts = [_extract_turn(turn) for turn in turns]
-    return schema.Artifact(
+    return Artifact(
         session_objective=goal_of_all(text for turn in turns for text in _typed(turn)),
         constraints=tuple(dict.fromkeys(text for part in parts for text in part.constraints)),
         settled_decisions=tuple(item for part in parts for item in part.settled_decisions),
@@ -72,7 +80,7 @@ def _typed(turn: TurnMessages) -> list[str]:
     return [message.text for message in turn.messages if is_typed_by_user(message)]
 
 
-def _extract_turn(turn: TurnMessages) -> schema.Artifact:
+def _extract_turn(turn: TurnMessages) -> Artifact:
     facts, name = gather(turn.messages), turn.turn_id
     typed = _typed(turn)
     labelled = [
@@ -84,19 +92,18 @@ def _extract_turn(turn: TurnMessages) -> schema.Artifact:
     ended, status = _ending(turn.messages)
     threads = [_labelled_thread(label, text, name) for label, text in labelled if label.startswith(_THREAD_LABELS)]
     todos = [cut_bytes(text, DERIVED_BYTES) for text, done in facts.todos if not done]
-    threads += [schema.OpenThread(text, source_turn_id=name) for text in todos]
+    threads += [OpenThread(text, source_turn_id=name) for text in todos]
     if not ended:
         asked = next((text for text in reversed(typed) if is_usable_goal(text)), typed[-1] if typed else "the turn")
         unfinished = cut_bytes(f"{asked} ({status})", DERIVED_BYTES)
-        threads.append(schema.OpenThread(unfinished, blocking=True, owner="shared", source_turn_id=name))
-    return schema.Artifact(
+        threads.append(OpenThread(unfinished, blocking=True, owner="shared", source_turn_id=name))
+    return Artifact(
         constraints=tuple(dict.fromkeys((*_demands(typed), *_texts(labelled, "constraint")))),
         settled_decisions=tuple(_decision(text, name) for text in _texts(labelled, "deci")),
         completed_episodes=(_episode(turn, facts, typed, ended=ended, status=status),),
         open_threads=tuple(dict.fromkeys(threads)),
         workspace_facts=tuple(
-            schema.WorkspaceFact("", text, name)
-            for text in (*_texts(labelled, "warning"), *_texts(labelled, "critical"))
+            WorkspaceFact("", text, name) for text in (*_texts(labelled, "warning"), *_texts(labelled, "critical"))
         ),
         page_in_hints=_hints(turn),
     )
@@ -118,17 +125,17 @@ def _demands(typed: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(cut_bytes(said, GOAL_BYTES) for said in find_demands(typed)))
 
 
-def _decision(text: str, turn_id: str) -> schema.Decision:
+def _decision(text: str, turn_id: str) -> Decision:
     decided, *why = _RATIONALE.split(text, maxsplit=1)
-    return schema.Decision(decided.rstrip(" ,"), why[0] if why else "", source_turn_id=turn_id)
+    return Decision(decided.rstrip(" ,"), why[0] if why else "", source_turn_id=turn_id)
 
 
-def _labelled_thread(label: str, text: str, turn_id: str) -> schema.OpenThread:
+def _labelled_thread(label: str, text: str, turn_id: str) -> OpenThread:
     item = cut_bytes(text, DERIVED_BYTES)
     waits_on_user = re.search(r"\b(?:your|you|the user)\b", text, re.IGNORECASE) is not None
     if label.startswith("block"):
-        return schema.OpenThread(item, "blocked", True, "user" if waits_on_user else "shared", turn_id)
-    return schema.OpenThread(item, "deferred" if label.startswith("deferred") else "pending", source_turn_id=turn_id)
+        return OpenThread(item, "blocked", True, "user" if waits_on_user else "shared", turn_id)
+    return OpenThread(item, "deferred" if label.startswith("deferred") else "pending", source_turn_id=turn_id)
 
 
 def _ending(messages: Sequence[Message]) -> tuple[bool, str]:
@@ -141,7 +148,7 @@ def _ending(messages: Sequence[Message]) -> tuple[bool, str]:
     return (False, "the reply was cut") if last.cut else (True, "completed")
 
 
-def _episode(turn: TurnMessages, facts: Facts, typed: Sequence[str], *, ended: bool, status: str) -> schema.Episode:
+def _episode(turn: TurnMessages, facts: Facts, typed: Sequence[str], *, ended: bool, status: str) -> Episode:
     name = turn.turn_id
     asked, answered = typed[-1] if typed else "", facts.statements[-1] if facts.statements else ""
     outcomes = [(describe_call(call), bool(failed)) for call, failed in facts.recent_calls]
@@ -153,14 +160,14 @@ def _episode(turn: TurnMessages, facts: Facts, typed: Sequence[str], *, ended: b
     calls = f" [{len(outcomes) - failures} tool calls succeeded, {failures} failed]" if outcomes else ""
     room = EPISODE_BYTES - len(calls) - 40
     said = cut_bytes(asked, room // 3) + (f" → {cut_bytes(answered, room // 2)}" if answered.strip() else "")
-    evidence = [schema.Verification("tool_result", calls.strip(" []"), failures == 0)] if calls else []
+    evidence = [Verification("tool_result", calls.strip(" []"), failures == 0)] if calls else []
     evidence += [
-        schema.Verification("tool_result", cut_bytes(text, FAILED_TOOL_BYTES), False)
+        Verification("tool_result", cut_bytes(text, FAILED_TOOL_BYTES), False)
         for text in list(failed_now)[-MAX_FAILED_TOOLS:]
     ]
-    evidence += [schema.Verification("runtime_note", note, False) for note in _notes(turn.messages)]
-    evidence.append(schema.Verification("turn_status", status, ended))
-    return schema.Episode(f"episode-{name}", said + calls, _touched(facts), tuple(evidence), (name,))
+    evidence += [Verification("runtime_note", note, False) for note in _notes(turn.messages)]
+    evidence.append(Verification("turn_status", status, ended))
+    return Episode(f"episode-{name}", said + calls, _touched(facts), tuple(evidence), (name,))
 
 
 def _touched(facts: Facts) -> tuple[str, ...]:
@@ -185,7 +192,7 @@ def _notes(messages: Sequence[Message]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(notes))[-MAX_NOTES:]
 
 
-def _hints(turn: TurnMessages) -> tuple[schema.PageInHint, ...]:
+def _hints(turn: TurnMessages) -> tuple[PageInHint, ...]:
     """Return where the large results of the turn can be looked up again."""
     calls = _calls_by_id(turn.messages)
     large = [
@@ -197,7 +204,7 @@ def _hints(turn: TurnMessages) -> tuple[schema.PageInHint, ...]:
         return ()
     shown = "; ".join(describe_call(call) for call in large)
     return (
-        schema.PageInHint(
+        PageInHint(
             when=cut_bytes(f"for the full output of {shown}", VERIFICATION_BYTES),
             match_kinds=("tool_result",),
             tool_names=tuple(dict.fromkeys(call.name for call in large)),

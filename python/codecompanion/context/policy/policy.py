@@ -1,7 +1,7 @@
 """A policy is data: triggers plus a program of strategies, frozen and checked (pipeline.md 5.5, K1).
 
-`table` reads and writes these values as tables, `options` lays settings over them, `policy` knows which
-policies there are.
+`table` reads and writes these values as tables, `policy_options` lays settings over them,
+`policy_catalog` knows which policies there are.
 """
 
 from __future__ import annotations

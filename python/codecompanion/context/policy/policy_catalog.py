@@ -1,6 +1,6 @@
 """Which policies there are: the built-in tables in `policies/`, and a user's own that extend them (K1).
 
-`load_policy("codecompanion")` gives the policy in force before settings are laid over it (`options`).
+`load_policy("codecompanion")` gives the policy in force before settings are laid over it (`policy_options`).
 """
 
 from __future__ import annotations

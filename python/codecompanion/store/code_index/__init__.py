@@ -1,7 +1,7 @@
 """The code index of one project: a SQLite file below the cache folder (R-231, R-239).
 
 It holds no source text: chunks are lines of files, read from disk when they are shown. Everything in it can be made
-again, so a damaged or older file is replaced. `schema` opens it, `writer` changes it, `reader` reads
+again, so a damaged or older file is replaced. `index_tables` opens it, `index_writer` changes it, `reader` reads
 it. Readers may run beside a writer (WAL).
 
 Tables (all paths relative to the root, lines 1-based inclusive):
@@ -18,8 +18,8 @@ chunk_text: FTS5(path, symbol, text), `porter unicode61`, contentless; rowid = c
     Columns give nothing back (contentless); `bm25(chunk_text, path, symbol, text weights)` works. Rows of chunks that
     are gone stay in it: JOIN chunks ON chunks.id = chunk_text.rowid, always.
 names(id, name, hash)
-    Every name that is defined or referred to, once; found by `names.name_hash`. Names that nobody uses any more may
-    stay for a while.
+    Every name that is defined or referred to, once; found by `name_hashes.name_hash`. Names that nobody uses any more
+    may stay for a while.
 symbols(file_id, ordinal, name_id, kind, parent, start, end, line)
     A view of `definitions`, which has numbers in place of kind and parent, and differences in place of the last line
     and the name's.
@@ -29,7 +29,7 @@ outlines(file_id, signatures BLOB)
 refs(name_id, file_id, uses)
     One row for each name a file uses: how often. Not: names of its own locals and parameters.
 undefined_refs(file_id, names BLOB)
-    Once a build has finished: the names a file uses that nothing in the project defines, as `references` packs them.
+    Once a build has finished: the names a file uses that nothing in the project defines, as `names_used` packs them.
     They get rows in `refs` as soon as something defines them.
 vectors(id, hash BLOB, model, dims, vector BLOB)
     float32 little-endian, by `chunks.hash` and the name of the embedding model; kept when chunks go: they come back.

@@ -14,7 +14,7 @@ import msgspec
 
 from codecompanion.errors import StoreUnavailable
 from codecompanion.model.history import EventPayload
-from codecompanion.store.log import event_rows as events
+from codecompanion.store.log import event_rows
 from codecompanion.store.log.encoding import from_bytes
 from codecompanion.store.log.totals import Totals, read_totals, save_totals
 
@@ -73,7 +73,7 @@ def copy_chat(
     totals = _totals(connection, from_chat, chat_id, last_seq, left_out, ts)
     totals.last_seq = count
     save_totals(connection, chat_id, totals)
-    events.append_events(connection, chat_id, payloads, ts)
+    event_rows.append_events(connection, chat_id, payloads, ts)
 
 
 def _totals(

@@ -1,8 +1,8 @@
 """The event log in SQL: append, read, index (R-003).
 
-Appending happens inside a transaction of `writer.Writer` and keeps three things in step: the events themselves (the
-truth), one row of totals per chat (`totals.py`), and the full-text index over what was said. Nothing here ever changes
-an event; `deletion` deletes whole chats.
+Appending happens inside a transaction of `writer_thread.Writer` and keeps three things in step: the events themselves
+(the truth), one row of totals per chat (`totals.py`), and the full-text index over what was said. Nothing here
+ever changes an event; `deletion` deletes whole chats.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ reads (`core.fsmonitor` of a hostile repository, a script) are not visible in it
 
 from __future__ import annotations
 
-from codecompanion.tools.commands import risky_programs as programs
+from codecompanion.tools.commands import risky_programs
 from codecompanion.tools.commands.command_line import words
 
 _DANGEROUS = (
@@ -68,7 +68,7 @@ def _reaches_further(given: tuple[str, ...], added: tuple[str, ...]) -> bool:
 
     What the prefix itself says is granted. An option too many that is asked about costs a key.
     """
-    program = programs.known_name(given[0])
+    program = risky_programs.known_name(given[0])
     letters = _LETTERS.get(program, "") or _LETTERS.get(" ".join((program, *given[1:2])), "")
     if program in _WRITES_LAST and sum(not word.startswith("-") for word in given[1:]) > 1:
         return True
@@ -99,20 +99,20 @@ def problem_with(prefix: str) -> str:
 
 
 def _problem_of(found: tuple[str, ...]) -> str:
-    said, program = found[0].rpartition("/")[2], programs.known_name(found[0])
-    if program in programs.NEVER:
+    said, program = found[0].rpartition("/")[2], risky_programs.known_name(found[0])
+    if program in risky_programs.NEVER:
         return f"“{said}” can run any program, whatever follows it"
-    if program in programs.WRITERS:
+    if program in risky_programs.WRITERS:
         return f"“{said}” can write to any file, whatever follows it"
-    if len(found) > 1 and found[1] in programs.ANYTHING.get(program, ()):
+    if len(found) > 1 and found[1] in risky_programs.ANYTHING.get(program, ()):
         return f"“{said} {found[1]}” can run any program, whatever follows it"
-    if len(found) > 1 and found[1] in programs.WRITING.get(program, ()):
+    if len(found) > 1 and found[1] in risky_programs.WRITING.get(program, ()):
         return f"“{said} {found[1]}” can write to any file, whatever follows it"
-    if program in programs.DESTROYERS:
+    if program in risky_programs.DESTROYERS:
         return f"“{said}” can destroy work for good, whatever follows it"
-    if len(found) > 1 and found[1] in programs.DESTROYING.get(program, ()):
+    if len(found) > 1 and found[1] in risky_programs.DESTROYING.get(program, ()):
         return f"“{said} {found[1]}” can destroy work for good, whatever follows it"
-    if program not in programs.RUNNERS:
+    if program not in risky_programs.RUNNERS:
         return ""
     if not _names_what_runs(program, found[1:]):
         return f"“{' '.join(found)}” could run any program; add what it is to run, such as “{_example(said, program)}”"
@@ -124,16 +124,16 @@ def _problem_of(found: tuple[str, ...]) -> str:
 
 def _started(program: str, found: tuple[str, ...]) -> tuple[str, ...] | None:
     """Return the command that a command starts, () when it does not say which, None when it starts none."""
-    if program in programs.STARTERS:
+    if program in risky_programs.STARTERS:
         return found[1:]
     if program in ("python", "pypy") and found[1] == "-m":
-        return () if found[2] in programs.MODULES else found[2:]
+        return () if found[2] in risky_programs.MODULES else found[2:]
     subcommand, rest = f"{program} {found[1]}", found[2:]
-    if subcommand in programs.STARTS:
-        if rest and rest[0] not in programs.STARTS[subcommand] and not rest[0].startswith("-"):
+    if subcommand in risky_programs.STARTS:
+        if rest and rest[0] not in risky_programs.STARTS[subcommand] and not rest[0].startswith("-"):
             return None
         rest = rest[1:] if rest and not rest[0].startswith("-") else ()
-    elif found[1] not in programs.STARTS.get(program, ()):
+    elif found[1] not in risky_programs.STARTS.get(program, ()):
         return None
     return () if rest[:1] and rest[0].startswith("-") else rest
 

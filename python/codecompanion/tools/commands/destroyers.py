@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codecompanion.formats.regex import regex
-from codecompanion.tools.commands import risky_programs as programs
+from codecompanion.tools.commands import risky_programs
 
 _COMMANDS = regex(r"[;&|\n\r(){}`]+")
 _ASSIGNMENT = regex(r"[A-Za-z_][A-Za-z0-9_]*=")
@@ -18,7 +18,7 @@ _TAKE_A_WORD = frozenset("-C -c --git-dir --work-tree --namespace".split())
 
 
 def destroys_work(command: str) -> bool:
-    """Return whether a command of the line is one of `programs.DESTROYERS` or `programs.DESTROYING`."""
+    """Return whether a command of the line is one of `risky_programs.DESTROYERS` or `risky_programs.DESTROYING`."""
     return any(_destroys(words) for words in loose_commands(command))
 
 
@@ -33,17 +33,17 @@ def loose_commands(command: str) -> Iterator[list[str]]:
 
 
 def _destroys(words: list[str]) -> bool:
-    first = programs.known_name(words[0])
-    runs_others = first in programs.NEVER or (first in programs.RUNNERS and first != "git")
+    first = risky_programs.known_name(words[0])
+    runs_others = first in risky_programs.NEVER or (first in risky_programs.RUNNERS and first != "git")
     return any(
-        programs.known_name(word) in programs.DESTROYERS or _is_destroying(words[at:])
+        risky_programs.known_name(word) in risky_programs.DESTROYERS or _is_destroying(words[at:])
         for at, word in enumerate(words if runs_others else words[:1])
     )
 
 
 def _is_destroying(words: list[str]) -> bool:
     """Return whether the words begin with a program and one of its subcommands that destroy, options between them."""
-    destroying = programs.DESTROYING.get(programs.known_name(words[0]), frozenset())
+    destroying = risky_programs.DESTROYING.get(risky_programs.known_name(words[0]), frozenset())
     rest = iter(words[1:] if destroying else ())
     for word in rest:
         if word in _TAKE_A_WORD:

@@ -11,7 +11,7 @@ from functools import cache
 
 from codecompanion.formats.package_table import package_table
 from codecompanion.formats.regex import regex
-from codecompanion.tools.commands import risky_programs as programs
+from codecompanion.tools.commands import risky_programs
 from codecompanion.tools.commands.destroyers import loose_commands
 from codecompanion.tools.files.code_files import why_it_runs_code
 
@@ -47,7 +47,7 @@ def why_no_always(command: str, folder: str, root: str) -> str:
 
 def _why(words: list[str], folder: str, root: str) -> str:
     for at, word in enumerate(words):
-        name = programs.known_name(word)
+        name = risky_programs.known_name(word)
         rest = [one for one in words[at + 1 :] if not one.startswith("-")]
         for known in ((name,), (name, *rest[:1]), (name, *rest[:2]), (name, *rest[1:2])):  # git -C x config
             if why := _never().get(known):
@@ -57,7 +57,7 @@ def _why(words: list[str], folder: str, root: str) -> str:
                 if why := _of_file(_VALUE.sub("", operand) if "=" in operand else operand, folder, root):
                     return why
             return ""
-        if at == 0 and name not in programs.NEVER and name not in programs.RUNNERS:
+        if at == 0 and name not in risky_programs.NEVER and name not in risky_programs.RUNNERS:
             return ""
     return ""
 

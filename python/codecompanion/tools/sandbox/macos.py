@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from codecompanion.tools.sandbox import mount_plan as plan
+from codecompanion.tools.sandbox import mount_plan
 
 _SYSTEM_HIDDEN = tuple(
     f"~/Library/{name}"
@@ -14,12 +14,12 @@ _SYSTEM_HIDDEN = tuple(
 )  # fmt: skip
 
 
-def profile(places: plan.Places, *, network: bool) -> str:
+def profile(places: mount_plan.Places, *, network: bool) -> str:
     """Return the profile for a command in a workspace."""
-    hidden = [str(path) for path in plan.hidden_places(places)]
+    hidden = [str(path) for path in mount_plan.hidden_places(places)]
     hidden += [str(places.home) + name[1:] for name in _SYSTEM_HIDDEN if Path(str(places.home) + name[1:]).exists()]
-    writable = [str(places.private / "tmp"), *plan.written_places(places)]
-    guarded = [str(path) for path, writes in plan.repository_places(places.root.resolve()) if not writes]
+    writable = [str(places.private / "tmp"), *mount_plan.written_places(places)]
+    guarded = [str(path) for path, writes in mount_plan.repository_places(places.root.resolve()) if not writes]
     lines = [
         "(version 1)",
         "(allow default)",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from codecompanion.formats.find_program import find_program
-from codecompanion.tools.sandbox import mount_plan as plan
+from codecompanion.tools.sandbox import mount_plan
 from codecompanion.tools.sandbox.confined import Confined, Kind, Pipes, launcher_pipes
 
 PROBE_S = 10.0
@@ -21,7 +21,7 @@ _MEANING: Final = {
     11: "a write outside succeeds",
     12: "a hidden file is readable",
 }
-MakeConfined = Callable[[Kind, tuple[str, ...], plan.Places, Path, bool, Pipes, Mapping[str, str]], Confined]
+MakeConfined = Callable[[Kind, tuple[str, ...], mount_plan.Places, Path, bool, Pipes, Mapping[str, str]], Confined]
 
 
 def why_not(
@@ -40,7 +40,7 @@ def why_not(
         for name in ("workspace", "outside", "secret", "private"):
             (folder / name).mkdir()
         (folder / "secret" / "key").write_text(_SECRET, "ascii")
-        places = plan.Places(
+        places = mount_plan.Places(
             root=folder / "workspace", home=home, private=folder / "private", environment=environment,
             hidden=(folder / "secret",), needed=needed,
         )  # fmt: skip

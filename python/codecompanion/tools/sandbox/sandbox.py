@@ -19,7 +19,7 @@ import msgspec
 
 from codecompanion.formats.find_program import find_program, own_search_path, written_by_commands
 from codecompanion.settings_sections import SandboxSettings
-from codecompanion.tools.sandbox import mount_plan as plan
+from codecompanion.tools.sandbox import mount_plan
 from codecompanion.tools.sandbox.confined import Confined, Kind, Pipes
 from codecompanion.tools.sandbox.macos import profile
 
@@ -132,22 +132,22 @@ class Sandbox:
         places = self._places(root)
         with contextlib.suppress(OSError):  # a command could create the folder where it is missing
             git = root / ".git"
-            if plan.rights_in_root(places) == "write" and not git.is_symlink() and (git / "HEAD").is_file():
+            if mount_plan.rights_in_root(places) == "write" and not git.is_symlink() and (git / "HEAD").is_file():
                 (git / "hooks").mkdir(exist_ok=True)
-        written_by_commands(*map(Path, plan.written_places(places)))
+        written_by_commands(*map(Path, mount_plan.written_places(places)))
         return self._confined(self.kind, tuple(argv), places, cwd, network, pipes, environment)
 
     def only_reads(self, root: Path) -> bool:
         """Return whether commands cannot write in a workspace, such as the home folder."""
         places = self._places(root)
-        return str(places.root.resolve()) not in plan.written_places(places, with_mounts=self.kind != "landlock")
+        return str(places.root.resolve()) not in mount_plan.written_places(places, with_mounts=self.kind != "landlock")
 
     def hides(self, root: Path, name: str) -> bool:
         """Return whether commands of a workspace do not find a place of the tables that exists (`~/.ssh`)."""
-        return plan.is_hidden(name, self._places(root))
+        return mount_plan.is_hidden(name, self._places(root))
 
-    def _places(self, root: Path) -> plan.Places:
-        return plan.Places(
+    def _places(self, root: Path) -> mount_plan.Places:
+        return mount_plan.Places(
             root=root, home=self.home, private=self.private_folder(root), environment=self._environment,
             hidden=self._hidden, write=self.settings.write, read=self.settings.read, needed=self._needed(),
         )  # fmt: skip
@@ -179,15 +179,15 @@ class Sandbox:
         self,
         kind: Kind,
         argv: tuple[str, ...],
-        places: plan.Places,
+        places: mount_plan.Places,
         cwd: Path,
         network: bool,
         pipes: Pipes,
         environment: Mapping[str, str],
     ) -> Confined:
-        kept = {name: value for name, value in environment.items() if name not in plan.variables_left_out()}
+        kept = {name: value for name, value in environment.items() if name not in mount_plan.variables_left_out()}
         if not network and pipes.proxy < 0:
-            kept |= plan.variables_without_network()
+            kept |= mount_plan.variables_without_network()
         if kind == "sandbox-exec":
             temporary = str(places.private / "tmp")
             text = profile(places, network=network)
@@ -201,19 +201,19 @@ class Sandbox:
             "libraries": of_command,
         }  # fmt: skip
         if kind == "landlock":
-            told["readable"] = plan.readable_without_namespaces(places)
-            written = plan.written_places(places, with_mounts=False)
+            told["readable"] = mount_plan.readable_without_namespaces(places)
+            written = mount_plan.written_places(places, with_mounts=False)
             told["writable"] = [str(places.private / "tmp"), *_DEVICES, *written]
             temporary = str(places.private / "tmp")
-            caches = plan.cache_variables(places, temporary, overlays=False)
+            caches = mount_plan.cache_variables(places, temporary, overlays=False)
             return Confined(_launched(told, argv, pipes.plan), {**kept, **caches, "TMPDIR": temporary})
         overlays = kind == "namespaces" or self._overlays
-        mounts = _with_empty_file(plan.mounts(places, overlays=overlays), places.private)
+        mounts = _with_empty_file(mount_plan.mounts(places, overlays=overlays), places.private)
         for mount in mounts:
             if mount.operation == "overlay":
                 for name in ("upper", "work"):
                     (Path(mount.source) / name).mkdir(parents=True, exist_ok=True)
-        kept = {**kept, **plan.cache_variables(places, "/tmp", overlays=overlays), "TMPDIR": "/tmp"}  # noqa: S108 a folder of the sandbox
+        kept = {**kept, **mount_plan.cache_variables(places, "/tmp", overlays=overlays), "TMPDIR": "/tmp"}  # noqa: S108 a folder of the sandbox
         if kind == "namespaces":
             told |= {"base": str(places.private / "root"), "mounts": [_listed(mount) for mount in mounts]}
             return Confined(_launched(told, argv, pipes.plan), kept)
@@ -249,19 +249,20 @@ def _launched(told: Mapping[str, object], argv: tuple[str, ...], plan: int) -> t
     return (PYTHON, "-I", "-S", str(_LAUNCHER), str(plan), *argv)
 
 
-def _listed(mount: plan.Mount) -> tuple[str, str, str]:
+def _listed(mount: mount_plan.Mount) -> tuple[str, str, str]:
     return mount.operation, mount.path, mount.source
 
 
-def _with_empty_file(mounts: Sequence[plan.Mount], private: Path) -> list[plan.Mount]:
+def _with_empty_file(mounts: Sequence[mount_plan.Mount], private: Path) -> list[mount_plan.Mount]:
     empty = private / "empty"
     empty.touch(mode=0o444)
     return [
-        plan.Mount("read", mount.path, str(empty)) if mount.operation == "empty_file" else mount for mount in mounts
+        mount_plan.Mount("read", mount.path, str(empty)) if mount.operation == "empty_file" else mount
+        for mount in mounts
     ]
 
 
-def _inner_mounts(mounts: Sequence[plan.Mount], private: Path) -> list[tuple[str, str, str]]:
+def _inner_mounts(mounts: Sequence[mount_plan.Mount], private: Path) -> list[tuple[str, str, str]]:
     """Return the mounts that the launcher adds inside bubblewrap: cache copies, and the hidden paths within them."""
     overlays = [mount.path for mount in mounts if mount.operation == "overlay"]
     inner = [
@@ -273,7 +274,7 @@ def _inner_mounts(mounts: Sequence[plan.Mount], private: Path) -> list[tuple[str
 
 
 def _bubblewrap(
-    program: str, mounts: Sequence[plan.Mount], private: Path, cwd: Path, *, network: bool, prepares: bool
+    program: str, mounts: Sequence[mount_plan.Mount], private: Path, cwd: Path, *, network: bool, prepares: bool
 ) -> tuple[str, ...]:
     """Return the first part of the command line. `prepares`: the inner launcher mounts cache copies first."""
     found = [
