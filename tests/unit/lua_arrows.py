@@ -46,25 +46,6 @@ def arrows(root: Path) -> dict[str, set[str]]:
     return graph
 
 
-def child_of(path: Path, folder: Path) -> str:
-    """Return the child of `folder` that holds a file: `draw/` for a subfolder, `say.lua` for a file directly in it."""
-    first, *rest = path.relative_to(folder).parts
-    return f"{first}/" if rest else first
-
-
-def arrows_between_children(root: Path, folder: Path) -> dict[tuple[str, str], list[tuple[str, str]]]:
-    """Return which children of `folder` require which, and the modules that do; subfolders are taken whole."""
-    files = {module_name(path, root): path for path in sorted(root.rglob("*.lua"))}
-    inside = {module: child_of(path, folder) for module, path in files.items() if folder in path.parents}
-    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for module, targets in arrows(root).items():
-        for target in sorted(targets):
-            pair = inside.get(module, ""), inside.get(target, "")
-            if all(pair) and pair[0] != pair[1]:
-                found.setdefault(pair, []).append((module, target))
-    return found
-
-
 def circles(graph: dict[str, set[str]]) -> list[set[str]]:
     """Return the groups of modules that require each other, directly or by way of others."""
     number: dict[str, int] = {}

@@ -24,14 +24,19 @@ from codecompanion.formats.plural import counted
 from codecompanion.formats.regex import regex
 from codecompanion.formats.text_files import printable, split_lines
 from codecompanion.model.messages import Source, ToolSpec
-from codecompanion.tools.builtin.wording import one_line, parameters, shown_path, why_secret_on_disk
+from codecompanion.tools.builtin.command_approval import (
+    OUTSIDE,
+    command_of,
+    decided,
+    describe,
+    folder_of,
+    question_about,
+    sandbox_of,
+    title_of,
+)
+from codecompanion.tools.builtin.wording import parameters
 from codecompanion.tools.commands.command_environment import clean_environment
-from codecompanion.tools.commands.grant_offer import Workspace, exact_key, offer_for
 from codecompanion.tools.commands.network import (
-    Surroundings,
-    hidden_needs,
-    hosts_of,
-    needs_network,
     network_program,
     only_installs,
     read_paths,
@@ -39,20 +44,12 @@ from codecompanion.tools.commands.network import (
 )
 from codecompanion.tools.process import Ended, run_program
 from codecompanion.tools.sandbox.confined import Confined, Pipes
-from codecompanion.tools.sandbox.host_proxy import HOST, HostProxy
-from codecompanion.tools.sandbox.sandbox import Sandbox
+from codecompanion.tools.sandbox.host_proxy import HostProxy
 from codecompanion.tools.sandbox.trouble import is_refused_quietly, refused_paths, trouble_of, unresolved_hosts
-from codecompanion.tools.tool import ANY_HOST, ApprovalQuestion, Place, Tool, ToolContext, ToolOutput
+from codecompanion.tools.tool import ANY_HOST, Place, Tool, ToolContext, ToolOutput
 
 KEPT_BYTES = 1_000_000
 """How much of an output's beginning, and as much of its end, is kept."""
-
-MAX_HOSTS = 12
-"""So many hosts a command may need: more would push each other out of the window that asks about them."""
-
-TITLE_CHARS = 1_000
-"""Maximum length of a command in its approval's heading; the editor cuts it after masking misleading characters."""
-REASON_CHARS = 160
 
 _OWN_SOURCE = Path(codecompanion.__file__).resolve().parent.parent
 _ESCAPES = regex(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
@@ -152,8 +149,8 @@ def _readable(output: bytes | bytearray) -> str:
 
 
 async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
-    cwd = _folder(arguments, context)
-    place, allowed = await asyncio.to_thread(_decided, arguments, context)
+    cwd = folder_of(arguments, context)
+    place, allowed = await asyncio.to_thread(decided, arguments, context)
     refusal = context.sandbox.refuses if context.sandbox is not None else ""
     if refusal and place == "none":
         raise ToolError(refusal)
@@ -174,7 +171,7 @@ async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
     if ended.code == 0:
         return _with_hint(output, text) if place == "inside" else output
     wanted = with_companions((*allowed, *refused)) if refused else ()
-    if place == "inside" and _sandbox(context).limits_hosts:
+    if place == "inside" and sandbox_of(context).limits_hosts:
         wanted = with_companions(unresolved_hosts(text))
     is_limited = bool(proxy) and not (proxy and proxy.unreachable)  # more hosts would not help then
     return await _perhaps_again(place, output, text, arguments, context, cwd, is_limited=is_limited, hosts=wanted)
@@ -198,7 +195,7 @@ async def _run_at(
 
     def confine(pipes: Pipes) -> Confined:
         network = place == "network" and not is_limited
-        return _sandbox(context).confine(argv, context.root, cwd, environment, pipes, network=network)
+        return sandbox_of(context).confine(argv, context.root, cwd, environment, pipes, network=network)
 
     try:
         ended = await run_program(
@@ -213,12 +210,6 @@ async def _run_at(
     finally:
         await context.editor.reload()  # whatever it changed, also when it was stopped
     return ended, await asyncio.to_thread(kept.text), proxy
-
-
-def _sandbox(context: ToolContext) -> Sandbox:
-    if context.sandbox is None:
-        raise ToolError("There is no sandbox.")
-    return context.sandbox
 
 
 async def _perhaps_again(
@@ -246,12 +237,12 @@ async def _perhaps_again(
     wanted: Place = "network" if trouble == "network" else "outside"
     grant = None
     if trouble != "unsure":
-        reads = wanted == "outside" and await asyncio.to_thread(_sandbox(context).only_reads, context.root)
+        reads = wanted == "outside" and await asyncio.to_thread(sandbox_of(context).only_reads, context.root)
         note = _READ_ONLY if reads else f"The command reported: {words}" if words else ""
         note = _NAMED_BY_OUTPUT if hosts and place == "inside" else note
-        about = await asyncio.to_thread(_about, arguments, context)
+        about = await asyncio.to_thread(describe, arguments, context)
         question = msgspec.structs.replace(
-            about, place=wanted, why=_OUTSIDE if wanted == "outside" else "", note=note,
+            about, place=wanted, why=OUTSIDE if wanted == "outside" else "", note=note,
             narrowed=context.narrowed.because, hosts=hosts if wanted == "network" else (),
         )  # fmt: skip
         grant = await context.chat.ask_to_repeat(question)
@@ -341,7 +332,7 @@ def _output(ended: Ended, text: str, limit_s: float, place: str) -> ToolOutput:
 
 def _reads_workspace(arguments: dict[str, Any], context: ToolContext) -> bool:
     """Return whether the whole line is known to print workspace files, and the output of its other programs."""
-    return bool(_about(arguments, context).offer.families) and not network_program(command_of(arguments))
+    return bool(describe(arguments, context).offer.families) and not network_program(command_of(arguments))
 
 
 _OF_THE_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/nix", "/dev", "/proc", "/sys", "/run")
@@ -365,149 +356,4 @@ def said_by_others(text: str) -> str:
     return _NOTHING_FETCHED.sub("", text).strip()
 
 
-def _folder(arguments: dict[str, Any], context: ToolContext) -> Path:
-    folder = context.resolve(arguments.get("cwd") or ".")
-    if not folder.is_dir():
-        raise ToolError(f"There is no folder {shown_path(folder, context)} to run the command in.")
-    return folder
-
-
-def command_of(arguments: dict[str, Any]) -> str:
-    """Return the command that runs, which is also the one shown: without trailing line breaks."""
-    command: str = arguments["command"]
-    return command.rstrip("\n")
-
-
-def _title(arguments: dict[str, Any]) -> str:
-    return f"run_command {one_line(arguments['command'])}"
-
-
-def _first_line(text: str, limit: int) -> str:
-    """Return the first line without an ellipsis of ours, which would be masked as part of the command."""
-    return text.strip().partition("\n")[0].rstrip()[:limit]
-
-
-def _place(arguments: dict[str, Any], context: ToolContext) -> Place:
-    """Return where the command is to run. The first call tests the kinds of sandbox: call it in a thread."""
-    sandbox = context.sandbox
-    if sandbox is None or sandbox.settings.mode == "off":
-        return "" if sandbox is None else "off"
-    if not sandbox.kind:
-        return "none"
-    if arguments.get("needs") == "outside":
-        return "outside"
-    if _hidden_need(arguments, context):
-        return "outside"
-    if sandbox.settings.network:
-        return "network"
-    asks = arguments.get("needs") == "network" or bool(arguments.get("hosts"))
-    return "network" if asks or needs_network(command_of(arguments), _around(arguments, context)) else "inside"
-
-
-def _hidden_need(arguments: dict[str, Any], context: ToolContext) -> str:
-    """Return a clause that names the program of the line and the hidden place it needs, "" if there is none."""
-    needs = hidden_needs(command_of(arguments), _around(arguments, context))
-    found = (f"{name} needs {place}" for name, place in needs if _sandbox(context).hides(context.root, place))
-    return next(found, "")
-
-
-def _decided(arguments: dict[str, Any], context: ToolContext) -> tuple[Place, tuple[str, ...]]:
-    """Return where the command runs, and the hosts it may reach, () = any: as it was decided.
-
-    The remotes of the repository may have changed since the user was asked.
-    """
-    if context.decided is not None:
-        return context.decided.place, context.decided.hosts
-    place = _place(arguments, context)
-    return place, _hosts(arguments, context) if place == "network" else ()
-
-
-def _hosts(arguments: dict[str, Any], context: ToolContext) -> tuple[str, ...]:
-    """Return the hosts that a command with the network may reach, () = any. Reads the repository's remotes: blocks.
-
-    Raises:
-        ToolError: the model names something that is not a host, or the command needs too many.
-    """
-    if not _sandbox(context).limits_hosts:
-        return ()
-    command, given = command_of(arguments), tuple(str(host).lower() for host in arguments.get("hosts") or ())
-    for host in given:
-        if not HOST.fullmatch(host):
-            raise ToolError(f"{host[:80]!r} in hosts is not a host; expected a name such as pypi.org.")
-    around = _around(arguments, context)
-    needs = needs_network(command, around)
-    known = hosts_of(command, context.environment, around) if needs else ()
-    if needs and not known and not given:
-        return ()
-    found = tuple(dict.fromkeys((*known, *given)))
-    if len(found) > MAX_HOSTS:
-        raise ToolError(f"The command would need {len(found):,} hosts; {MAX_HOSTS} is the limit. Run it in parts.")
-    return found
-
-
-def _around(arguments: dict[str, Any], context: ToolContext) -> Surroundings:
-    cwd, root = _folder(arguments, context).resolve(), context.root.resolve()
-    above = [folder for folder in cwd.parents if folder.is_relative_to(root)]
-    return Surroundings(tuple(_remotes(context)), (cwd, *above))
-
-
-def _remotes(context: ToolContext) -> list[tuple[str, str]]:
-    """Return the repository's remotes; if they are uncertain, one without a readable host."""
-    try:
-        entries = context.read_git_config(context.root / ".git" / "config")
-    except FileNotFoundError:
-        return []
-    except (OSError, ValueError):
-        return [("", "unknown://")]
-    return [
-        (key.removeprefix("remote.").removesuffix("url").removesuffix("push").rstrip("."), value)
-        for key, value in entries
-        if key.startswith("remote.") and key.endswith("url")
-    ]
-
-
-def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
-    place = _place(arguments, context)
-    if place == "none" and context.sandbox is not None and context.sandbox.refuses:
-        raise ToolError(context.sandbox.refuses)
-    why = note = ""
-    reason = _first_line(arguments.get("reason") or "", REASON_CHARS)
-    if place == "outside":
-        need = _hidden_need(arguments, context)
-        why = f"{_OUTSIDE}: {need}" if need else _OUTSIDE
-        why = f"{why}. The model says: {reason}" if reason else why
-    hosts = _hosts(arguments, context) if place == "network" else ()
-    if place == "network" and reason:
-        note = f"The model says: {reason}"
-    return msgspec.structs.replace(_about(arguments, context), place=place, why=why, note=note, hosts=hosts)
-
-
-_OUTSIDE = "it would run outside the sandbox"
-
-
-def _about(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion:
-    command, real = command_of(arguments), _folder(arguments, context).resolve()
-    workspace = Workspace(
-        context.root.resolve(),
-        context.is_secret,
-        context.walk,
-        context.environment,
-        context.read_git_config,
-        lambda path: why_secret_on_disk(path, context) != "",
-    )
-    offer = offer_for(command, real, workspace)
-    folder = shown_path(real, context)
-    folder = "" if folder == "." else folder
-    head = _first_line(command, TITLE_CHARS)
-    return ApprovalQuestion(
-        key=exact_key(folder, command, offer.digest),
-        title=f"{head} (in {folder})" if folder else head,
-        body=command,
-        filetype="sh",
-        command=command,
-        folder=folder,
-        offer=offer,
-    )
-
-
-RUN_COMMAND = Tool(spec=_SPEC, run=_run, title=_title, question=_question, effect="execute", keeps_time=True)
+RUN_COMMAND = Tool(spec=_SPEC, run=_run, title=title_of, question=question_about, effect="execute", keeps_time=True)
