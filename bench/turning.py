@@ -11,7 +11,9 @@ from bench.sides import Driven, Side
 from tests.providers.chat.answers import Answer, Call, reply
 from tests.providers.loopback.server import Received
 
-STEPS = 8
+STEPS, LONG_STEPS = 8, 3
+LONG = 10_000
+"""Messages; from here on the peer takes seconds for each request."""
 OPEN_FILES = """
 local count = ...
 for number = 1, count do
@@ -33,13 +35,13 @@ end
 MENTION = "hello #{buffers}"
 
 
-def tool_loop(side: Side) -> Answers:
-    """Return answers that call a tool eight times when a question says LOOP."""
+def tool_loop(side: Side, steps: int) -> Answers:
+    """Return answers that call a tool so many times when a question says LOOP."""
     called = 0
 
     def answer(received: Received) -> tuple[str, Answer]:
         nonlocal called
-        if not is_chat(received) or b"LOOP" not in received.body or called == STEPS:
+        if not is_chat(received) or b"LOOP" not in received.body or called == steps:
             return first_words(received)
         called += 1
         return "step", reply(calls=[Call("get_diagnostics", side.call_arguments(f"f{called}.txt"), id=f"x{called}")])
@@ -51,24 +53,25 @@ def turns(side: Side, size: int, room: Room) -> Samples:
     """Send into a chat of so many messages; then let a tool loop run in it."""
     root = room.fresh("turns")
     chat = room.chat(side, root, size)
-    with served(tool_loop(side)) as server, side.start(root, server.url) as driven:
+    steps, repeats = (LONG_STEPS, 3) if size >= LONG else (STEPS, 9)
+    with served(tool_loop(side, steps)) as server, side.start(root, server.url) as driven:
         # codecompanion.nvim waits two seconds for diagnostics of a file that is not open.
-        driven.nvim.lua(OPEN_FILES, STEPS)
+        driven.nvim.lua(OPEN_FILES, steps)
         driven.open(chat)
         driven.ask("warm up")
-        before, times = driven.cpu_ms(), room.times(9 if size < 10_000 else 4)
+        before, times = driven.cpu_ms(), room.times(repeats)
         sent = [driven.ask("hello") for _ in times]
         cpu = (driven.cpu_ms() - before) / len(times)
         driven.ask("LOOP")
         asked = [entry for entry in server.entries() if entry.kind == "step"]
         asked += server.entries()[-1:]
     room.forget(root)
-    steps = [(two.received_s - one.answered_s) * 1000 for one, two in itertools.pairwise(asked)]
+    waits = [(two.received_s - one.answered_s) * 1000 for one, two in itertools.pairwise(asked)]
     return {
         "blocked": [one.blocked_ms for one in sent],
         "first": [one.first_token_ms for one in sent],
         "cpu": [cpu],
-        "step": steps,
+        "step": waits,
     }
 
 
