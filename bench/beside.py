@@ -1,4 +1,4 @@
-"""A chat that streams while something else happens in the same editor: how long it stands still at most."""
+"""A chat that streams while something else happens in the same editor, and its longest pause."""
 
 from __future__ import annotations
 

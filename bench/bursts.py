@@ -22,7 +22,7 @@ BIG_LINES = 250_000
 
 
 def burst(side: Side, size: int, room: Room) -> Samples:
-    """Send so many chunks at once: as lines, and as one endless line."""
+    """Send `size` chunks at once: as lines, and as one endless line."""
     taken: dict[str, list[float]] = {}
     for name, line in TEXTS:
         text = line * (size * CHUNK_CHARS // len(line))
@@ -102,7 +102,7 @@ def _reads() -> Answers:
 
 
 def memory(side: Side, size: int, room: Room) -> Samples:
-    """Resident memory of Neovim and host, one turn after a chat of so many messages was opened."""
+    """Resident memory of Neovim and host, one turn after a chat of `size` messages was opened."""
     root = room.fresh("memory")
     chat = room.chat(side, root, size)
     with served() as server, side.start(root, server.url) as driven:

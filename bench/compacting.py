@@ -3,7 +3,7 @@
 The server's log tells when a summary was asked for and sent, and when the next request of the chat arrived. Ours
 compacts before the request that would be too large, between two tool calls too; codecompanion.nvim after a turn, then
 it sends the chat again. Both are measured from the moment they could begin to the arrival of the smaller request,
-without the time in which the summariser had the word.
+without the summariser's own time.
 """
 
 from __future__ import annotations
@@ -94,6 +94,8 @@ def _compact(side: Side, room: Room, size: int, tokens: int, *, loop: bool, stre
         driven.nvim.wait_for(lambda: _is_over(server), "the request after the compaction", LONG_S)
         driven.idle()
         first = next(e for e in server.entries() if e.kind in ("chat", "summary"))
+        if loop and first.kind != "chat":
+            raise RuntimeError("it was compacted before the tool loop began")
         sent_s = driven.nvim.lua("return bench.sent_at") / 1000
         done = Compacted(server.entries(), first.answered_s if first.kind == "chat" else sent_s)
         done.stall_ms = driven.longest_stall()

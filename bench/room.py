@@ -45,7 +45,7 @@ class Room:
         return made
 
     def chat(self, side: Side, root: Path, number: int, chars: int = 600) -> str:
-        """Put a stored chat of so many messages below `root`; return what to open it with, "" = a new one."""
+        """Put a stored chat of `number` messages below `root`; return what to open it with, "" = a new chat."""
         if not number:
             return ""
 

@@ -2,7 +2,7 @@
 
 A measurement is written once, against `Side` and `Driven`, and taken of both. What differs is here: how each is
 configured, the few Lua functions each is driven with, where its chats are stored. codecompanion.nvim stores none; a
-file of its messages stands for what its users' history extensions do.
+file of the messages replaces the history extension that its users install.
 
 It keeps no history on disk and counts no tokens with a vocabulary: what is compared is what a user feels, not what
 is done for it. Nothing of it is part of the project.
@@ -111,7 +111,7 @@ class Side(Protocol):
         """Return the arguments of get_diagnostics for a file."""
 
     def always_compact(self, tokens: int) -> dict[str, Any]:
-        """Return options under which a chat of so many tokens is compacted now."""
+        """Return options under which a chat of `tokens` tokens is compacted at once."""
 
 
 OURS_LUA = """

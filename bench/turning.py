@@ -36,7 +36,7 @@ MENTION = "hello #{buffers}"
 
 
 def tool_loop(side: Side, steps: int) -> Answers:
-    """Return answers that call a tool so many times when a question says LOOP."""
+    """Return answers that call a tool `steps` times when a question says LOOP."""
     called = 0
 
     def answer(received: Received) -> tuple[str, Answer]:
@@ -50,7 +50,7 @@ def tool_loop(side: Side, steps: int) -> Answers:
 
 
 def turns(side: Side, size: int, room: Room) -> Samples:
-    """Send into a chat of so many messages; then let a tool loop run in it."""
+    """Send into a chat of `size` messages; then let a tool loop run in it."""
     root = room.fresh("turns")
     chat = room.chat(side, root, size)
     steps, repeats = (LONG_STEPS, 3) if size >= LONG else (STEPS, 9)
@@ -76,7 +76,7 @@ def turns(side: Side, size: int, room: Room) -> Samples:
 
 
 def open_buffers(side: Side, size: int, room: Room) -> Samples:
-    """Send with so many buffers open, each with diagnostics; without and with a mention of all of them."""
+    """Send with `size` buffers open, each with diagnostics; without and with a mention of all of them."""
     root = room.fresh("buffers")
     with served() as server, side.start(root, server.url) as driven:
         for number in range(1, size + 1):

@@ -33,9 +33,9 @@ def test_every_figure_has_samples_in_a_quick_run(measurement: Measurement, tmp_p
         assert all(value >= 0 for values in samples.values() for value in values)
 
 
-def test_the_names_to_choose_from_are_unique_and_told_in_the_help() -> None:
+def test_the_names_to_choose_from_are_unique_and_in_the_help() -> None:
     names = [measurement.name for measurement in MEASUREMENTS]
     assert len(set(names)) == len(names)
     command = [sys.executable, "-m", "bench.editor", "--help"]
-    told = subprocess.run(command, cwd=REPO, capture_output=True, text=True, timeout=PATIENCE_S, check=True).stdout
-    assert [name for name in names if name not in told] == []
+    help_text = subprocess.run(command, cwd=REPO, capture_output=True, text=True, timeout=PATIENCE_S, check=True).stdout
+    assert [name for name in names if name not in help_text] == []
