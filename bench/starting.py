@@ -12,7 +12,7 @@ from bench.figures import Figure, Measurement, Samples
 from bench.room import Room
 from bench.served import served
 from bench.sides import NUMBERS, Ours, Side
-from harness import find_nvim
+from harness import clean_env, find_nvim
 
 SETUP = "require('codecompanion').setup({ interactions = { chat = { adapter = %s } } })\n"
 OPEN_AND_ASK = """
@@ -42,7 +42,7 @@ def start_up(side: Side, size: int, room: Room) -> Samples:
         )
         done = subprocess.run(
             [find_nvim() or "nvim", "--headless", "-u", str(file), "-i", "NONE", "+qa!"],
-            capture_output=True, text=True, timeout=20, check=True,
+            capture_output=True, text=True, timeout=20, check=True, env=clean_env(file.parent, {}),
         )  # fmt: skip
         samples.append(float(done.stderr.split("ADDED ")[1].split()[0]))
     return {"added": samples}
