@@ -118,6 +118,6 @@ api.nvim_create_autocmd("InsertEnter", {
   group = group,
   once = true,
   callback = function()
-    require("codecompanion.inline.plugs")(plug)
+    require("codecompanion.inline.plug_maps")(plug)
   end,
 })

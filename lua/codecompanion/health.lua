@@ -249,13 +249,13 @@ local function configured_adapters()
   if writer then
     found[(reference(writer))] = " (writes summaries)"
   end
-  found[(require("codecompanion.adapters.choice").reference(config.options))] = " (used for new chats)"
+  found[(require("codecompanion.adapters.default_adapter").reference(config.options))] = " (used for new chats)"
   return found
 end
 
 ---Say which adapter new chats use where the configuration names none, and why.
 local function check_choice()
-  local choice, options = require("codecompanion.adapters.choice"), require("codecompanion.config").options
+  local choice, options = require("codecompanion.adapters.default_adapter"), require("codecompanion.config").options
   if not choice.is_automatic(options) then
     return
   end

@@ -29,7 +29,7 @@ ALLOWED = {
     ("commands/conflict.lua", 'nvim_get_runtime_file("lua/codecompanion/init.lua", true)'): "a constant",
     ("commands/subcommands.lua", 'nvim_get_runtime_file("doc/codecompanion.txt", false)'): "a constant",
     (
-        "chat/buffer/paint.lua",
+        "chat/buffer/markdown_colours.lua",
         'nvim_get_runtime_file("parser/" .. lang .. ".*", false)',
     ): "a language Neovim has loaded",
     ("editor_context/items/list_items.lua", 'vim.fn.execute("messages")'): "a constant",

@@ -168,7 +168,7 @@ function S.shown()
   local context = {}
   local top = require("codecompanion.chat.buffer.anchors").position(c, "top")
   for row = 0, top - 1 do
-    local item = require("codecompanion.chat.draw.context").item_at(c, row)
+    local item = require("codecompanion.chat.draw.context_block").item_at(c, row)
     if item then
       context[#context + 1] = item.id
     end

@@ -30,7 +30,7 @@ NO_PROVIDER = "vim.g.loaded_python3_provider = 0\n"
 out whether the provider works, 0.8 s of CPU."""
 NO_READING = """
 vim.api.nvim_create_autocmd("FileType", { pattern = "codecompanion", once = true, callback = function()
-  require("codecompanion.chat.question.follow").UNREAD_MS = 0
+  require("codecompanion.chat.question.next_question").UNREAD_MS = 0
 end })
 """
 """For init files: an approval is answered at once. Tests about the time it takes to read one set it themselves."""

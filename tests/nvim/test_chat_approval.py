@@ -16,7 +16,7 @@ from harness import Nvim
 
 def no_pause(chat: ChatDriver) -> None:
     """Let what has just come be answered at once."""
-    chat.nvim.lua("require('codecompanion.chat.question.follow').UNREAD_MS = 0")
+    chat.nvim.lua("require('codecompanion.chat.question.next_question').UNREAD_MS = 0")
 
 
 def test_an_approval_shows_the_exact_command_and_is_answered_on_its_block(chat_everywhere: ChatDriver) -> None:
@@ -86,20 +86,20 @@ def test_an_approval_whose_text_is_below_the_window_is_shown_first(chat: ChatDri
 
 def test_keys_typed_ahead_run_nothing_that_could_not_be_read(chat: ChatDriver) -> None:
     """Twice on a block out of sight; at once after the one under the cursor is gone; from another tab page."""
-    chat.nvim.lua("require('codecompanion.chat.question.follow').UNREAD_MS = 3600e3")
+    chat.nvim.lua("require('codecompanion.chat.question.next_question').UNREAD_MS = 3600e3")
     chat.accept("go")
     chat.reply("\n\n".join(f"paragraph {number}" for number in range(80)), end=False)
     ask(chat, "c1", body="first")
     chat.nvim.feed("ggg2g2")
     chat.nvim.wait_screen("read it, then press the key again")
     ask(chat, "c2", body="second")
-    chat.nvim.lua("require('codecompanion.chat.question.follow').UNREAD_MS = 0")
+    chat.nvim.lua("require('codecompanion.chat.question.next_question').UNREAD_MS = 0")
     chat.nvim.feed("]a")
-    chat.nvim.lua("require('codecompanion.chat.question.follow').UNREAD_MS = 3600e3")
+    chat.nvim.lua("require('codecompanion.chat.question.next_question').UNREAD_MS = 3600e3")
     chat.push(events.ApprovalClosed(call_id="c1", decision="cancel"))
     chat.nvim.feed("g2")
     chat.nvim.settle()
-    chat.nvim.lua("require('codecompanion.chat.question.follow').UNREAD_MS = 0")
+    chat.nvim.lua("require('codecompanion.chat.question.next_question').UNREAD_MS = 0")
     chat.nvim.command("tabnew")
     chat.nvim.command("CodeCompanion accept")
     chat.nvim.settle()
@@ -279,7 +279,7 @@ def test_a_key_meant_for_the_last_one_runs_nothing(chat: ChatDriver) -> None:
     chat.accept("go")
     ask(chat, "c1")
     chat.nvim.feed("]ag2")
-    chat.nvim.lua("require('codecompanion.chat.question.follow').UNREAD_MS = 3600e3")
+    chat.nvim.lua("require('codecompanion.chat.question.next_question').UNREAD_MS = 3600e3")
     chat.push(events.ApprovalClosed(call_id="c1", decision="once"))
     ask(chat, "c2", body="rm -rf ~")
     for key in ("g2", "g2", "g1"):

@@ -25,7 +25,7 @@ def test_off_costs_nothing(nvim_factory: Callable[..., Nvim]) -> None:
     ghost.open("a.py")
     assert ghost.nvim.lua(LOADED) == ["codecompanion.inline.begin"]
     ghost.type("ifor i in <Esc>")
-    assert set(ghost.nvim.lua(LOADED)) == {"codecompanion.inline.begin", "codecompanion.inline.plugs"}
+    assert set(ghost.nvim.lua(LOADED)) == {"codecompanion.inline.begin", "codecompanion.inline.plug_maps"}
     assert ghost.nvim.lua(AUTOCMDS) == 0
     assert ghost.nvim.lua("return require('codecompanion').completion_statusline()") == ""
     assert ghost.nvim.lua("return require('codecompanion').accept_completion()") is False
@@ -367,7 +367,7 @@ def test_a_server_that_is_down_is_told_in_one_row(nvim_factory: Callable[..., Nv
     ghost.type("<Esc>")
     ghost.nvim.wait_for(lambda: re.search(said, last_row(ghost)), f"{said!r} in the last row")
     for _ in range(3):  # the next try is seconds away
-        ghost.nvim.lua("require('codecompanion.inline.pace').failed()")
+        ghost.nvim.lua("require('codecompanion.inline.request_pace').failed()")
     assert "…" not in ghost.nvim.screen()
     assert not ghost.nvim.blocked()
     ghost.suggest(address="http://127.0.0.1:11439")
@@ -480,7 +480,9 @@ def test_a_failure_is_seen_while_somebody_types_once(
         (4, "", False),
         (5, DOWN, True),
     ]:
-        ghost.nvim.lua("local pace = require('codecompanion.inline.pace') pace.rest_ms = function() return 0 end")
+        ghost.nvim.lua(
+            "local pace = require('codecompanion.inline.request_pace') pace.rest_ms = function() return 0 end"
+        )
         ghost.type("x")
         ghost.wait_asked(number)
         ghost.answer(number, failed=why != "", why=why)
@@ -495,9 +497,9 @@ def test_a_server_that_comes_back_is_asked_without_a_key(nvim_factory: Callable[
     ghost.hold()
     ghost.type("iy = ")
     ghost.wait_asked(1)
-    ghost.nvim.lua("require('codecompanion.inline.pace').rest_ms = function() return 80 end")
+    ghost.nvim.lua("require('codecompanion.inline.request_pace').rest_ms = function() return 80 end")
     ghost.answer(1, failed=True, why=DOWN)
-    ghost.nvim.lua("require('codecompanion.inline.pace').rest_ms = function() return 0 end")
+    ghost.nvim.lua("require('codecompanion.inline.request_pace').rest_ms = function() return 0 end")
     ghost.wait_asked(2)
     ghost.answer(2, "1")
     assert ghost.shown() == "1"

@@ -263,7 +263,7 @@ def test_progress_is_read_from_what_the_tools_print(nvim: Nvim, tool: str, expec
     said = nvim.lua(
         """
         local text, lock, size = ...
-        local output, said = require("codecompanion.install.output"), {}
+        local output, said = require("codecompanion.install.installer_output"), {}
         local read = output.reader(output.count(lock), function(line) table.insert(said, line) end)
         for from = 1, #text, size do read(text:sub(from, from + size - 1)) end
         return said

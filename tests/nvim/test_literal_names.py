@@ -102,7 +102,7 @@ def test_a_key_that_opens_a_name_starts_no_terminal(chat: ChatDriver, tmp_path: 
     bufnr = nvim.lua("return vim.api.nvim_get_current_buf()")
     lines = ["term://./x.sh", "term://.//1:./x.sh", "x.sh:3"]
     if where == "a float":
-        float_ = "require('codecompanion.screen.scratch').new(...)"
+        float_ = "require('codecompanion.screen.scratch_buffer').new(...)"
         bufnr = nvim.lua(f"local b = {float_} vim.bo[b].bufhidden = 'hide' return b", lines)
     control = nvim.lua("local b = vim.api.nvim_create_buf(true, true) return b")
     for at, shown in ((control, 1), (bufnr, 3)):

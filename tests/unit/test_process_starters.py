@@ -40,7 +40,7 @@ OF_LUA = {
     "lua/codecompanion/config/own_tool_settings.lua": ("vim.system", "nothing: a sentence of an error names it"),
     "lua/codecompanion/host/process.lua": ("jobstart", "our host, in the plugin's own folder"),
     "lua/codecompanion/host/own_memory.lua": ("ffi", "nothing: it closes the editor's memory to other programs"),
-    "lua/codecompanion/install/make.lua": ("vim.system", "Python and uv, to install the plugin's packages"),
+    "lua/codecompanion/install/make_environment.lua": ("vim.system", "Python and uv, to install the plugin's packages"),
     "lua/codecompanion/pages/login_page.lua": ("ui.open", "the browser, with the page of a provider's login"),
     "lua/codecompanion/chat/sources/clipboard.lua": (
         "vim.system",

@@ -160,7 +160,7 @@ def approval(out: Path, root: Path) -> None:
         scene.nvim.wait_screen("items.pop")
         scene.frame(2600, "the proposal as a diff, which you may edit", "K")
         scene.keys("q")
-        scene.nvim.lua("require('codecompanion.chat.question.follow').UNREAD_MS = 0")  # a reel reads fast
+        scene.nvim.lua("require('codecompanion.chat.question.next_question').UNREAD_MS = 0")  # a reel reads fast
         scene.keys("g2")
         scene.nvim.wait_screen("✓")
         scene.nvim.wait_lua("return vim.b.codecompanion_chat.state == 'idle'")

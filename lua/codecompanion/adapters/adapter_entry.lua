@@ -3,7 +3,7 @@
 ---(`python/codecompanion/adapters/entries/resolve.py`).
 
 local builtin = require("codecompanion.adapters.builtin_adapters")
-local layering = require("codecompanion.adapters.layers")
+local layering = require("codecompanion.adapters.entry_layers")
 local plain = require("codecompanion.values.plain")
 local sorted = require("codecompanion.values.sorted")
 

@@ -8,7 +8,7 @@ local present = require("codecompanion.changes.present")
 local proposals = require("codecompanion.changes.proposal")
 local region = require("codecompanion.changes.region")
 local say = require("codecompanion.say")
-local watching = require("codecompanion.changes.watching")
+local watching = require("codecompanion.changes.redraw_proposals")
 
 local M = {}
 

@@ -8,7 +8,7 @@ local M = {}
 ---command line and a commit message; when nothing of that runs, the edits of other buffers.
 ---@return string[] stopped What was
 local function stop_nearest()
-  local stopping = require("codecompanion.edit_in_place.stopping")
+  local stopping = require("codecompanion.edit_in_place.stop_edits")
   local stopped = stopping.under_cursor()
   if #stopped == 0 then
     stopped = stopping.of_buffer()

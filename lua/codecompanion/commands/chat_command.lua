@@ -212,7 +212,7 @@ local function values(name, lead, before)
     local http = require("codecompanion.config").options.adapters.http
     found = vim.list_extend(models.adapters(""), require("codecompanion.adapters").names(http))
   else
-    local default = require("codecompanion.adapters.choice").reference(require("codecompanion.config").options)
+    local default = require("codecompanion.adapters.default_adapter").reference(require("codecompanion.config").options)
     found = models.names("", before:match("adapter=(%S+)") or default)
   end
   table.sort(found)

@@ -207,7 +207,7 @@ end
 ---@param args { args: string }
 function M.context(args)
   with_chat(function(chat)
-    require("codecompanion.chat.lists.gathered").preview(chat, args.args, function(reason)
+    require("codecompanion.chat.lists.gathered_code").preview(chat, args.args, function(reason)
       say.line(reason, severity.WARN)
     end)
   end)
@@ -281,7 +281,7 @@ end
 function M.recall(args)
   local chat = chat_for("search")
   if chat then
-    require("codecompanion.chat.lists.recall").recall(chat, vim.trim(args.args))
+    require("codecompanion.chat.lists.pinned_and_removed").recall(chat, vim.trim(args.args))
   end
 end
 

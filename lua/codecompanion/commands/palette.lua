@@ -3,7 +3,7 @@
 ---are set up to.
 
 local api = vim.api
-local choice = require("codecompanion.adapters.choice")
+local choice = require("codecompanion.adapters.default_adapter")
 local choose = require("codecompanion.screen.choose")
 local fit = require("codecompanion.text.fit")
 

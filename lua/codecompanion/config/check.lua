@@ -6,8 +6,8 @@
 ---be done), where starting a host only to be told of them would cost 150 ms and more; and because keys, windows and
 ---roles need their defaults before there is one. What a value means (triggers, policies, adapters) the host checks.
 
-local foreign = require("codecompanion.config.foreign")
-local moved = require("codecompanion.config.moved")
+local foreign = require("codecompanion.config.unsupported_options")
+local moved = require("codecompanion.config.renamed_options")
 local nearest = require("codecompanion.values.nearest")
 local plain = require("codecompanion.values.plain")
 local sorted = require("codecompanion.values.sorted")

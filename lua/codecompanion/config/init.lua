@@ -219,7 +219,7 @@ end
 ---@return string? error One sentence, when a function failed
 function M.secrets(adapter_name)
   local options = M.options
-  local wanted = { adapter_name or (require("codecompanion.adapters.choice").reference(options)) }
+  local wanted = { adapter_name or (require("codecompanion.adapters.default_adapter").reference(options)) }
   local summariser = options.interactions.chat.opts.context_management.compaction.adapter
   if summariser then
     table.insert(wanted, (require("codecompanion.config.settings_for_host").adapter_reference(summariser)))

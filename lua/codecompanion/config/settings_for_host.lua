@@ -1,7 +1,7 @@
 ---What the host is told: the settings of `python/codecompanion/settings.py`, functions evaluated or left out.
 
 local adapters = require("codecompanion.adapters")
-local choice = require("codecompanion.adapters.choice")
+local choice = require("codecompanion.adapters.default_adapter")
 local plain = require("codecompanion.values.plain")
 
 ---@class CodeCompanion.SystemPromptContext

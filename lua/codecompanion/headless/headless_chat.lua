@@ -3,7 +3,7 @@
 ---same engine. It is in the list of chats once the user has opened it as a chat; for what its `purpose` means see
 ---`requests.OpenChat`.
 
-local choice = require("codecompanion.adapters.choice")
+local choice = require("codecompanion.adapters.default_adapter")
 local host = require("codecompanion.host")
 local new_id = require("codecompanion.values.new_id")
 

@@ -1,7 +1,7 @@
 ---One question to the model, asked without a window and answered with a text, such as a command line. It can be
 ---stopped, has a time limit, and what goes wrong is one sentence; then nothing was changed.
 
-local choice = require("codecompanion.adapters.choice")
+local choice = require("codecompanion.adapters.default_adapter")
 local headless_chat = require("codecompanion.headless.headless_chat")
 local host = require("codecompanion.host")
 local say = require("codecompanion.say")

@@ -170,7 +170,7 @@ end
 ---Start what is wanted and introduce ourselves.
 ---@param begin fun(open: table<string, string>): integer?, string? Starts it; returns the channel, or the problem
 local function start_with(begin)
-  local ok, payload, open = pcall(require("codecompanion.host.hello").prepare)
+  local ok, payload, open = pcall(require("codecompanion.host.hello_request").prepare)
   if not ok then
     return M.on_failure("Could not send the configuration to the host: " .. tostring(payload))
   end
@@ -184,7 +184,7 @@ end
 ---Go on once the adapter of new chats is chosen, unless the host was stopped meanwhile: `hello` names it.
 ---@param go_on fun()
 local function with_adapter(go_on)
-  require("codecompanion.adapters.choice").when_known(require("codecompanion.config").options, function()
+  require("codecompanion.adapters.default_adapter").when_known(require("codecompanion.config").options, function()
     if state.status == "starting" and not state.job and not wire.channel() then
       go_on()
     end

@@ -1,7 +1,7 @@
 ---How completion is doing, in words: for status lines and for `:CodeCompanion complete status`.
 
 local flow = require("codecompanion.inline.flow")
-local pace = require("codecompanion.inline.pace")
+local pace = require("codecompanion.inline.request_pace")
 local say = require("codecompanion.say")
 local shorter = require("codecompanion.inline.short_reasons")
 local source = require("codecompanion.inline.source")

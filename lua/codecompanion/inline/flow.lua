@@ -6,7 +6,7 @@
 local eligible = require("codecompanion.inline.eligible")
 local ghost = require("codecompanion.inline.ghost")
 local menus = require("codecompanion.inline.open_menus")
-local pace = require("codecompanion.inline.pace")
+local pace = require("codecompanion.inline.request_pace")
 local place_of = require("codecompanion.inline.suggestion_place")
 local source = require("codecompanion.inline.source")
 

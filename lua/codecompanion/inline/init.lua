@@ -3,7 +3,7 @@
 
 local eligible = require("codecompanion.inline.eligible")
 local flow = require("codecompanion.inline.flow")
-local recent = require("codecompanion.inline.recent")
+local recent = require("codecompanion.inline.recent_code")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 local source = require("codecompanion.inline.source")

@@ -3,9 +3,9 @@
 
 local eligible = require("codecompanion.inline.eligible")
 local host = require("codecompanion.host")
-local pace = require("codecompanion.inline.pace")
+local pace = require("codecompanion.inline.request_pace")
 local place_of = require("codecompanion.inline.suggestion_place")
-local recent = require("codecompanion.inline.recent")
+local recent = require("codecompanion.inline.recent_code")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 local shorter = require("codecompanion.inline.short_reasons")

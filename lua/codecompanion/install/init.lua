@@ -1,5 +1,5 @@
 ---When the private Python environment is made (`build.lua`, `:CodeCompanion install`, first use), who is told, and what
----Python the host runs with. Everything runs in child processes (`make.lua`): the editor never waits.
+---Python the host runs with. Everything runs in child processes (`make_environment.lua`): the editor never waits.
 
 local uv = vim.uv or vim.loop
 
@@ -7,8 +7,8 @@ local uv = vim.uv or vim.loop
 local here = vim.fs.dirname(debug.getinfo(1, "S").source:sub(2))
 local system = vim.fs.dirname(here) .. "/system"
 local environment = dofile(system .. "/python_environment.lua")
-local make = dofile(here .. "/make.lua")
-local claims = dofile(here .. "/claim.lua")
+local make = dofile(here .. "/make_environment.lua")
+local claims = dofile(here .. "/installation_lock.lua")
 local programs = dofile(system .. "/programs.lua")
 
 local M = {}

@@ -7,7 +7,7 @@ local float = require("codecompanion.screen.float")
 local host = require("codecompanion.host")
 local numbers = require("codecompanion.text.numbers")
 local say = require("codecompanion.say")
-local scratch = require("codecompanion.screen.scratch")
+local scratch = require("codecompanion.screen.scratch_buffer")
 local severity = require("codecompanion.severity")
 
 local M = {}

@@ -8,7 +8,7 @@ local host = require("codecompanion.host")
 local known = require("codecompanion.host.mcp_servers")
 local numbers = require("codecompanion.text.numbers")
 local say = require("codecompanion.say")
-local scratch = require("codecompanion.screen.scratch")
+local scratch = require("codecompanion.screen.scratch_buffer")
 local severity = require("codecompanion.severity")
 local visible = require("codecompanion.text.visible_characters")
 

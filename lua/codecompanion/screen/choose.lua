@@ -4,7 +4,7 @@ local api = vim.api
 local float = require("codecompanion.screen.float")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
-local scratch = require("codecompanion.screen.scratch")
+local scratch = require("codecompanion.screen.scratch_buffer")
 
 local M = {}
 

@@ -2,7 +2,7 @@
 
 local api = vim.api
 
-local scratch = require("codecompanion.screen.scratch")
+local scratch = require("codecompanion.screen.scratch_buffer")
 
 local M = {}
 

@@ -3,7 +3,7 @@
 local api = vim.api
 
 local numbers = require("codecompanion.text.numbers")
-local scratch = require("codecompanion.screen.scratch")
+local scratch = require("codecompanion.screen.scratch_buffer")
 
 local M = {}
 

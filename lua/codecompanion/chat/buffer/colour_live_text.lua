@@ -1,4 +1,4 @@
----Colours for text that is still being written, line by line; finished pieces get treesitter's (`paint`).
+---Colours for text that is still being written, line by line; finished pieces get treesitter's (`markdown_colours`).
 
 local api = vim.api
 

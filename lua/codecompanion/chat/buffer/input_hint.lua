@@ -2,7 +2,7 @@
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
-local choice = require("codecompanion.adapters.choice")
+local choice = require("codecompanion.adapters.default_adapter")
 local fit = require("codecompanion.text.fit")
 local keys = require("codecompanion.chat.state.configured_keys")
 local options = require("codecompanion.chat.state.chat_options")

@@ -6,7 +6,7 @@ local blocks = require("codecompanion.chat.draw.blocks")
 local float = require("codecompanion.screen.float")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
-local scratch = require("codecompanion.screen.scratch")
+local scratch = require("codecompanion.screen.scratch_buffer")
 
 local M = {}
 

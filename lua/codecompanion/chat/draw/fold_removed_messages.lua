@@ -43,7 +43,7 @@ local function neutral(chat, item)
   if change then
     return change.undone == true
   end
-  -- an answer that does not count has a fold and a way back of its own (`replaced`)
+  -- an answer that does not count has a fold and a way back of its own (`replaced_answers`)
   return item.cleared_by ~= nil or item.replaced ~= nil
 end
 

@@ -8,7 +8,7 @@ local fit = require("codecompanion.text.fit")
 local folds = require("codecompanion.chat.buffer.folds")
 local hint = require("codecompanion.chat.buffer.input_hint")
 local marks = require("codecompanion.chat.buffer.row_marks")
-local paint = require("codecompanion.chat.buffer.paint")
+local paint = require("codecompanion.chat.buffer.markdown_colours")
 local unread = require("codecompanion.chat.buffer.unread")
 
 local M = {}

@@ -9,8 +9,8 @@ local folds = require("codecompanion.chat.buffer.folds")
 local live = require("codecompanion.chat.buffer.colour_live_text")
 local marks = require("codecompanion.chat.buffer.row_marks")
 local options = require("codecompanion.chat.state.chat_options")
-local paint = require("codecompanion.chat.buffer.paint")
-local scan = require("codecompanion.chat.buffer.scan")
+local paint = require("codecompanion.chat.buffer.markdown_colours")
+local scan = require("codecompanion.chat.buffer.markdown_pieces")
 
 local M = {}
 

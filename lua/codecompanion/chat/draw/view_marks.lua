@@ -7,7 +7,7 @@ local fit = require("codecompanion.text.fit")
 local folds = require("codecompanion.chat.buffer.folds")
 local gone = require("codecompanion.chat.state.removed_messages")
 local marks = require("codecompanion.chat.buffer.row_marks")
-local replaced = require("codecompanion.chat.draw.replaced")
+local replaced = require("codecompanion.chat.draw.replaced_answers")
 local runs = require("codecompanion.chat.draw.fold_removed_messages")
 local tools = require("codecompanion.chat.draw.tool_blocks")
 

@@ -6,7 +6,7 @@ local fit = require("codecompanion.text.fit")
 local float = require("codecompanion.screen.float")
 local keymaps = require("codecompanion.config.options.keymaps")
 local keys = require("codecompanion.chat.state.configured_keys")
-local scratch = require("codecompanion.screen.scratch")
+local scratch = require("codecompanion.screen.scratch_buffer")
 
 local M = {}
 

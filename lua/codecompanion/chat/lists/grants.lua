@@ -7,7 +7,7 @@ local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
 local visible = require("codecompanion.text.visible_characters")
-local scratch = require("codecompanion.screen.scratch")
+local scratch = require("codecompanion.screen.scratch_buffer")
 
 local M = {}
 

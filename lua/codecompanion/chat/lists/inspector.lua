@@ -5,9 +5,9 @@ local fit = require("codecompanion.text.fit")
 local float = require("codecompanion.screen.float")
 local history = require("codecompanion.chat.wire.edit_view")
 local numbers = require("codecompanion.text.numbers")
-local originals = require("codecompanion.chat.lists.originals")
+local originals = require("codecompanion.chat.lists.whole_text")
 local session = require("codecompanion.chat.state.session")
-local scratch = require("codecompanion.screen.scratch")
+local scratch = require("codecompanion.screen.scratch_buffer")
 
 local M = {}
 

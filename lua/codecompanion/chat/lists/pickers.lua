@@ -2,7 +2,7 @@
 
 local choose = require("codecompanion.screen.choose")
 local host = require("codecompanion.host")
-local loading = require("codecompanion.chat.lists.loading")
+local loading = require("codecompanion.chat.lists.loading_list")
 local numbers = require("codecompanion.text.numbers")
 local registry = require("codecompanion.chat.state.open_chats")
 local say = require("codecompanion.say")

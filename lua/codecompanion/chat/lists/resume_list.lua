@@ -10,7 +10,7 @@ local lines = require("codecompanion.chat.lists.stored_lines")
 local notices = require("codecompanion.chat.draw.notices")
 local registry = require("codecompanion.chat.state.open_chats")
 local say = require("codecompanion.say")
-local scratch = require("codecompanion.screen.scratch")
+local scratch = require("codecompanion.screen.scratch_buffer")
 local severity = require("codecompanion.severity")
 local stored = require("codecompanion.chat.lists.stored_chats")
 
@@ -273,7 +273,7 @@ end
 ---Let the user choose a stored chat.
 ---@param callback fun(id: string)
 function M.pick(callback)
-  require("codecompanion.chat.lists.loading").list({ what = "stored chats" }, function(done)
+  require("codecompanion.chat.lists.loading_list").list({ what = "stored chats" }, function(done)
     M.list(function(items)
       with_missing(function(missing)
         done({ items = items, missing = missing })

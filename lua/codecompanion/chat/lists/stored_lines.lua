@@ -4,7 +4,7 @@
 local api = vim.api
 local fit = require("codecompanion.text.fit")
 local numbers = require("codecompanion.text.numbers")
-local scratch = require("codecompanion.screen.scratch")
+local scratch = require("codecompanion.screen.scratch_buffer")
 
 local M = {}
 

@@ -12,7 +12,7 @@ local registry = require("codecompanion.chat.state.open_chats")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 local window = require("codecompanion.chat.window")
-local scratch = require("codecompanion.screen.scratch")
+local scratch = require("codecompanion.screen.scratch_buffer")
 
 local M = {}
 

@@ -1,6 +1,6 @@
 ---Attachments whose changes the model is told: the options of `/file` and `/buffer`, and the key in the context block.
 
-local context = require("codecompanion.chat.draw.context")
+local context = require("codecompanion.chat.draw.context_block")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")

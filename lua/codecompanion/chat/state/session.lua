@@ -1,7 +1,7 @@
 ---What the chat asks of the host. Nothing here waits: every answer comes as an event.
 
 local api = vim.api
-local choice = require("codecompanion.adapters.choice")
+local choice = require("codecompanion.adapters.default_adapter")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 

@@ -175,15 +175,15 @@ function M.show_original(chat)
     return say.hint("Here are the snippets; the rest is in the Neovim with the chat")
   end
   if item and item.gathered then
-    return require("codecompanion.chat.lists.gathered").shown(chat, item.message_id)
+    return require("codecompanion.chat.lists.gathered_code").shown(chat, item.message_id)
   end
   local compaction = item and chat.changes[item.compaction_id]
   if compaction then
     return float.show(require("codecompanion.chat.draw.summary").details(compaction.event))
   end
-  local attached = require("codecompanion.chat.draw.context").item_at(chat, row)
+  local attached = require("codecompanion.chat.draw.context_block").item_at(chat, row)
   local id = attached and attached.id or item and (item.call_id or item.message_id)
-  local answer = not id and require("codecompanion.chat.draw.replaced").at(chat, row)
+  local answer = not id and require("codecompanion.chat.draw.replaced_answers").at(chat, row)
   id = id or answer and answer.items[#answer.items]
   if id and id ~= "" then
     return session.request(chat, "show_original", { item = id }, float.show)
@@ -259,7 +259,7 @@ function M.revert_change(chat)
 end
 
 function M.system_prompt(chat)
-  require("codecompanion.chat.lists.originals").system_prompt(chat)
+  require("codecompanion.chat.lists.whole_text").system_prompt(chat)
 end
 
 ---The message under the cursor, when it is not in the context as it was written: cleared, or compacted away.
@@ -294,14 +294,14 @@ end
 function M.open_file(chat)
   local shown = marks.item_at(chat, view.cursor_row())
   if shown and shown.gathered then
-    return require("codecompanion.chat.lists.gathered").go_to(vim.api.nvim_get_current_line())
+    return require("codecompanion.chat.lists.gathered_code").go_to(vim.api.nvim_get_current_line())
   elseif shown and shown.turn_changes then
     local of = shown.turn_changes[1].change_id
     return require("codecompanion.chat.changed_files.changes_quickfix").fill(chat, { of_change = of })
   elseif shown and shown.cleared then
     return M.show_original(chat)
   end
-  local item = require("codecompanion.chat.draw.context").item_at(chat, view.cursor_row())
+  local item = require("codecompanion.chat.draw.context_block").item_at(chat, view.cursor_row())
   local root = require("codecompanion.config").options.workspace.root
   local folders = { vim.fn.getcwd(), type(root) == "string" and root ~= "" and vim.fs.normalize(root) or nil }
   local named = require("codecompanion.screen.named_location")

@@ -65,7 +65,7 @@ function M.refit(chat)
     activity.draw(chat)
     hint.draw(chat)
     if next(chat.context_items) then -- a new chat need not wait for modules that have nothing to place
-      require("codecompanion.chat.draw.context").refit(chat)
+      require("codecompanion.chat.draw.context_block").refit(chat)
     end
     if next(chat.changes) then
       require("codecompanion.chat.draw.card").refit(chat)

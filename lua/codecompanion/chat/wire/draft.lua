@@ -8,7 +8,7 @@ local anchors = require("codecompanion.chat.buffer.anchors")
 local buffer = require("codecompanion.chat.buffer.chat_text")
 local hint = require("codecompanion.chat.buffer.input_hint")
 local keys = require("codecompanion.chat.state.configured_keys")
-local paint = require("codecompanion.chat.buffer.paint")
+local paint = require("codecompanion.chat.buffer.markdown_colours")
 local saving = require("codecompanion.chat.wire.draft_saving")
 local view = require("codecompanion.chat.buffer.scroll")
 

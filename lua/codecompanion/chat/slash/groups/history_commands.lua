@@ -30,7 +30,7 @@ return {
     description = "Search what was removed from the context",
     argument = "[words]",
     run = function(chat, argument)
-      require("codecompanion.chat.lists.recall").recall(chat, argument)
+      require("codecompanion.chat.lists.pinned_and_removed").recall(chat, argument)
     end,
   },
   {

@@ -15,7 +15,7 @@ return {
     name = "pins",
     description = "List the pins",
     run = function(chat)
-      require("codecompanion.chat.lists.recall").pins(chat)
+      require("codecompanion.chat.lists.pinned_and_removed").pins(chat)
     end,
   },
   {
@@ -29,7 +29,7 @@ return {
       elseif argument ~= "" then
         refuse(("Nothing was unpinned: %q is not a number; /pins lists them."):format(argument))
       else
-        require("codecompanion.chat.lists.recall").pins(chat)
+        require("codecompanion.chat.lists.pinned_and_removed").pins(chat)
       end
     end,
   },

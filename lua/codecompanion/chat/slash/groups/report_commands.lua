@@ -8,7 +8,7 @@ return {
     argument = "[question]",
     multiline = true,
     run = function(chat, argument, refuse)
-      require("codecompanion.chat.lists.gathered").preview(chat, argument, refuse)
+      require("codecompanion.chat.lists.gathered_code").preview(chat, argument, refuse)
     end,
   },
   {

@@ -9,7 +9,7 @@ local anchors = require("codecompanion.chat.buffer.anchors")
 local live = require("codecompanion.chat.buffer.colour_live_text")
 local options = require("codecompanion.chat.state.chat_options")
 local registry = require("codecompanion.chat.state.open_chats")
-local scan = require("codecompanion.chat.buffer.scan")
+local scan = require("codecompanion.chat.buffer.markdown_pieces")
 
 local M = {}
 

@@ -1,5 +1,5 @@
 ---Keys of codecompanion.nvim that do not exist here: no mistakes, but listed once, together. Those that mean the same
----as another one here are in `codecompanion.config.moved`.
+---as another one here are in `codecompanion.config.renamed_options`.
 ---
 ---`*` stands for any one part of a key path. A hint says what to use instead; true means there is nothing.
 

@@ -7,7 +7,7 @@ local uv = vim.uv or vim.loop
 local here = vim.fs.dirname(debug.getinfo(1, "S").source:sub(2))
 local system = vim.fs.dirname(here) .. "/system"
 local environment = dofile(system .. "/python_environment.lua")
-local output = dofile(here .. "/output.lua")
+local output = dofile(here .. "/installer_output.lua")
 local programs = dofile(system .. "/programs.lua")
 
 local M = {}

@@ -5,10 +5,10 @@
 local api = vim.api
 local fit = require("codecompanion.text.fit")
 local float = require("codecompanion.screen.float")
-local loading = require("codecompanion.chat.lists.loading")
+local loading = require("codecompanion.chat.lists.loading_list")
 local numbers = require("codecompanion.text.numbers")
 local say = require("codecompanion.say")
-local scratch = require("codecompanion.screen.scratch")
+local scratch = require("codecompanion.screen.scratch_buffer")
 local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
 
