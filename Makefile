@@ -96,11 +96,12 @@ doc-check: setup ## fail when the generated files are out of date
 
 lock: ## solve the dependencies anew: uv.lock and the requirements*.lock made of it (needs uv)
 	@uv lock --no-config --default-index https://pypi.org/simple
-	@for extras in '' semantic mcp 'semantic mcp'; do \
-	  set -- $$extras; \
-	  uv export --no-header --no-config --locked --no-dev --no-emit-project $${1:+--extra $$1} $${2:+--extra $$2} \
+	@for extras in '' semantic mcp sdk 'semantic mcp' 'semantic sdk' 'mcp sdk' 'semantic mcp sdk'; do \
+	  name=requirements; options=; \
+	  for extra in $$extras; do name="$$name-$$extra"; options="$$options --extra $$extra"; done; \
+	  uv export --no-header --no-config --locked --no-dev --no-emit-project $$options \
 	    --format requirements-txt --default-index https://pypi.org/simple --quiet \
-	    --output-file "requirements$${1:+-$$1}$${2:+-$$2}.lock" || exit 1; \
+	    --output-file "$$name.lock" || exit 1; \
 	done
 
 bench: setup ## measure ours and the peer in turn, 3 runs; BENCH="--only turns --markdown"; PEER=checkout of codecompanion.nvim

@@ -21,6 +21,7 @@ from tests.attacks.table import print_table
 from tests.forked_python import share_one
 from tests.machine_state import clean_the_environment
 from tests.rewritten import rewrite_share
+from tests.transport import IS_SDK
 
 _HOME = Path(tempfile.mkdtemp(prefix="codecompanion-tests-"))
 atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
@@ -36,6 +37,10 @@ settings.load_profile(PROFILE)
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if IS_SDK:
+        from tests.transport import use_sdk
+
+        use_sdk()
     worker = getattr(config, "workerinput", None)
     if worker is not None:
         rewrite_share(config, worker)

@@ -1503,6 +1503,7 @@
 ---@class CodeCompanion.Options.adapters.http
 ---@field anthropic? string|table|(fun(): table)
 ---@field azure_openai? string|table|(fun(): table)
+---@field bedrock? string|table|(fun(): table)
 ---@field cerebras? string|table|(fun(): table)
 ---@field chatgpt? string|table|(fun(): table)
 ---@field copilot? string|table|(fun(): table)
@@ -1525,6 +1526,7 @@
 ---@field openai_responses? string|table|(fun(): table)
 ---@field openrouter? string|table|(fun(): table)
 ---@field together? string|table|(fun(): table)
+---@field vertex? string|table|(fun(): table)
 ---@field vllm? string|table|(fun(): table)
 ---@field xai? string|table|(fun(): table)
 ---@field zai? string|table|(fun(): table)

@@ -58,6 +58,20 @@ class Outcome:
         return last
 
 
+def told(outcome: Outcome) -> list[StreamEvent]:
+    """Return the events, neighbouring pieces of text as one: how many there are depends on the network."""
+    joined: list[StreamEvent] = []
+    for event in outcome.events:
+        match joined[-1:], event:
+            case [TextDelta() as last], TextDelta() if last.phase == event.phase:
+                joined[-1] = TextDelta(last.text + event.text, event.phase)
+            case [ReasoningDelta() as last], ReasoningDelta() if last.field == event.field:
+                joined[-1] = ReasoningDelta(last.text + event.text, event.field)
+            case _:
+                joined.append(event)
+    return joined
+
+
 def user(text: str = "Hello", number: int = 0) -> Message:
     """Return a user message."""
     return Message(id=f"u{number}", role="user", content=text)

@@ -36,7 +36,7 @@ KEYS = {
     "nebius": "NEBIUS_API_KEY",
     "azure_openai": "AZURE_OPENAI_API_KEY",
 }
-NO_KEYS = ("offline", "copilot", "chatgpt", "openai_compatible", "ollama", "llama_cpp", "vllm", "lmstudio")
+NO_KEYS = "offline copilot chatgpt openai_compatible ollama llama_cpp vllm lmstudio bedrock vertex".split()
 
 
 @pytest.fixture(scope="module")

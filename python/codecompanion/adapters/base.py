@@ -18,6 +18,7 @@ from codecompanion.model.messages import CompactionPart, Message, ToolCall, Tool
 StopReason = Literal["stop", "tool_calls", "length", "filtered", "paused", "compacted", "window"]
 """`paused`: the provider wants the same request again with the reply at its end (Anthropic `pause_turn`).
 `compacted`: it stopped after its compaction. `window`: the reply filled the context window."""
+CloudClient = Literal["", "bedrock", "bedrock_mantle", "vertex", "azure"]
 AdapterKind = Literal["openai", "openai_compatible", "openai_responses", "anthropic", "copilot", "chatgpt", "offline"]
 
 
@@ -224,6 +225,9 @@ class AdapterSettings(msgspec.Struct, frozen=True, kw_only=True):
     where a server says how large the windows of its models are ("" = not asked); it is asked in the background.
     `included`: a subscription pays for its requests, so that they cost no money. `local_server`: the entry is for a
     server that runs models itself (Ollama, llama.cpp, vLLM, LM Studio): on this machine they cost no money.
+    `transport` is how requests travel: over httpx2, or through the official `sdk` of the wire format. With the latter,
+    `client` is the cloud whose client signs them ("" = the provider's own address); `region`, `project_id` and
+    `aws_profile` are what that client is made with.
     `timeout_s` 0 = a reply may take as long as it flows, `idle_timeout_s` 0 = silence is judged by where the endpoint
     is (`time_limits.py`).
     """
@@ -254,6 +258,11 @@ class AdapterSettings(msgspec.Struct, frozen=True, kw_only=True):
     included: bool = False
     local_server: bool = False
     proxy: str = ""
+    transport: Literal["httpx2", "sdk"] = "httpx2"
+    client: CloudClient = ""
+    region: str = ""
+    project_id: str = ""
+    aws_profile: str = ""
     options: dict[str, Any] = {}
 
 

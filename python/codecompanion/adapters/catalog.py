@@ -66,6 +66,8 @@ def keep(address: str, model: str) -> None:
 def _look_up(provider_hint: str, model: str) -> ModelFacts | None:
     host = urlsplit(provider_hint).hostname or ""
     known_as = "https://api" + _COPILOT if host.endswith(_COPILOT) else _SAME_HOST.get(host, provider_hint)
+    if host.startswith("bedrock-mantle."):
+        known_as = "https://bedrock-runtime.us-east-1.amazonaws.com"  # the same models at another address
     found = _find(known_as or None, model)
     if found is None and provider_hint:
         found = _find(None, model)

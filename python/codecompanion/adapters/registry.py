@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from codecompanion.adapters.base import Adapter, AdapterSettings, BlobReader
+from codecompanion.adapters.clouds import require_transport
 from codecompanion.adapters.http.adapter import HttpAdapter
 from codecompanion.adapters.http.time_limits import is_loopback
 from codecompanion.adapters.keys.kept_logins import tokens_in
@@ -195,6 +196,7 @@ class AdapterRegistry:
         if settings.kind == "offline":
             offline = options_of(settings, OfflineOptions)
             return OfflineAdapter(settings, options=offline, summarise=self._summarise)
+        require_transport(settings)
         unset = _VARIABLE.match(settings.base_url)
         if unset:
             raise ConfigError(f"{path}.{settings.address_key}", f"{unset[0]} is not set")
@@ -207,7 +209,7 @@ class AdapterRegistry:
         if settings.kind in ("copilot", "chatgpt"):
             adapter = self._with_login[settings.name] = self._make_with_login(settings)
             return adapter
-        return HttpAdapter(settings, make_wire(settings, self._read_blob), read_key=self._keys)
+        return HttpAdapter(settings, make_wire(settings, self._read_blob), read_key=self._keys, on_secret=self._on_key)
 
     def _make_with_login(self, settings: AdapterSettings) -> LoginAdapter:
         if settings.kind == "chatgpt":

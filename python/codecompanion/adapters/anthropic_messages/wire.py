@@ -40,6 +40,7 @@ from codecompanion.adapters.base import (
     TextDelta,
     ToolCallStarted,
 )
+from codecompanion.adapters.clouds import TAKES_FIELDS
 from codecompanion.adapters.errors.error_map import Endpoint
 from codecompanion.adapters.model_list import read_model_names
 from codecompanion.adapters.openai_chat.wire import new_call_id
@@ -86,6 +87,8 @@ class AnthropicMessages(WireFormat):
         )
         # Without its beta the listing does not tell of compaction on demand.
         self.models_headers = beta_header(settings.headers, [ON_DEMAND_BETA])
+        if settings.client in TAKES_FIELDS:
+            self.models_path, self.listing_tells = "", False
         self._facts = ModelFacts()
         self._counts_nothing: set[str] = set()
         """Models of which the endpoint turned out to have no count."""
@@ -162,7 +165,7 @@ class AnthropicMessages(WireFormat):
 
     def render_count(self, request: ChatRequest) -> HttpCall | None:
         """Return the request that counts a prompt: what the model would be given, after editing on the server."""
-        if request.model in self._counts_nothing:
+        if request.model in self._counts_nothing or self._settings.client == "bedrock":
             return None
         rendered = self._bodies.read(request, self._want(request), keep=True)
         head = self._chat_head(request, rendered)

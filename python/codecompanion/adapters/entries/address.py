@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from codecompanion.adapters.clouds import TAKES_FIELDS
 from codecompanion.adapters.entries.draft import Draft
 from codecompanion.adapters.entries.lua_values import shown
 from codecompanion.formats.regex import regex
@@ -47,6 +48,8 @@ def set_address(draft: Draft) -> None:
         written, key = draft.env["url"], "env.url"
         settings["address_key"] = key
         _set_base(draft, written.rstrip("/"))
+    if settings["client"] in TAKES_FIELDS:
+        settings["base_url"] = written.rstrip("/")  # the client makes the paths
     for name, setting in _PATHS.items():
         settings[setting] = draft.env.get(name, settings[setting])
     if draft.kind != "offline" and not _ADDRESS.match(settings["base_url"]):

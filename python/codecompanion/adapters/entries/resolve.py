@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from codecompanion.adapters.clouds import WHOSE, address_of, project_of, region_of
 from codecompanion.adapters.entries.address import ollama_address, set_address
 from codecompanion.adapters.entries.draft import Draft, Entry
 from codecompanion.adapters.entries.lua_values import lua_type, pairs
@@ -31,6 +32,7 @@ def resolve_adapters(told: Mapping[str, Any], *, proxy: str, environ: Mapping[st
     result = Resolved()
     for name in sorted({*builtin_adapters(), *told}):
         draft = _start(name, msgspec.convert(told.get(name, {"builtin": name}), Entry), environ)
+        _set_cloud(draft, environ)
         for take in (set_address, _set_headers, set_parameters, set_options):
             take(draft)
         if draft.kind != "offline":
@@ -57,6 +59,22 @@ def _start(name: str, entry: Entry, environ: Mapping[str, str]) -> Draft:
     if entry.url is None:
         entry = msgspec.structs.replace(entry, url=below.get("url"))
     return Draft(name, entry, settings, env)
+
+
+def _set_cloud(draft: Draft, environ: Mapping[str, str]) -> None:
+    """Set what an entry for a cloud does not say: region and project of the environment, the address that follows."""
+    settings, told = draft.settings, dict(pairs(draft.entry.opts))
+    client = str(told.get("client", settings["client"]))
+    if client not in WHOSE:
+        return
+    settings["client"] = client
+    region = told.get("region") or region_of(client, environ)
+    settings["region"] = region if isinstance(region, str) else ""
+    if client == "vertex":
+        settings["project_id"] = project_of(environ)
+    settings["base_url"] = address_of(client, settings["region"], environ) or settings["base_url"]
+    if settings["key"] == builtin_entry(draft.entry.builtin)["key"]:
+        settings["key"] = ""  # a key of the provider's own address is nothing to a cloud
 
 
 def _set_headers(draft: Draft) -> None:

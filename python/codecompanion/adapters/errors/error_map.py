@@ -27,8 +27,10 @@ from codecompanion.errors import (
     ContextOverflow,
     EncryptedRefused,
     MalformedReply,
+    MissingKey,
     ModelNotFound,
     NetworkFailed,
+    NotConfigured,
     Overloaded,
     RateLimited,
     RequestRejected,
@@ -47,11 +49,15 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """What sentences may say about an endpoint. `secrets` are what no text may contain; it has no `repr`."""
+    """What sentences may say about an endpoint. `secrets` are what no text may contain; it has no `repr`.
+
+    `signed_with` names what signs the requests in place of a key ("" = a key, or nothing).
+    """
 
     name: str
     base_url: str = ""
     key_label: str = ""
+    signed_with: str = ""
     model: str = ""
     secrets: tuple[str, ...] = ()
     connect_timeout_s: float = 10.0
@@ -99,6 +105,13 @@ def error_from_exception(error: BaseException, endpoint: Endpoint) -> AdapterErr
             return RequestRejected(endpoint.say(f"the request could not be sent{because}."))
         case "not installed":
             return RequestRejected(endpoint.say(f"a package is missing{because}. Run :CodeCompanion install."))
+        case "no sdk":
+            missing = 'transport = "sdk" needs packages that are not installed. Run :CodeCompanion install sdk.'
+            return NotConfigured(endpoint.say(missing))
+        case "no credentials":
+            return MissingKey(endpoint.say(f"{error}."))
+        case "no token":
+            return NetworkFailed(endpoint.say(f"{error}. Check the network."))
         case "malformed":
             return MalformedReply(endpoint.say(f"the reply cannot be read{because}."))
         case None:
@@ -125,7 +138,8 @@ def _of_status(status: int, told: Said, headers: Mapping[str, str], endpoint: En
     if status == 401:
         return AuthenticationFailed(endpoint.say(_key_sentence(status, endpoint)))
     if status == 403 and not error_words.FILTER.search(quote):
-        return AuthenticationFailed(endpoint.say(f"access was denied ({status}).{said} Check the key and the account."))
+        check = f"Check {endpoint.signed_with or 'the key'} and the account."
+        return AuthenticationFailed(endpoint.say(f"access was denied ({status}).{said} {check}"))
     if status == 404:
         return _not_found(told, endpoint)
     if status == 402 or (status in (400, 429) and error_words.NO_CREDIT.search(f"{code} {quote}")):
@@ -203,6 +217,8 @@ def unexpected_content(content_type: str, start: bytes, endpoint: Endpoint) -> A
 def _key_sentence(status: int, endpoint: Endpoint) -> str:
     where = f"the key in {endpoint.key_label}" if endpoint.key_label else "the request without a key"
     code = f" ({status})" if status else ""
+    if endpoint.signed_with:
+        return f"{endpoint.signed_with} were refused{code}. Log in again, or change the adapter with ga."
     return f"{where} was refused{code}. {endpoint.remedies.other_key}"
 
 

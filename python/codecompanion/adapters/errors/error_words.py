@@ -48,9 +48,16 @@ OVERLOAD_NAMES = frozenset(
         *("server_error", "internal_server_error", "overloaded_error", "service_unavailable", "timeout"),
         *("server_is_overloaded", "slow_down", "vector_store_timeout"),
         *("api_error", "timeout_error", "compaction_unavailable"),
+        # Bedrock, within a reply.
+        *(
+            "internalServerException",
+            "modelStreamErrorException",
+            "modelTimeoutException",
+            "serviceUnavailableException",
+        ),
     ]
 )
-RATE_NAMES = frozenset(["rate_limit_exceeded", "rate_limit_error", "too_many_requests"])
+RATE_NAMES = frozenset(["rate_limit_exceeded", "rate_limit_error", "too_many_requests", "throttlingException"])
 _WAIT = regex(r"try again in (\d+(?:\.\d+)?) ?(ms|s)\b", re.IGNORECASE)
 KEY_NAMES = frozenset(["invalid_api_key", "authentication_error", "invalid_authentication", "unauthorized"])
 

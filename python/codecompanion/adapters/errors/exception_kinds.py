@@ -1,14 +1,25 @@
 """Every exception class of the transport, by name: what became of the request.
 
-Names of httpx2, anyio, ssl and the standard library; matched along the bases of a class, so that nothing has to be
-imported. A test proves that no class of httpx2 is missing.
+Names of httpx2, anyio, ssl, the standard library and our own exchanges; matched along the bases of a class, so that
+nothing has to be imported. A test proves that no class of httpx2 is missing.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
-ExceptionKind = Literal["status", "unreachable", "timed out", "cut", "malformed", "not sent", "not installed"]
+ExceptionKind = Literal[
+    "status",
+    "unreachable",
+    "timed out",
+    "cut",
+    "malformed",
+    "not sent",
+    "not installed",
+    "no sdk",
+    "no credentials",
+    "no token",
+]
 
 _NAMES: dict[ExceptionKind, tuple[str, ...]] = {
     "status": ("HTTPStatusError",),
@@ -26,6 +37,9 @@ _NAMES: dict[ExceptionKind, tuple[str, ...]] = {
     ),
     "not sent": ("InvalidURL",),
     "not installed": ("ImportError",),
+    "no sdk": ("NotInstalled",),
+    "no credentials": ("NoCredentials",),
+    "no token": ("CredentialsUnreachable",),
 }
 EXCEPTION_KINDS: dict[str, ExceptionKind] = {name: kind for kind, names in _NAMES.items() for name in names}
 

@@ -1,6 +1,6 @@
 """One provider endpoint over HTTP: key, connection, retries and time limits, the same for every wire format.
 
-Transport, TLS and proxies are `client.py`'s, rendering and decoding the wire format's (`wire_format.py`). Retries
+How the bytes travel is `exchange.py`'s business, rendering and decoding the wire format's (`wire_format.py`). Retries
 are here (`errors/retry.py`): visible, and cancelled at once. Consume `stream` with `contextlib.aclosing`, so that the
 connection closes when the consumer stops early. Above 350 lines, because it is all that `base.Adapter` asks for.
 """
@@ -28,9 +28,11 @@ from codecompanion.adapters.base import (
     SecretReader,
     StreamEvent,
 )
+from codecompanion.adapters.clouds import credentials_of
 from codecompanion.adapters.errors.error_map import Endpoint, error_from_exception
 from codecompanion.adapters.errors.retry import wait_before_retry
-from codecompanion.adapters.http.client import HttpClient, client_timeout, make_client
+from codecompanion.adapters.http.client import client_timeout
+from codecompanion.adapters.http.exchange import Exchange, open_exchange
 from codecompanion.adapters.http.limits_reader import LimitsReader
 from codecompanion.adapters.http.reply_stream import final_cut, read_reply
 from codecompanion.adapters.http.time_limits import ANSWER_LIMIT_S, is_loopback, max_keep_alive_s, max_silence_s
@@ -54,7 +56,10 @@ LISTING_LIMIT_S = 5.0
 
 
 class HttpAdapter:
-    """One endpoint that speaks the given wire format. Clock, sleep and random numbers can be given for tests."""
+    """One endpoint that speaks the given wire format. Clock, sleep and random numbers can be given for tests.
+
+    `on_secret` hears each token that the exchange puts into requests by itself, so that no text will show it.
+    """
 
     def __init__(
         self,
@@ -62,6 +67,7 @@ class HttpAdapter:
         wire: WireFormat,
         *,
         read_key: SecretReader,
+        on_secret: Callable[[str], None] = lambda secret: None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         random: Callable[[], float] = system_random,
@@ -73,11 +79,12 @@ class HttpAdapter:
         self.returns_readable_reasoning = wire.returns_readable_reasoning
         self.cache_lifetime_s = wire.cache_lifetime_s
         self._settings, self._wire, self._gate = settings, wire, wire.gate()
-        self._read_key = read_key
+        self._read_key, self._on_secret = read_key, on_secret
+        self._told = frozenset[str]()
         self._clock, self._sleep, self._random = clock, sleep, random
-        self._client: HttpClient | None = None
+        self._exchange: Exchange | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._opening: asyncio.Future[HttpClient] | None = None
+        self._opening: asyncio.Future[Exchange] | None = None
         self._key: str | None = None
         self._asks_for_limits = bool(settings.limits_path) and not settings.context_window
         self._windows = LimitsReader(self._fetch_limits, lambda model: wire.limits(model) is not None)
@@ -144,7 +151,7 @@ class HttpAdapter:
                 continue
             if isinstance(error, errors.AuthenticationFailed):
                 # The next request reads the key again: the user may have mended it.
-                self._key = None
+                self._forget_credentials()
             wait = None if yielded else self._wait(error, attempt)
             if wait is None:
                 raise error
@@ -187,7 +194,7 @@ class HttpAdapter:
         path = self._settings.models_path or self._wire.models_path
         names: list[str] = []
         try:
-            names = self._wire.read_models(await self._get(path))
+            names = self._wire.read_models(await self._get(path)) if path else []
         except (errors.ModelNotFound, errors.RequestRejected) as error:
             _log.info("%s lists no models: %s", self.name, error)
         if self._settings.limits_path not in ("", path):
@@ -212,7 +219,7 @@ class HttpAdapter:
         Then read what the endpoint says of its models, when that is more than names. A key that a command prints is not
         asked for yet: the command may want a passphrase.
         """
-        await self._open_client()
+        await self._open()
         if self._settings.key.startswith("cmd:"):
             return
         if self._asks_for_limits:
@@ -240,9 +247,14 @@ class HttpAdapter:
         if self._listing is not None:
             self._listing.cancel()
             await asyncio.wait([self._listing])
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            await exchange.aclose()
+
+    def _forget_credentials(self) -> None:
+        self._key = None
+        if self._exchange is not None:
+            self._exchange.forget_credentials()
 
     async def _fetch_limits(self) -> None:
         self._wire.read_models(await self._get(self._settings.limits_path))
@@ -250,12 +262,12 @@ class HttpAdapter:
     async def _get(self, path: str) -> bytes:
         endpoint = await self._endpoint("")
         try:
-            client = await self._open_client()
+            exchange = await self._open()
             headers, limits = self._headers(self._wire.models_headers), client_timeout(self._settings, ANSWER_LIMIT_S)
-            response = await client.send("GET", path, headers=headers, limits=limits, accepts=LISTING)
+            response = await exchange.send("GET", path, headers=headers, limits=limits, accepts=LISTING)
             return _with_few_values(response.content)
         except Exception as caught:
-            error = error_from_exception(caught, endpoint)
+            error = error_from_exception(caught, self._with_secrets(endpoint))
         raise error
 
     async def _ask(
@@ -308,8 +320,9 @@ class HttpAdapter:
         """Send the request once and yield its events."""
         silence_s = max_silence_s(self._settings, len(call.body))
         endpoint = msgspec.structs.replace(await self._endpoint(model), silence_s=silence_s)
-        decoder = self._wire.decoder(endpoint)
         response = await self._send(call, endpoint, stream=True)
+        endpoint = self._with_secrets(endpoint)
+        decoder = self._wire.decoder(endpoint)
         error: errors.AdapterError | None = None
         try:
             judge = self._patience(endpoint, deadline)
@@ -348,10 +361,10 @@ class HttpAdapter:
 
     async def _send(self, call: HttpCall, endpoint: Endpoint, *, stream: bool) -> httpx2.Response:
         try:
-            client = await self._open_client()
+            exchange = await self._open()
             limits = client_timeout(self._settings, max_silence_s(self._settings, len(call.body)))
             headers = self._headers(call.headers)
-            return await client.send(
+            return await exchange.send(
                 "POST",
                 call.path,
                 headers=headers,
@@ -361,8 +374,16 @@ class HttpAdapter:
                 stream=stream,
             )
         except Exception as caught:
-            error = error_from_exception(caught, endpoint)
+            error = error_from_exception(caught, self._with_secrets(endpoint))
         raise error
+
+    def _with_secrets(self, endpoint: Endpoint) -> Endpoint:
+        """Return the endpoint with the tokens that the exchange has put into requests, which no sentence may show."""
+        added = frozenset[str]() if self._exchange is None else self._exchange.secrets()
+        for secret in added - self._told:
+            self._on_secret(secret)
+        self._told |= added
+        return msgspec.structs.replace(endpoint, secrets=(*endpoint.secrets, *added)) if added else endpoint
 
     def _wait(self, error: errors.AdapterError, attempt: int) -> float | None:
         return wait_before_retry(error, attempt, max_retries=self._settings.max_retries, random=self._random())
@@ -393,6 +414,7 @@ class HttpAdapter:
             name=self.name,
             base_url=settings.base_url,
             key_label=key_label(settings),
+            signed_with=credentials_of(settings.client),
             model=model,
             secrets=tuple(secret for secret in hidden if secret),
             connect_timeout_s=settings.connect_timeout_s,
@@ -413,21 +435,21 @@ class HttpAdapter:
         own = (*settings.headers.items(), *more.items())
         return headers | {name.lower(): value.replace(KEY_TEMPLATE, key) for name, value in own}
 
-    async def _open_client(self) -> HttpClient:
+    async def _open(self) -> Exchange:
         loop = asyncio.get_running_loop()
-        client = self._client if self._loop is loop else None
-        if client is None:
+        exchange = self._exchange if self._loop is loop else None
+        if exchange is None:
             if self._opening is None or self._loop is not loop:
                 self._loop = loop
-                self._opening = asyncio.ensure_future(asyncio.to_thread(make_client, self._settings))
+                self._opening = asyncio.ensure_future(asyncio.to_thread(open_exchange, self._settings))
             opening = self._opening
             try:
-                # Shielded: a request that is cancelled meanwhile must not take the client from the next one.
-                client = self._client = await asyncio.shield(opening)
+                # Shielded: a request that is cancelled meanwhile must not take the exchange from the next one.
+                exchange = self._exchange = await asyncio.shield(opening)
             finally:
                 if opening.done():
                     self._opening = None
-        return client
+        return exchange
 
 
 def _with_few_values(body: bytes) -> bytes:

@@ -1,8 +1,9 @@
-"""The HTTP client of one endpoint: its address, TLS, proxies and common headers; the only place that sends.
+"""The exchange over httpx2: address, TLS, proxies and common headers of one endpoint.
 
-It is httpx2, the transport below the official SDKs, without them: importing `openai` costs 0.65 s of CPU and
+It is the transport below the official SDKs, without them: importing `openai` costs 0.65 s of CPU and
 `anthropic` twice that, for one `post` of a body and headers that are made here. What the SDKs add is kept: the version
 of the Messages API, an OpenAI account's organization and project, what counts as a failed connection.
+`exchange.py` says when a request goes through an SDK instead.
 """
 
 from __future__ import annotations
@@ -45,10 +46,7 @@ class HttpClient:
 
     def __init__(self, http: httpx2.AsyncClient, settings: AdapterSettings) -> None:
         self._http = http
-        # A path goes below the address, before its query.
-        parts = urlsplit(settings.base_url)
-        self._base = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
-        self._query = dict(parse_qsl(parts.query, keep_blank_values=True))
+        self._address = Address(settings.base_url)
         self._headers = _common_headers(settings)
 
     async def send(
@@ -71,7 +69,7 @@ class HttpClient:
         import anyio
         import httpx2
 
-        address, query = self._address(path)
+        address, query = self._address.of(path)
         own = {name.lower(): value for name, value in headers.items()}
         common = self._headers if content is not None else _without(self._headers, "content-type")
         request = self._http.build_request(
@@ -83,11 +81,11 @@ class HttpClient:
             timeout=limits,
         )
         try:
-            async with asyncio.timeout(_head_limit_s(limits, len(content or b""))):
+            async with asyncio.timeout(head_limit_s(limits, len(content or b""))):
                 response = await self._http.send(request, stream=True, follow_redirects=False)
             if response.is_success and not stream:
                 bound(response, accepts)
-                await _read(response)
+                await read_bounded(response)
         except httpx2.TimeoutException:
             raise
         except TimeoutError as error:
@@ -96,32 +94,48 @@ class HttpClient:
             raise NoAnswer from error
         if not response.is_success:
             bound(response, ERROR_BODY)
-            await _read(response)
+            await read_bounded(response)
             response.raise_for_status()
         elif stream:
             bound(response, accepts)
         return response
 
-    def _address(self, path: str) -> tuple[str, dict[str, str]]:
-        """Return the address of a path, or of a whole address, without its query; and the query, with base_url's."""
-        parts = urlsplit(path)
-        whole = urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
-        query = {**dict(parse_qsl(parts.query, keep_blank_values=True)), **self._query}
-        return whole if parts.scheme and parts.netloc else f"{self._base}/{whole.lstrip('/')}", query
+    def secrets(self) -> frozenset[str]:
+        """Return nothing: the headers are made by the caller, who knows what is in them."""
+        return frozenset()
+
+    def forget_credentials(self) -> None:
+        """Do nothing: it has none."""
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._http.aclose()
 
 
-def _head_limit_s(limits: httpx2.Timeout, body_bytes: int) -> float | None:
+class Address:
+    """Where requests go: a path below `base_url`, before its query."""
+
+    def __init__(self, base_url: str) -> None:
+        parts = urlsplit(base_url)
+        self._base = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
+        self._query = dict(parse_qsl(parts.query, keep_blank_values=True))
+
+    def of(self, path: str) -> tuple[str, dict[str, str]]:
+        """Return the address of a path, or of a whole address, without its query; and the query, with base_url's."""
+        parts = urlsplit(path)
+        whole = urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
+        query = {**dict(parse_qsl(parts.query, keep_blank_values=True)), **self._query}
+        return whole if parts.scheme and parts.netloc else f"{self._base}/{whole.lstrip('/')}", query
+
+
+def head_limit_s(limits: httpx2.Timeout, body_bytes: int) -> float | None:
     """Return the time limit of the response head in seconds, None = none: a slow trickle of bytes is never silent."""
     if limits.read is None:
         return None
     return (limits.connect or 0.0) + (limits.write or 0.0) + limits.read + body_bytes / _SLOWEST_UPLOAD
 
 
-async def _read(response: httpx2.Response) -> None:
+async def read_bounded(response: httpx2.Response) -> None:
     """Read the body up to its limits, then return the connection to the pool or close it."""
     try:
         await response.aread()
@@ -131,6 +145,11 @@ async def _read(response: httpx2.Response) -> None:
 
 def make_client(settings: AdapterSettings) -> HttpClient:
     """Import the transport, read the certificates and return the client; takes its time, so in a thread."""
+    return HttpClient(make_http(settings), settings)
+
+
+def make_http(settings: AdapterSettings) -> httpx2.AsyncClient:
+    """Return the connections of an endpoint, for this exchange and for the SDKs'; takes its time, so in a thread."""
     import_transport()
     import httpx2
 
@@ -146,7 +165,7 @@ def make_client(settings: AdapterSettings) -> HttpClient:
     merge_chunks(http)
     # It logs addresses; some gateways have the key in theirs.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
-    return HttpClient(http, settings)
+    return http
 
 
 def client_timeout(settings: AdapterSettings, silence_s: float | None) -> httpx2.Timeout:

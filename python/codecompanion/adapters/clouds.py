@@ -1,0 +1,103 @@
+"""Clouds whose models are asked through an official client: what an entry has to say of each, and what is assumed.
+
+Names are those of the clients' own arguments and environment variables (anthropic 2.11, openai 3.52).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from codecompanion.adapters.base import AdapterSettings, CloudClient
+from codecompanion.errors import ConfigError
+
+WHOSE: dict[str, str] = {
+    "bedrock": "AWS",
+    "bedrock_mantle": "AWS",
+    "vertex": "Google Cloud",
+    "azure": "Entra ID",
+}
+TAKES_FIELDS = {"bedrock": "bedrock-2023-05-31", "vertex": "vertex-2023-10-16"}
+"""Clouds whose clients make the path and the body from the fields of a Messages body, with the version of the API that
+both document for all their models; the clients' own is that of Anthropic's address, which older models refuse."""
+BEDROCK_OF_PROFILE = "https://bedrock-runtime.amazonaws.com"
+"""Stands for Bedrock in the region of the user's AWS profile, which only AWS's own library reads."""
+_KINDS = ("openai", "openai_compatible", "openai_responses", "anthropic")
+_CLIENTS_OF: dict[str, tuple[CloudClient, ...]] = {
+    "anthropic": ("bedrock", "bedrock_mantle", "vertex", "azure"),
+    **dict.fromkeys(("openai", "openai_compatible", "openai_responses"), ("azure",)),
+}
+_ADDRESS_VARIABLE = {
+    "bedrock": "ANTHROPIC_BEDROCK_BASE_URL",
+    "bedrock_mantle": "ANTHROPIC_BEDROCK_MANTLE_BASE_URL",
+    "vertex": "ANTHROPIC_VERTEX_BASE_URL",
+}
+_REGION_VARIABLES = {
+    "bedrock": ("AWS_REGION", "AWS_DEFAULT_REGION"),
+    "bedrock_mantle": ("AWS_REGION", "AWS_DEFAULT_REGION"),
+    "vertex": ("CLOUD_ML_REGION",),
+}
+_PROJECT_VARIABLES = ("ANTHROPIC_VERTEX_PROJECT_ID", "GOOGLE_CLOUD_PROJECT")
+_VERTEX_AREAS = {"global": "aiplatform", "us": "aiplatform.us.rep", "eu": "aiplatform.eu.rep"}
+
+
+def credentials_of(client: str) -> str:
+    """Return how sentences name what signs the requests of a cloud, "" for none."""
+    return f"the credentials of {WHOSE[client]}" if client else ""
+
+
+def region_of(client: str, environ: Mapping[str, str]) -> str:
+    """Return the region that the environment names for a cloud, "" when it names none."""
+    return next((environ[name] for name in _REGION_VARIABLES.get(client, ()) if environ.get(name)), "")
+
+
+def project_of(environ: Mapping[str, str]) -> str:
+    """Return the Google Cloud project that the environment names, "" when it names none."""
+    return next((environ[name] for name in _PROJECT_VARIABLES if environ.get(name)), "")
+
+
+def address_of(client: str, region: str, environ: Mapping[str, str]) -> str:
+    """Return where a cloud answers in a region, "" when that cannot be known."""
+    given = environ.get(_ADDRESS_VARIABLE.get(client, ""), "")
+    if given:
+        return given.rstrip("/")
+    if client == "bedrock":
+        return f"https://bedrock-runtime.{region}.amazonaws.com" if region else BEDROCK_OF_PROFILE
+    if client == "bedrock_mantle" and region:
+        return f"https://bedrock-mantle.{region}.api.aws/anthropic"
+    if client == "vertex" and region:
+        return f"https://{_VERTEX_AREAS.get(region, f'{region}-aiplatform')}.googleapis.com/v1"
+    return ""
+
+
+def require_transport(settings: AdapterSettings) -> None:
+    """Check what an entry says about its transport.
+
+    Raises:
+        ConfigError: an option means nothing there, or one is missing; names its key path.
+    """
+    path = f"adapters.http.{settings.name}.opts"
+    client, is_sdk = settings.client, settings.transport == "sdk"
+    if is_sdk and settings.kind not in _KINDS:
+        raise ConfigError(f"{path}.transport", f"an adapter of kind {settings.kind} has no official client")
+    if client and not is_sdk:
+        raise ConfigError(f"{path}.client", f'"{client}" needs transport = "sdk"')
+    if client and client not in _CLIENTS_OF[settings.kind]:
+        known = " or ".join(f'"{name}"' for name in _CLIENTS_OF[settings.kind])
+        raise ConfigError(f"{path}.client", f'"{client}" means nothing to an adapter of kind {settings.kind}', known)
+    clients_of: dict[str, tuple[CloudClient, ...]] = {
+        "region": ("bedrock", "bedrock_mantle", "vertex"),
+        "project_id": ("vertex",),
+        "aws_profile": ("bedrock", "bedrock_mantle"),
+    }
+    for name, clients in clients_of.items():
+        if getattr(settings, name) and client not in clients:
+            needed = " or ".join(f'client = "{one}"' for one in clients)
+            raise ConfigError(f"{path}.{name}", f"needs {needed}")
+    if client and settings.key:
+        said = f"{credentials_of(client)} are found by the client"
+        raise ConfigError(f"adapters.http.{settings.name}.env.api_key", said, "no key")
+    if client in ("bedrock_mantle", "vertex") and not settings.region:
+        variable = _REGION_VARIABLES[client][0]
+        raise ConfigError(f"{path}.region", "is not set", f"a region here or in {variable}")
+    if client == "vertex" and not settings.project_id:
+        raise ConfigError(f"{path}.project_id", "is not set", f"a project here or in {_PROJECT_VARIABLES[0]}")

@@ -1,0 +1,68 @@
+"""The seam between an adapter and the network: a rendered body goes in, a response comes out.
+
+Nothing above it knows how the body travelled. httpx2 carries it for everybody (`client.py`). `transport = "sdk"` sends
+the same body through the provider's own client (`adapters/sdk/`), for endpoints whose requests have to be signed or
+carry a token that only such a client can make. What both have in common: one request is sent once, redirects are not
+followed, time and size are limited here, and failures are those of httpx2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from codecompanion.adapters.base import AdapterSettings
+from codecompanion.adapters.http.client import make_client
+from codecompanion.formats.byte_limits import ByteLimits
+
+if TYPE_CHECKING:
+    import httpx2
+
+
+class Exchange(Protocol):
+    """Sends to one endpoint. Tries once, follows no redirect."""
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        headers: Mapping[str, str],
+        limits: httpx2.Timeout,
+        accepts: ByteLimits,
+        content: bytes | None = None,
+        stream: bool = False,
+    ) -> httpx2.Response:
+        """Send one request and return its response, with `stream` before its body is read; limited by `accepts`.
+
+        Raises: NoAnswer: no connection, or it ended before the response. NoCredentials: the provider's client could not
+        sign the request, which was not sent. httpx2.HTTPStatusError: the endpoint rejected the request; the body has
+        been read. httpx2.TimeoutException: it took too long. LimitHit, Unreadable: the response is too large, or in an
+        encoding that was not requested.
+        """
+        ...
+
+    def secrets(self) -> frozenset[str]:
+        """Return what it has put into requests by itself and no text may show: tokens."""
+        ...
+
+    def forget_credentials(self) -> None:
+        """Look for credentials again before the next request: the endpoint refused them."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        ...
+
+
+def open_exchange(settings: AdapterSettings) -> Exchange:
+    """Import what an entry's transport needs and return it; takes its time, so in a thread.
+
+    Raises:
+        NotInstalled: the packages of the extra `sdk` are missing.
+    """
+    if settings.transport == "httpx2":
+        return make_client(settings)
+    from codecompanion.adapters.sdk.exchange import open_sdk_exchange
+
+    return open_sdk_exchange(settings)

@@ -1,0 +1,129 @@
+"""The official client of an entry, made with its settings: OpenAI's and Anthropic's own, and theirs for clouds.
+
+Credentials of a cloud are found by its own library, in the places that its own tools use: an AWS profile, Google's
+application default credentials, Entra ID. None of them is read, kept or logged here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from codecompanion.adapters.base import AdapterSettings
+from codecompanion.adapters.clouds import BEDROCK_OF_PROFILE
+
+if TYPE_CHECKING:
+    import httpx2
+
+_NO_KEY = "set-by-the-request"
+"""The clients ask for a key when they are made; the entry's own is among the headers of each request."""
+_ENTRA_SCOPES = {
+    ".azure.us": "https://cognitiveservices.azure.us/.default",
+    ".azure.cn": "https://cognitiveservices.azure.cn/.default",
+}
+_ENTRA_SCOPE = "https://cognitiveservices.azure.com/.default"
+_FOUNDRY_SCOPE = "https://ai.azure.com/.default"
+LOGGERS = ("openai", "anthropic", "boto3", "botocore", "urllib3", "google", "azure", "msal")
+
+
+def client_key(settings: AdapterSettings) -> tuple[str, str]:
+    """Return the key of an entry in `CLIENTS`: whose wire format, which cloud."""
+    return "anthropic" if settings.kind == "anthropic" else "openai", settings.client
+
+
+def _openai(settings: AdapterSettings, http: httpx2.AsyncClient) -> Any:
+    from openai import AsyncOpenAI
+
+    return AsyncOpenAI(api_key=_NO_KEY, base_url=settings.base_url, max_retries=0, http_client=http)
+
+
+def _anthropic(settings: AdapterSettings, http: httpx2.AsyncClient) -> Any:
+    from anthropic import AsyncAnthropic
+
+    return AsyncAnthropic(
+        api_key=_NO_KEY, base_url=settings.base_url, max_retries=0, http_client=http, open_telemetry=False
+    )
+
+
+def _bedrock(settings: AdapterSettings, http: httpx2.AsyncClient) -> Any:
+    from anthropic.lib.bedrock import AsyncAnthropicBedrock
+
+    return AsyncAnthropicBedrock(
+        aws_region=settings.region or None,
+        aws_profile=settings.aws_profile or None,
+        base_url=None if settings.base_url == BEDROCK_OF_PROFILE else settings.base_url,
+        max_retries=0,
+        http_client=http,
+        open_telemetry=False,
+    )
+
+
+def _bedrock_mantle(settings: AdapterSettings, http: httpx2.AsyncClient) -> Any:
+    from anthropic.lib.bedrock import AsyncAnthropicBedrockMantle
+
+    return AsyncAnthropicBedrockMantle(
+        aws_region=settings.region,
+        aws_profile=settings.aws_profile or None,
+        base_url=settings.base_url,
+        max_retries=0,
+        http_client=http,
+        open_telemetry=False,
+    )
+
+
+def _vertex(settings: AdapterSettings, http: httpx2.AsyncClient) -> Any:
+    from anthropic.lib.vertex import AsyncAnthropicVertex
+
+    return AsyncAnthropicVertex(
+        region=settings.region,
+        project_id=settings.project_id,
+        base_url=settings.base_url,
+        max_retries=0,
+        http_client=http,
+        open_telemetry=False,
+    )
+
+
+def _azure(settings: AdapterSettings, http: httpx2.AsyncClient) -> Any:
+    from openai import AsyncOpenAI
+
+    host = urlsplit(settings.base_url).hostname or ""
+    scope = next((scope for ending, scope in _ENTRA_SCOPES.items() if host.endswith(ending)), _ENTRA_SCOPE)
+    return AsyncOpenAI(api_key=_entra_tokens(scope), base_url=settings.base_url, max_retries=0, http_client=http)
+
+
+def _foundry(settings: AdapterSettings, http: httpx2.AsyncClient) -> Any:
+    from anthropic import AsyncAnthropicFoundry
+
+    return AsyncAnthropicFoundry(
+        azure_ad_token_provider=_entra_tokens(_FOUNDRY_SCOPE),
+        base_url=settings.base_url,
+        max_retries=0,
+        http_client=http,
+        open_telemetry=False,
+    )
+
+
+def _entra_tokens(scope: str) -> Callable[[], Awaitable[str]]:
+    """Return what gives a token of Entra ID for each request, from azure-identity, which keeps and renews it."""
+    from azure.identity import DefaultAzureCredential, get_bearer_token_provider
+
+    token = get_bearer_token_provider(DefaultAzureCredential(), scope)
+
+    async def give() -> str:
+        return await asyncio.to_thread(token)
+
+    return give
+
+
+CLIENTS: dict[tuple[str, str], Callable[[AdapterSettings, httpx2.AsyncClient], Any]] = {
+    ("openai", ""): _openai,
+    ("openai", "azure"): _azure,
+    ("anthropic", ""): _anthropic,
+    ("anthropic", "bedrock"): _bedrock,
+    ("anthropic", "bedrock_mantle"): _bedrock_mantle,
+    ("anthropic", "vertex"): _vertex,
+    ("anthropic", "azure"): _foundry,
+}

@@ -1,0 +1,49 @@
+"""Why an official client could not sign a request: no credentials, expired ones, or nobody who answers for them.
+
+The request was not sent. What the cloud's library says is quoted; what to do about it is said here.
+"""
+
+from __future__ import annotations
+
+from codecompanion.adapters.clouds import WHOSE
+from codecompanion.adapters.errors.error_body import quote
+
+_LIBRARIES = ("botocore", "boto3", "google", "azure", "msal", "requests", "urllib3")
+_OWN_WORDS = ("RuntimeError", "ValueError", "AnthropicError", "OpenAIError")
+"""What the official clients raise by themselves before a request is sent."""
+_UNREACHABLE = ("TransportError", "HTTPClientError", "ConnectionError", "ServiceRequestError", "ServiceResponseError")
+_REMEDIES = {
+    "AWS": "Log in with aws sso login, or set AWS_PROFILE or a key of AWS",
+    "Google Cloud": "Run gcloud auth application-default login, or set GOOGLE_APPLICATION_CREDENTIALS",
+    "Entra ID": "Run az login, or set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET",
+}
+
+
+class NotInstalled(Exception):
+    """The packages of the extra `sdk` are missing."""
+
+
+class NoCredentials(Exception):
+    """The request was not sent, because it could not be signed; the text completes a sentence about the adapter."""
+
+
+class CredentialsUnreachable(Exception):
+    """The request was not sent, because nobody answered who gives out tokens; the text completes a sentence."""
+
+
+def is_about_credentials(error: Exception, client: str) -> bool:
+    """Return whether an exception of an official client for a cloud is about signing the request."""
+    library = type(error).__module__.partition(".")[0]
+    return bool(client) and (library in _LIBRARIES or any(base.__name__ in _OWN_WORDS for base in type(error).__mro__))
+
+
+def why_no_credentials(error: Exception, client: str) -> Exception:
+    """Return the exception that says so, and what to do."""
+    text = next((part for part in error.args if isinstance(part, str)), str(error))
+    said = quote(text.strip().partition("\n")[0]).rstrip(". ")
+    whose = WHOSE[client]
+    if isinstance(error, ValueError) and "region" in said.lower():
+        return NoCredentials("no region of AWS is configured. Set opts.region or AWS_REGION")
+    if any(base.__name__ in _UNREACHABLE for base in type(error).__mro__):
+        return CredentialsUnreachable(f"no token from {whose}: nobody answered ({said})")
+    return NoCredentials(f"no usable credentials of {whose} ({said}). {_REMEDIES[whose]}")

@@ -1,0 +1,196 @@
+"""The exchange through an official client: its low-level call with our body, our time limits and our retries.
+
+The client adds what the cloud asks for: a signature, a token, a path with the model in it. Plain endpoints get the body
+byte for byte; Bedrock and Vertex get the same fields without `model`, which their clients move into the path. The
+connection underneath is the one `http/client.py` makes, so limits, proxies and certificates are the same, and so is
+what comes back: the response before its body is read, for our own decoders.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import ssl
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from codecompanion.adapters.base import AdapterSettings
+from codecompanion.adapters.clouds import TAKES_FIELDS
+from codecompanion.adapters.http.bounded_response import bound
+from codecompanion.adapters.http.client import Address, NoAnswer, head_limit_s, make_http, read_bounded
+from codecompanion.adapters.sdk.clients import CLIENTS, LOGGERS, client_key
+from codecompanion.adapters.sdk.credentials import NotInstalled, is_about_credentials, why_no_credentials
+from codecompanion.adapters.sdk.event_frames import load_decoder, unwrap_frames
+from codecompanion.formats.bounded import ACCEPT_ENCODING
+from codecompanion.formats.byte_limits import ERROR_BODY, ByteLimits
+
+if TYPE_CHECKING:
+    import httpx2
+
+
+class SdkExchange:
+    """Sends to one endpoint through an official client (`http.exchange.Exchange`)."""
+
+    def __init__(self, settings: AdapterSettings, http: httpx2.AsyncClient) -> None:
+        self._settings, self._http = settings, http
+        self._address = Address(settings.base_url)
+        self._secrets: set[str] = set()
+        http.event_hooks = {"request": [self._remember_secrets], "response": [_bound_error]}
+        self._left_out = _left_out(settings)
+        self.forget_credentials()
+
+    def __repr__(self) -> str:
+        """Show the name only."""
+        return f"SdkExchange({self._settings.name!r})"
+
+    def forget_credentials(self) -> None:
+        """Make a client that looks for credentials again."""
+        self._client: Any = CLIENTS[client_key(self._settings)](self._settings, self._http)
+
+    def secrets(self) -> frozenset[str]:
+        """Return the tokens that requests have carried."""
+        return frozenset(self._secrets)
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        headers: Mapping[str, str],
+        limits: httpx2.Timeout,
+        accepts: ByteLimits,
+        content: bytes | None = None,
+        stream: bool = False,
+    ) -> httpx2.Response:
+        """Send one request and return its response, as `Exchange.send` says."""
+        import httpx2
+
+        response: httpx2.Response | None = None
+        failure: Exception | None = None
+        try:
+            async with asyncio.timeout(head_limit_s(limits, len(content or b""))):
+                response = await self._call(method, path, headers, limits, content)
+        except TimeoutError:
+            failure = httpx2.ReadTimeout("the head of the response did not end")
+        except Exception as error:
+            failure = self._plain_failure(error)
+        if failure is not None or response is None:
+            # Outside of the block above: the client's own exception holds the request with its headers.
+            raise failure or NoAnswer
+        bound(response, accepts)
+        unwrap_frames(response)
+        if not stream:
+            await read_bounded(response)
+        return response
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def _call(
+        self, method: str, path: str, headers: Mapping[str, str], limits: httpx2.Timeout, content: bytes | None
+    ) -> httpx2.Response:
+        import httpx2
+
+        body: dict[str, Any] = {}
+        params: dict[str, str] = {}
+        if self._settings.client in TAKES_FIELDS:
+            version = TAKES_FIELDS[self._settings.client]
+            body["body"] = {"anthropic_version": version, **msgspec.json.decode(content or b"{}")}
+        else:
+            path, params = self._address.of(path)
+            body["content"] = content
+        options = {
+            "headers": {**self._left_out, "accept-encoding": ACCEPT_ENCODING, **headers},
+            "params": params,
+            "timeout": limits,
+            "max_retries": 0,
+            "follow_redirects": False,
+        }
+        how: dict[str, Any] = {"cast_to": httpx2.Response, "options": options, "stream": True, "stream_cls": object}
+        if method == "GET":
+            got: httpx2.Response = await self._client.get(path, **how)
+            return got
+        posted: httpx2.Response = await self._client.post(path, **how, **body)
+        return posted
+
+    def _plain_failure(self, error: Exception) -> Exception:
+        """Return what the same failure is without an SDK."""
+        import anyio
+        import httpx2
+
+        response = getattr(error, "response", None)
+        if isinstance(response, httpx2.Response):
+            return httpx2.HTTPStatusError(str(response.status_code), request=response.request, response=response)
+        cause = error.__cause__ if type(error).__name__ in ("APITimeoutError", "APIConnectionError") else error
+        if isinstance(cause, httpx2.TimeoutException):
+            return cause
+        if isinstance(cause, httpx2.RequestError | ssl.SSLError | anyio.EndOfStream):
+            failure: Exception = NoAnswer()
+            failure.__cause__ = cause
+            return failure
+        if is_about_credentials(error, self._settings.client):
+            return why_no_credentials(error, self._settings.client)
+        return cause if isinstance(cause, Exception) else error
+
+    async def _remember_secrets(self, request: httpx2.Request) -> None:
+        """Take in the tokens of a request that is sent now; a key of the entry is known anyway."""
+        if not self._settings.client:
+            return
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        sent = (token if scheme.lower() == "bearer" else "", request.headers.get("x-amz-security-token", ""))
+        self._secrets.update(filter(None, sent))
+
+
+async def _bound_error(response: httpx2.Response) -> None:
+    """Limit the body of a refusal, which the client reads by itself."""
+    if not response.is_success:
+        bound(response, ERROR_BODY)
+
+
+def _left_out(settings: AdapterSettings) -> dict[str, Any]:
+    """Return the headers that a plain client must not add by itself.
+
+    The key is that of the entry, which is among the headers of each request; what the environment says about an OpenAI
+    account goes to OpenAI only.
+    """
+    names, variable = ["authorization"], "OPENAI_CUSTOM_HEADERS"
+    left_out: Any
+    if settings.client:
+        return {}
+    if settings.kind == "anthropic":
+        from anthropic import omit as left_out
+
+        variable = "ANTHROPIC_CUSTOM_HEADERS"
+    else:
+        from openai import omit as left_out
+    if settings.kind not in ("openai", "openai_responses"):
+        lines = os.environ.get(variable, "").split("\n")
+        names += ["openai-organization", "openai-project", *(line.partition(":")[0].strip().lower() for line in lines)]
+    return {name: left_out for name in names if name}
+
+
+def open_sdk_exchange(settings: AdapterSettings) -> SdkExchange:
+    """Import the official client of an entry and return the exchange; takes its time, so in a thread.
+
+    Raises:
+        NotInstalled: the packages of the extra `sdk` are missing.
+        NoCredentials: the client cannot be made with what is configured.
+    """
+    try:
+        exchange = SdkExchange(settings, make_http(settings))
+        if settings.client == "bedrock":
+            load_decoder()
+    except ImportError as error:
+        raise NotInstalled from error
+    except Exception as error:
+        if is_about_credentials(error, settings.client):
+            raise why_no_credentials(error, settings.client) from None
+        raise
+    for name in LOGGERS:
+        # They log requests with their bodies.
+        logging.getLogger(name).setLevel(logging.WARNING)
+    return exchange

@@ -1,0 +1,414 @@
+"""Bedrock, Vertex AI and Azure: servers that check who signed, and the same events as from the provider itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codecompanion import errors
+from codecompanion.adapters.base import AdapterSettings, ChatRequest, Finished, ReasoningDone
+from codecompanion.adapters.http.adapter import HttpAdapter
+from codecompanion.adapters.registry import make_wire
+from codecompanion.model.messages import Message
+from tests.adapters.anthropic_chat import ClaudeChat
+from tests.adapters.conftest import Outcome, collect, told, user
+from tests.providers.anthropic.answers import Call, Reply, Text, Thinking, error_event, failure, rate_limited, reply
+from tests.providers.anthropic.server import AnthropicServer
+from tests.providers.chat.answers import reply as chat_reply
+from tests.providers.clouds import azure, bedrock, vertex
+from tests.providers.clouds.azure import AzureServer
+from tests.providers.clouds.bedrock import BedrockServer, raw_frame
+from tests.providers.clouds.frames import exception, frame
+from tests.providers.clouds.vertex import VertexServer
+from tests.providers.loopback.answers import END
+
+BEDROCK = {"client": "bedrock", "region": bedrock.REGION, "model": bedrock.MODEL}
+MANTLE = {**BEDROCK, "client": "bedrock_mantle"}
+VERTEX = {"client": "vertex", "region": vertex.REGION, "project_id": vertex.PROJECT, "model": vertex.MODEL}
+AZURE = {"client": "azure", "model": "test-model", "kind": "openai_compatible"}
+THROTTLED = "Too many tokens, please wait before trying again."
+TOOL_LOOP = [
+    Reply(
+        (Thinking("let me see"), Text("I look."), Call("now", "{}", "call_1"), Call("now", '{"z": "Łódź"}', "call_2"))
+    ),
+    Reply((Thinking("now I know"), Text("It is noon. 🎉"))),
+]
+
+
+@pytest.fixture(autouse=True)
+def no_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Only what a test gives is found: no profile, no metadata server, no login of this machine."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("NO_GCE_CHECK", "true")
+    for name in ("AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_BEARER_TOKEN_BEDROCK", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", bedrock.KEY_ID)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", bedrock.SECRET)
+
+
+@pytest.fixture(autouse=True)
+def fresh_sessions() -> None:
+    """boto3's sessions are kept by the client for the life of a process."""
+    from anthropic.lib.aws import _auth
+
+    _auth._get_session.cache_clear()
+
+
+def make(url: str, waits: list[float] | None = None, **fields: Any) -> HttpAdapter:
+    """Return an adapter that waits for nothing, without a key."""
+
+    async def no_wait(seconds: float) -> None:
+        (waits if waits is not None else []).append(seconds)
+
+    settings = AdapterSettings(**{"name": "cloud", "kind": "anthropic", "transport": "sdk", "base_url": url, **fields})
+    return HttpAdapter(
+        settings, make_wire(settings, lambda _: b""), read_key=lambda _: "", sleep=no_wait, random=lambda: 0.5
+    )
+
+
+@asynccontextmanager
+async def chat_on(server: AnthropicServer, url: str = "", **fields: Any) -> AsyncIterator[ClaudeChat]:
+    """Run a chat with a cloud."""
+    adapter = make(url or server.url, **fields)
+    try:
+        yield ClaudeChat(adapter, server, model=fields["model"])
+    finally:
+        await adapter.aclose()
+
+
+async def ask(adapter: HttpAdapter, **fields: Any) -> Outcome:
+    """Send one request and close the connection."""
+    request = ChatRequest(**{"messages": (user(),), "model": adapter.default_model, "max_output_tokens": 64, **fields})
+    outcome = await collect(adapter, request)
+    await adapter.aclose()
+    return outcome
+
+
+def without_made_up(outcome: Outcome) -> list[str]:
+    """Return the events without what a server makes up: signatures, which cover the model's name, and that name."""
+    events = [str(event) for event in told(outcome) if not isinstance(event, ReasoningDone | Finished)]
+    last = outcome.finished
+    return [*events, str((last.stop, last.tool_calls, last.usage))]
+
+
+async def tool_loop(chat: ClaudeChat) -> list[str]:
+    """Hold a conversation with thinking and tools; return everything it told."""
+    first = await chat.ask("What time is it?")
+    second = await chat.ask()
+    assert not chat.server.refusals
+    return without_made_up(first) + without_made_up(second)
+
+
+async def test_bedrock_and_vertex_tell_what_the_provider_itself_tells(
+    aws: None, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """One scripted conversation at four addresses: the same events, blocks back in their places each time."""
+    said_by = {}
+    async with AnthropicServer(TOOL_LOOP) as server:
+        adapter_fields = {
+            "transport": "httpx2",
+            "model": server._rules.models[0].id,
+            "headers": {"x-api-key": "sk-test"},
+        }
+        async with chat_on(server, **adapter_fields) as chat:
+            said_by["anthropic"] = await tool_loop(chat)
+    async with BedrockServer(TOOL_LOOP) as server, chat_on(server, **BEDROCK) as chat:
+        said_by["bedrock"] = await tool_loop(chat)
+        assert {request.path for request in server.requests} == {f"/model/{bedrock.MODEL}/invoke-with-response-stream"}
+    async with (
+        BedrockServer(TOOL_LOOP, mantle=True) as server,
+        chat_on(server, f"{server.url}/anthropic", **MANTLE) as chat,
+    ):
+        said_by["bedrock_mantle"] = await tool_loop(chat)
+    async with VertexServer(TOOL_LOOP) as server, chat_on(server, f"{server.url}/v1", **VERTEX) as chat:
+        monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(server.write_account(tmp_path / "account.json")))
+        said_by["vertex"] = await tool_loop(chat)
+        assert len(server.issued) == 1
+        assert not server.bad_assertions
+    assert len(said_by["anthropic"]) >= 8
+    assert all(said == said_by["anthropic"] for said in said_by.values())
+
+
+async def test_bedrock_takes_a_session_token_and_hides_it(
+    aws: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The token is signed along; what the server echoes of it is in no sentence and in no log."""
+    caplog.set_level(logging.DEBUG, "codecompanion")
+    heard: list[str] = []
+    monkeypatch.setenv("AWS_SESSION_TOKEN", bedrock.TOKEN)
+    echo = failure(400, f"The canonical request was x-amz-security-token:{bedrock.TOKEN}")
+    async with BedrockServer([reply("Hello"), echo], token=bedrock.TOKEN) as server:
+        adapter = make(server.url, **BEDROCK)
+        adapter._on_secret = heard.append
+        assert (await collect(adapter, ChatRequest(messages=(user(),), model=bedrock.MODEL))).text == "Hello"
+        outcome = await ask(adapter)
+        assert not server.unsigned
+    assert heard == [bedrock.TOKEN]
+    assert type(outcome.error) is errors.RequestRejected
+    assert "x-amz-security-token:[hidden]" in str(outcome.error)
+    assert bedrock.TOKEN not in caplog.text
+
+
+@pytest.mark.parametrize("fields", [BEDROCK, MANTLE], ids=["bedrock", "mantle"])
+async def test_a_key_of_bedrock_is_sent_by_the_client(monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any]) -> None:
+    """AWS_BEARER_TOKEN_BEDROCK, which the client reads by itself, in place of a signature."""
+    monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", bedrock.API_KEY)
+    is_mantle = fields is MANTLE
+    async with BedrockServer([reply("Hello")], mantle=is_mantle) as server:
+        outcome = await ask(make(f"{server.url}/anthropic" if is_mantle else server.url, **fields))
+        assert "x-amz-date" not in server.requests[0].headers
+    assert outcome.text == "Hello"
+
+
+async def test_a_wrong_secret_is_refused_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """403: the words of AWS, and where to look; it is not sent again."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", bedrock.KEY_ID)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
+    async with BedrockServer() as server:
+        outcome = await ask(make(server.url, **BEDROCK))
+        assert server.unsigned == ["The request signature we calculated does not match the signature you provided."]
+    assert type(outcome.error) is errors.AuthenticationFailed
+    assert "Check the credentials of AWS and the account." in str(outcome.error)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        (
+            BEDROCK,
+            "cloud: no usable credentials of AWS (Could not resolve AWS credentials from session). Log in with aws",
+        ),
+        (VERTEX, "cloud: no usable credentials of Google Cloud (Your default credentials were not found"),
+        (
+            {**BEDROCK, "aws_profile": "work"},
+            "(The config profile (work) could not be found). Log in with aws sso login",
+        ),
+        (AZURE, "cloud: no usable credentials of Entra ID (DefaultAzureCredential failed to retrieve a token"),
+    ],
+    ids=["bedrock", "vertex", "profile", "azure"],
+)
+async def test_without_credentials_nothing_is_sent(fields: dict[str, Any], sentence: str, monkeypatch: Any) -> None:
+    """One sentence with the remedy of that cloud; the next request looks again."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "GOOGLE_APPLICATION_CREDENTIALS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", "EnvironmentCredential")
+    monkeypatch.setenv("PATH", "")
+    async with BedrockServer() as server:
+        outcome = await ask(make(f"{server.url}/v1", **fields))
+        assert not server.requests
+    assert type(outcome.error) is errors.MissingKey
+    assert sentence in str(outcome.error)
+
+
+async def test_a_throttled_bedrock_is_waited_out(aws: None) -> None:
+    """Each attempt has a signature of its own; the body is the same."""
+    waits: list[float] = []
+    async with BedrockServer([rate_limited("7"), reply("Hello")]) as server:
+        outcome = await ask(make(server.url, waits, **BEDROCK))
+        first, second = server.requests
+        assert not server.unsigned
+    assert (outcome.text, waits) == ("Hello", [7.0])
+    assert first.body == second.body
+    assert first.headers["authorization"].startswith("AWS4-HMAC-SHA256 Credential=")
+
+
+@pytest.mark.parametrize(
+    ("inserted", "kind", "words"),
+    [
+        (exception("throttlingException", THROTTLED), errors.RateLimited, THROTTLED),
+        (exception("modelStreamErrorException", "The model failed"), errors.Overloaded, "The model failed"),
+        (
+            exception("validationException", "Input is too long for requested model."),
+            errors.ContextOverflow,
+            "too long",
+        ),
+    ],
+)
+async def test_an_exception_before_the_text_is_an_error_of_its_kind(
+    aws: None, inserted: bytes, kind: type, words: str
+) -> None:
+    """A frame in place of the reply."""
+    faults = {"insert": raw_frame(inserted), "insert_at": 0, "break_after": 1, "break_with": END}
+    async with BedrockServer([reply("Hello", **faults)]) as server:
+        outcome = await ask(make(server.url, max_retries=0, **BEDROCK))
+    assert type(outcome.error) is kind
+    assert words in str(outcome.error)
+
+
+@pytest.mark.parametrize(
+    ("inserted", "kind", "words"),
+    [
+        (
+            raw_frame(exception("modelStreamErrorException", "It failed")),
+            errors.StreamCut,
+            "aborted the reply: It failed.",
+        ),
+        (
+            raw_frame(frame({":event-type": "chunk"}, b"{}")[:-1] + b"!"),
+            errors.MalformedReply,
+            "the reply cannot be read (Checksum mismatch",
+        ),
+        (error_event("overloaded_error", "Overloaded"), errors.StreamCut, "aborted the reply: Overloaded."),
+    ],
+    ids=["exception", "damaged", "error event"],
+)
+async def test_trouble_within_a_reply_keeps_what_arrived(aws: None, inserted: bytes, kind: type, words: str) -> None:
+    """As from any other endpoint; nothing is asked again."""
+    faults = {"insert": inserted, "insert_at": 5, "break_after": 6, "break_with": END}
+    async with BedrockServer([reply("Hello, world", **faults)]) as server:
+        outcome = await ask(make(server.url, **BEDROCK))
+        assert len(server.requests) == 1
+    assert outcome.text.startswith("Hell")
+    assert words in str(outcome.error)
+
+
+async def test_a_reply_of_bedrock_that_is_cut_is_kept_and_told(aws: None) -> None:
+    """Frames that end in the middle: in the connection, and as if all had been said."""
+    for ending in ({"break_after": 5}, {"break_after": 5, "break_with": END}):
+        async with BedrockServer([reply("Hello, world", **ending)]) as server:
+            outcome = await ask(make(server.url, **BEDROCK))
+        assert type(outcome.error) is errors.StreamCut
+        assert outcome.text.startswith("Hell")
+
+
+async def test_cancelling_leaves_bedrock_at_once(aws: None) -> None:
+    """The server sees the client go in the middle of a reply."""
+    async with BedrockServer([reply("Hello", gate=asyncio.Event(), gate_after=4)]) as server:
+        task = asyncio.ensure_future(ask(make(server.url, **BEDROCK)))
+        await server.wait_until(lambda: bool(server.requests))
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await server.wait_until(lambda: server.requests[0].aborted)
+
+
+async def test_a_token_that_vertex_refuses_is_replaced_for_the_next_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user is told; sending again asks for a new one. Counting needs no model in the path."""
+    async with VertexServer([reply("Hello"), reply("Again")]) as server:
+        monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(server.write_account(tmp_path / "account.json")))
+        adapter = make(f"{server.url}/v1", **VERTEX)
+        request = ChatRequest(messages=(user(),), model=vertex.MODEL)
+        assert (await collect(adapter, request)).text == "Hello"
+        assert await adapter.count_tokens(request) > 0
+        server.revoked.add(server.issued[0])
+        refused = await collect(adapter, request)
+        assert type(refused.error) is errors.AuthenticationFailed
+        assert str(refused.error).startswith("cloud: the credentials of Google Cloud were refused (401). Log in again")
+        assert (await ask(adapter)).text == "Again"
+        assert len(server.issued) == 2
+
+
+async def test_an_account_with_another_key_gets_no_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The assertion is signed, and the server checks it."""
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
+    async with VertexServer() as server:
+        path = server.write_account(tmp_path / "account.json")
+        other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        pem = other.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        path.write_text(json.dumps({**json.loads(path.read_text()), "private_key": pem.decode()}))
+        monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(path))
+        outcome = await ask(make(f"{server.url}/v1", **VERTEX))
+        assert server.bad_assertions == ["InvalidSignature"]
+        assert not server.issued
+    assert type(outcome.error) is errors.MissingKey
+    assert "Invalid JWT Signature" in str(outcome.error)
+
+
+async def test_an_endpoint_of_tokens_that_does_not_answer_is_a_failed_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is tried again, unlike credentials that are wrong."""
+    waits: list[float] = []
+    async with VertexServer() as server:
+        path = server.write_account(tmp_path / "account.json")
+        path.write_text(path.read_text().replace(server.url, "http://127.0.0.1:9"))
+        monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(path))
+        outcome = await ask(make(f"{server.url}/v1", waits, max_retries=1, **VERTEX))
+        assert not server.requests
+    assert type(outcome.error) is errors.NetworkFailed
+    assert "no token from Google Cloud: nobody answered" in str(outcome.error)
+    assert len(waits) == 1
+
+
+async def test_azure_gets_a_token_of_entra_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked for once and kept; `api-key` is not sent; a token that is refused is told as such."""
+    async with AzureServer([chat_reply("Hello"), chat_reply("Again")]) as server:
+        monkeypatch.setenv("IDENTITY_ENDPOINT", server.identity_endpoint)
+        monkeypatch.setenv("IDENTITY_HEADER", azure.IDENTITY_HEADER)
+        monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", "ManagedIdentityCredential")
+        adapter = make(server.url, **AZURE, key_header="api-key")
+        request = ChatRequest(messages=(user(),), model="test-model")
+        assert (await collect(adapter, request)).text == "Hello"
+        assert (await collect(adapter, request)).text == "Again"
+        assert server.issued == ["entra-token-0"]
+        server.revoked.add("entra-token-0")
+        outcome = await ask(adapter)
+        assert "the credentials of Entra ID were refused (401)" in str(outcome.error)
+        assert "entra-token-0" not in str(outcome.error)
+
+
+async def test_cancelling_does_not_wait_for_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token may take as long as a command that asks for a password; the request is given up at once."""
+    import threading
+
+    import azure.identity
+
+    asked, release = threading.Event(), threading.Event()
+
+    def slow_provider(credential: Any, scope: str) -> Any:
+        def token() -> str:
+            asked.set()
+            release.wait(30)
+            return "late"
+
+        return token
+
+    monkeypatch.setattr(azure.identity, "get_bearer_token_provider", slow_provider)
+    async with AzureServer() as server:
+        task = asyncio.ensure_future(ask(make(server.url, **AZURE)))
+        await asyncio.to_thread(asked.wait, 30)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not release.is_set(), "the thread still waits: nobody waited for it"
+        release.set()
+        assert not server.requests
+
+
+async def test_bedrock_counts_and_lists_nothing(aws: None) -> None:
+    """It has neither: no request is made, the entry's own models are offered."""
+    async with BedrockServer() as server:
+        adapter = make(server.url, models=("one", "two"), **BEDROCK)
+        assert not adapter.counts_tokens(bedrock.MODEL)
+        assert await adapter.list_models() == ["one", "two"]
+        await adapter.warm_up()
+        await adapter.aclose()
+        assert not server.requests
+
+
+async def test_a_compaction_of_bedrock_is_read_from_its_frames(aws: None) -> None:
+    """Answers that are read as a whole arrive in frames, too."""
+    script = [Reply((), summary="What was said")]
+    async with BedrockServer(script) as server, chat_on(server, **BEDROCK, options={"compaction": True}) as chat:
+        chat.view.append(Message(id="u", role="user", content="Hello " * 2000))
+        outcome = await chat.adapter.compact(chat.request(), "Be brief")
+    assert outcome.part is not None
+    assert outcome.part.text == "What was said"

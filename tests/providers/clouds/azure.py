@@ -1,0 +1,43 @@
+"""Azure OpenAI on the loopback interface, with the managed identity that an app of Azure gets its tokens from.
+
+A request is answered with a token of Entra ID for this service and no other; an `api-key` beside it is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qs
+
+from tests.providers.chat.server import ChatServer
+from tests.providers.loopback.answers import Answer, failure, json_answer
+from tests.providers.loopback.server import Received
+
+IDENTITY_HEADER = "identity-header-EXAMPLE"
+SCOPE = "https://cognitiveservices.azure.com"
+
+
+class AzureServer(ChatServer):
+    """The server. `issued` are the tokens it gave out; those in `revoked` are refused."""
+
+    def __init__(self, script: Any = (), **fields: Any) -> None:
+        super().__init__(script, key="", **fields)
+        self.issued: list[str] = []
+        self.revoked: set[str] = set()
+
+    @property
+    def identity_endpoint(self) -> str:
+        """Return what IDENTITY_ENDPOINT is set to."""
+        return f"{self.url.removesuffix('/v1')}/msi/token"
+
+    def answer(self, request: Received) -> Answer:
+        """Give out a token, or answer a request that has one."""
+        if request.path == "/msi/token":
+            asked = parse_qs(request.query)
+            if request.headers.get("x-identity-header") != IDENTITY_HEADER or asked["resource"] != [SCOPE]:
+                return failure(400, "no such identity")
+            self.issued.append(f"entra-token-{len(self.issued)}")
+            return json_answer({"access_token": self.issued[-1], "expires_on": "4102444800", "token_type": "Bearer"})
+        bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if bearer not in self.issued or bearer in self.revoked or "api-key" in request.headers:
+            return failure(401, "Access denied due to invalid subscription key or wrong API endpoint.", code="401")
+        return super().answer(request)

@@ -1,0 +1,28 @@
+"""`TRANSPORT=sdk`: tests of adapters send their requests through the official clients instead of over httpx2.
+
+The same tests then judge both transports: bodies, retries, time limits, errors, cancelling (`make test-sdks`).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from codecompanion.adapters.base import AdapterSettings
+    from codecompanion.adapters.http.exchange import Exchange
+
+IS_SDK = os.environ.get("TRANSPORT") == "sdk"
+
+
+def use_sdk() -> None:
+    """Let adapters send through the official clients from now on."""
+    import msgspec
+
+    from codecompanion.adapters.http import adapter
+    from codecompanion.adapters.http.exchange import open_exchange
+
+    def open_through_sdk(settings: AdapterSettings) -> Exchange:
+        return open_exchange(msgspec.structs.replace(settings, transport="sdk"))
+
+    adapter.open_exchange = open_through_sdk

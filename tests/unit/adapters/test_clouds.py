@@ -1,0 +1,184 @@
+"""What an entry says about its transport: checked with the key path, completed from the environment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from codecompanion.adapters.base import AdapterSettings, ChatRequest
+from codecompanion.adapters.catalog import limits_of, lookup, price_usd
+from codecompanion.adapters.clouds import address_of, credentials_of
+from codecompanion.adapters.entries.resolve import resolve_adapters
+from codecompanion.adapters.registry import AdapterRegistry, read_settings
+from codecompanion.errors import ConfigError
+from codecompanion.model.messages import Usage
+
+
+def entry(builtin: str, environ: dict[str, str] | None = None, **fields: Any) -> AdapterSettings:
+    """Return the settings of one entry, `mine`."""
+    found = resolve_adapters({"mine": {"builtin": builtin, **fields}}, proxy="", environ=environ or {})
+    assert found.mistakes == []
+    return msgspec.convert(found.adapters["mine"], AdapterSettings)
+
+
+def problem_of(builtin: str, opts: dict[str, Any], environ: dict[str, str] | None = None, **fields: Any) -> str:
+    """Return why an entry cannot be used, "" when it can."""
+    settings = entry(builtin, environ, opts=opts, **fields)
+    registry = AdapterRegistry({"mine": settings}, read_blob=lambda _: b"", summarise=lambda messages, limit: "")
+    try:
+        registry.check("mine")
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("builtin", "opts", "problem"),
+    [
+        ("anthropic", {"client": "bedrock"}, 'opts.client: "bedrock" needs transport = "sdk"'),
+        ("bedrock", {"transport": "httpx2"}, 'opts.client: "bedrock" needs transport = "sdk"'),
+        (
+            "openai",
+            {"transport": "sdk", "client": "vertex"},
+            'opts.client: "vertex" means nothing to an adapter of kind openai; expected "azure"',
+        ),
+        ("anthropic", {"transport": "sdk", "region": "eu"}, 'opts.region: needs client = "bedrock" or'),
+        ("anthropic", {"project_id": "p"}, 'opts.project_id: needs client = "vertex"'),
+        (
+            "vertex",
+            {"region": "eu", "project_id": "p", "aws_profile": "w"},
+            'opts.aws_profile: needs client = "bedrock"',
+        ),
+        ("vertex", {"project_id": "p"}, "opts.region: is not set; expected a region here or in CLOUD_ML_REGION"),
+        ("vertex", {"region": "global"}, "opts.project_id: is not set; expected a project here or in ANTHROPIC_VERTEX"),
+        (
+            "anthropic",
+            {"transport": "sdk", "client": "bedrock_mantle"},
+            "opts.region: is not set; expected a region here or in AWS_REGION",
+        ),
+    ],
+)
+def test_a_mistake_names_its_key(builtin: str, opts: dict[str, Any], problem: str) -> None:
+    """No option without an effect, and none missing."""
+    assert problem_of(builtin, opts).startswith(f"adapters.http.mine.{problem}")
+
+
+def test_a_key_beside_a_client_is_a_mistake() -> None:
+    """The client would not use it; that of the provider's own address is left out by itself."""
+    assert problem_of("bedrock", {}, key="MY_KEY") == (
+        "adapters.http.mine.env.api_key: the credentials of AWS are found by the client; expected no key"
+    )
+    opts = {"transport": "sdk", "client": "bedrock"}
+    assert entry("anthropic", opts=opts, key="ANTHROPIC_API_KEY").key == ""
+    assert problem_of("anthropic", opts, key="ANTHROPIC_API_KEY") == ""
+
+
+@pytest.mark.parametrize("builtin", ["openai", "openai_compatible", "openai_responses", "anthropic", "gemini"])
+def test_any_plain_endpoint_may_use_its_official_client(builtin: str) -> None:
+    """With the entry's own key and address."""
+    settings = entry(builtin, opts={"transport": "sdk"})
+    plain = entry(builtin)
+    assert settings.transport == "sdk"
+    assert msgspec.structs.replace(settings, transport="httpx2") == plain
+
+
+@pytest.mark.parametrize("kind", ["copilot", "chatgpt", "offline"])
+def test_what_has_no_official_client_says_so(kind: str) -> None:
+    """In the options, and for settings that come another way."""
+    found = resolve_adapters({"mine": {"builtin": kind, "opts": {"transport": "sdk"}}}, proxy="", environ={})
+    assert found.mistakes == [f"adapters.http.mine.opts.transport: means nothing to an adapter of kind {kind}"]
+
+
+@pytest.mark.parametrize(
+    ("client", "region", "environ", "address"),
+    [
+        ("bedrock", "eu-west-1", {}, "https://bedrock-runtime.eu-west-1.amazonaws.com"),
+        ("bedrock", "", {}, "https://bedrock-runtime.amazonaws.com"),
+        ("bedrock", "", {"ANTHROPIC_BEDROCK_BASE_URL": "https://vpc.example/"}, "https://vpc.example"),
+        ("bedrock_mantle", "us-east-1", {}, "https://bedrock-mantle.us-east-1.api.aws/anthropic"),
+        ("bedrock_mantle", "", {}, ""),
+        ("vertex", "global", {}, "https://aiplatform.googleapis.com/v1"),
+        ("vertex", "eu", {}, "https://aiplatform.eu.rep.googleapis.com/v1"),
+        ("vertex", "us-east5", {}, "https://us-east5-aiplatform.googleapis.com/v1"),
+        ("azure", "", {}, ""),
+    ],
+)
+def test_where_a_cloud_answers(client: str, region: str, environ: dict[str, str], address: str) -> None:
+    """As the official clients compute it: time limits, prices and signatures depend on the address."""
+    assert address_of(client, region, environ) == address
+
+
+@pytest.mark.parametrize(
+    ("client", "region"), [("bedrock", "eu-west-1"), ("bedrock_mantle", "us-east-1"), ("vertex", "eu"), ("vertex", "x")]
+)
+def test_the_addresses_are_those_of_the_official_clients(client: str, region: str) -> None:
+    """Both compute them; they agree."""
+    from anthropic.lib.bedrock import AsyncAnthropicBedrock, AsyncAnthropicBedrockMantle
+    from anthropic.lib.vertex import AsyncAnthropicVertex
+
+    makers: dict[str, Any] = {
+        "bedrock": lambda: AsyncAnthropicBedrock(aws_region=region),
+        "bedrock_mantle": lambda: AsyncAnthropicBedrockMantle(aws_region=region),
+        "vertex": lambda: AsyncAnthropicVertex(region=region, project_id="p"),
+    }
+    assert str(makers[client]().base_url).rstrip("/") == address_of(client, region, {})
+
+
+def test_the_environment_completes_an_entry() -> None:
+    """Region and project as the clients read them; what the entry says comes first."""
+    environ = {"AWS_DEFAULT_REGION": "eu-central-1", "CLOUD_ML_REGION": "global", "GOOGLE_CLOUD_PROJECT": "p"}
+    aws = entry("bedrock", environ)
+    assert (aws.region, aws.base_url) == ("eu-central-1", "https://bedrock-runtime.eu-central-1.amazonaws.com")
+    assert entry("bedrock", {**environ, "AWS_REGION": "us-west-2"}).region == "us-west-2"
+    assert entry("bedrock", environ, opts={"region": "eu-north-1"}).region == "eu-north-1"
+    google = entry("vertex", environ)
+    assert (google.region, google.project_id) == ("global", "p")
+    assert entry("vertex", environ, opts={"project_id": "q"}).project_id == "q"
+    assert entry("bedrock", url="https://vpc.example/").base_url == "https://vpc.example"
+
+
+def test_the_address_of_azure_is_that_of_its_entry() -> None:
+    """`azure_openai` as it is built in, without its key; Foundry below its own path."""
+    opts = {"transport": "sdk", "client": "azure"}
+    environ = {"AZURE_OPENAI_ENDPOINT": "https://mine.openai.azure.com"}
+    mine = entry("azure_openai", environ, opts=opts, key="AZURE_OPENAI_API_KEY")
+    assert (mine.base_url, mine.key) == ("https://mine.openai.azure.com/openai/v1", "")
+    foundry = entry("anthropic", url="https://mine.services.ai.azure.com/anthropic/v1/messages", opts=opts)
+    assert (foundry.base_url, foundry.chat_path) == ("https://mine.services.ai.azure.com/anthropic", "")
+
+
+def test_a_cloud_is_never_asked_for_its_models() -> None:
+    """Bedrock has no listing where its replies are; its entry brings names."""
+    settings = read_settings(resolve_adapters({}, proxy="", environ={}).adapters)["bedrock"]
+    registry = AdapterRegistry({"bedrock": settings}, read_blob=lambda _: b"", summarise=lambda messages, limit: "")
+    adapter = registry.get("bedrock")
+    assert not adapter.counts_tokens(settings.model)
+    assert b'"model":"global.anthropic' in adapter.render(ChatRequest(messages=(), model=settings.model))
+    assert credentials_of(settings.client) == "the credentials of AWS"
+
+
+_AWS, _GOOGLE = "https://bedrock-runtime.eu-west-1.amazonaws.com", "https://europe-west1-aiplatform.googleapis.com/v1"
+
+
+@pytest.mark.parametrize(
+    ("address", "model", "window"),
+    [
+        (_AWS, "anthropic.claude-sonnet-4-20250514-v1:0", 200_000),
+        (_AWS, "us.anthropic.claude-sonnet-4-5-20250929-v1:0", 200_000),
+        (_AWS, "global.anthropic.claude-haiku-4-5-20251001-v1:0", 200_000),
+        (_AWS, "arn:aws:bedrock:eu-west-1:1:inference-profile/eu.anthropic.claude-sonnet-4-20250514-v1:0", 200_000),
+        ("https://bedrock-mantle.eu-west-1.api.aws/anthropic", "anthropic.claude-opus-4-8", 1_000_000),
+        (_GOOGLE, "claude-sonnet-4@20250514", 200_000),
+        (_GOOGLE, "claude-haiku-4-5@20251001", 200_000),
+        (_GOOGLE, "claude-opus-4-6", 1_000_000),
+    ],
+)
+def test_names_of_clouds_have_their_windows_and_prices(address: str, model: str, window: int) -> None:
+    """With region, date and version in the name."""
+    limits, facts = limits_of(address, model), lookup(address, model)
+    assert limits is not None
+    assert limits.context_window == window
+    assert facts is not None
+    assert (price_usd(facts, Usage(input_tokens=1_000, output_tokens=100)) or 0) > 0
