@@ -212,6 +212,14 @@ local function key_of(settings)
   if login then
     local there = login.is_there()
     return there, there and "a login was found" or ("no login; :CodeCompanion login %s makes one"):format(settings.name)
+  elseif settings.client ~= "" then
+    local clouds = require("codecompanion.adapters.clouds")
+    local cloud = clouds.of(settings.client)
+    if not cloud then
+      return false, "opts.client is unknown"
+    end
+    local there = clouds.has_credentials(cloud)
+    return there, there and cloud.whose .. " were found" or cloud.needs
   elseif source == "" then
     return true, "needs no key"
   elseif source == "function" then
@@ -227,6 +235,22 @@ local function key_of(settings)
   end
   local there = (vim.env[source] or "") ~= ""
   return there, ("%s is %s"):format(source, there and "set" or "not set")
+end
+
+---@param settings CodeCompanion.AdapterSettings
+---@return string text Whether the official client that it sends through is installed, "" when it needs none
+local function client_of(settings)
+  local install = require("codecompanion.install")
+  if settings.transport ~= "sdk" then
+    return ""
+  end
+  local by_hand = install.by_hand("sdk")
+  if by_hand then
+    return "; its official client is in your own Python, or " .. by_hand
+  end
+  local made = require("codecompanion.environment").wants("sdk") and install.environment()
+  return made and made.fresh and "; its official client is installed"
+    or "; its official client is installed when the host starts"
 end
 
 ---What the configuration says something about, and what it uses.
@@ -292,9 +316,9 @@ local function check_adapters()
         -- Neither a password nor a token that stands in the address.
         local address = settings.address:gsub("?.*$", ""):gsub("//[^/]*@", "//")
         local where = address ~= "" and ", " .. address or ""
-        local line = ("%s%s: %s%s; %s"):format(name, purpose, settings.kind, where, text)
+        local line = ("%s%s: %s%s; %s%s"):format(name, purpose, settings.kind, where, text, client_of(settings))
         if there == false and purpose ~= "" then
-          local has_login = require("codecompanion.adapters.logins")[settings.kind] ~= nil
+          local has_login = require("codecompanion.adapters.logins")[settings.kind] ~= nil or settings.client ~= ""
           local advice = has_login and "Log in" or "Set it before starting Neovim"
           health.warn(line, advice .. ", or choose another one: :CodeCompanion adapter")
         elseif there then

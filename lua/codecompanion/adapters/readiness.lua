@@ -3,18 +3,20 @@
 
 local adapters = require("codecompanion.adapters")
 local builtin = require("codecompanion.adapters.builtin_adapters")
+local clouds = require("codecompanion.adapters.clouds")
 local logins = require("codecompanion.adapters.logins")
 local servers = require("codecompanion.adapters.local_servers")
 
 ---@class CodeCompanion.AdapterReadiness
 ---@field name string
----@field state "ready"|"server"|"key"|"login"|"broken"|"offline"
+---@field state "ready"|"server"|"key"|"login"|"cloud"|"broken"|"offline"
 ---@field text string What it has, or needs, in a few words
 ---@field why? string Why it is ready, as a short sentence: `$OPENAI_API_KEY is set`
 ---@field default_model? string Of its entry
 ---@field model? string The first chat model that a server on this machine lists, one that runs there before all others
 ---@field missing? string The variable, or the file, that is not there
 ---@field page? string Where one gets a key
+---@field needs_client? boolean It sends through an official client, which has to be installed
 ---@field asks? CodeCompanion.ServerAddress The server that has to be asked before more can be said
 
 local M = {}
@@ -76,6 +78,17 @@ local function of_resolved(resolved)
       why = "a login was found",
       default_model = settings.model,
     }
+  elseif clouds.of(settings.client) then
+    local cloud = clouds.of(settings.client) --[[@as CodeCompanion.Cloud]]
+    local found, missing = clouds.has_credentials(cloud), missing_address(about, resolved.entry)
+    return {
+      name = name,
+      state = (found and not missing) and "ready" or "cloud",
+      text = missing and ("needs " .. missing) or found and cloud.whose or cloud.needs,
+      why = cloud.whose .. " were found",
+      default_model = settings.model,
+      needs_client = true,
+    }
   elseif settings.key ~= "" then
     local missing, has, why = look_for_key(settings.key)
     missing = missing or missing_address(about, resolved.entry)
@@ -87,6 +100,7 @@ local function of_resolved(resolved)
       default_model = settings.model,
       missing = missing,
       page = about.key_page,
+      needs_client = settings.transport == "sdk",
     }
   end
   local port = name == "ollama" and OLLAMA_PORT or HTTP_PORT
@@ -180,7 +194,7 @@ function M.ask(some, done)
   end)
 end
 
-local ORDER = { ready = 1, login = 2, key = 3, server = 4, broken = 5, offline = 6 }
+local ORDER = { ready = 1, login = 2, key = 3, cloud = 4, server = 5, broken = 6, offline = 7 }
 
 ---All adapters, those that can be used first.
 ---@param http table `adapters.http` of the options

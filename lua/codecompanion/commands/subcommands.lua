@@ -188,24 +188,18 @@ return {
   },
   install = {
     description = "create the Python environment again; `semantic`: with what a model on this machine needs;"
-      .. " `mcp`: with what MCP servers need",
-    arguments = { "mcp", "semantic" },
+      .. " `mcp`: with what MCP servers need; `sdk`: with the official clients of OpenAI and Anthropic",
+    arguments = { "mcp", "sdk", "semantic" },
     run = function(arguments)
-      local function restart(problem)
-        local host = require("codecompanion.host")
-        if not problem and host.status() ~= "stopped" then
-          host.restart_when_idle("The packages are installed; the Python host starts again with them.")
-        end
-      end
-      local install = require("codecompanion.install")
+      local install, extras = require("codecompanion.install"), require("codecompanion.extras")
       if install.extras[arguments[1]] then
-        return install.add(arguments[1], restart)
+        return install.add(arguments[1], extras.restart_host)
       end
       if arguments[1] then
-        local text = "There is nothing called %s to install; expected `semantic`, `mcp`, or nothing"
+        local text = "There is nothing called %s to install; expected `semantic`, `mcp`, `sdk`, or nothing"
         return require("codecompanion.say").line(text:format(arguments[1]), require("codecompanion.severity").ERROR)
       end
-      install.run_visibly(restart)
+      install.run_visibly(extras.restart_host)
     end,
   },
   adapter = {
