@@ -144,6 +144,23 @@ def test_each_adapter_says_what_it_needs(start: Start) -> None:
     assert "planted" not in "\n".join(lines)
 
 
+def test_clouds_say_whether_there_are_credentials(start: Start, tmp_path: Path) -> None:
+    """By files and variables, without reading them; choosing one says what its Python needs."""
+    home = tmp_path / "home"
+    (home / ".aws").mkdir(parents=True)
+    (home / ".aws" / "config").write_text("[default]")
+    azure = "adapters = { http = { azure_openai = { opts = { transport = 'sdk', client = 'azure' } } } }"
+    nvim = start(f"{{ {azure} }}", env={"HOME": str(home), "AZURE_OPENAI_ENDPOINT": "https://mine.openai.azure.com"})
+    lines = open_list(nvim)
+    assert line_of(lines, "bedrock") == "bedrock AWS credentials"
+    assert lines.index(next(line for line in lines if line.startswith("  bedrock"))) < lines.index("Popular")
+    needed = "vertex needs Google credentials: gcloud auth application-default login"
+    assert line_of(lines, "vertex") == needed
+    assert line_of(lines, "azure_openai") == "azure_openai needs a login of Entra ID: az login"
+    choose(nvim, "vertex")
+    nvim.wait_screen("vertex: needs Google credentials")
+
+
 def test_a_choice_that_needs_something_says_what(start: Start) -> None:
     """The list stays, nothing is opened, nothing waits for a key; what is to be done is seen at any width."""
     for columns, said in (

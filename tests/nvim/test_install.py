@@ -407,9 +407,41 @@ def test_an_extra_that_cannot_be_installed_changes_nothing(start: Callable[..., 
 def test_extras_are_installed_together_once_both_are_wanted(start: Callable[..., Nvim], tmp_path: Path) -> None:
     """`:CodeCompanion install mcp` after `:CodeCompanion install semantic` takes nothing away."""
     nvim = start()
-    for extra in ("semantic", "mcp"):
+    for extra in ("semantic", "sdk", "mcp"):
         nvim.lua(f"_G.done = false; install.add('{extra}', function(problem) _G.done, _G.problem = true, problem end)")
         nvim.wait_lua("return _G.done")
         assert nvim.lua("return _G.problem") is None
     names = [Path(name).name for name in re.findall(r"-r (\S+)", (tmp_path / "calls").read_text())]
-    assert names == ["requirements-semantic.lock", "requirements-semantic-mcp.lock"]
+    assert names == [
+        "requirements-semantic.lock",
+        "requirements-semantic-sdk.lock",
+        "requirements-semantic-mcp-sdk.lock",
+    ]
+
+
+ADD_AND_ASK = """
+local setup = ...
+require('codecompanion').setup(setup)
+_G.done = false
+install.resolve(function(problem) _G.done, _G.problem = true, problem end, function() return true end)
+"""
+
+
+@pytest.mark.parametrize(
+    ("setup", "lock"),
+    [
+        ("{}", "requirements.lock"),
+        ("{ adapters = { http = { openai = { opts = { max_retries = 1 } } } } }", "requirements.lock"),
+        ("{ adapters = { http = { openai = { opts = { transport = 'sdk' } } } } }", "requirements-sdk.lock"),
+        ("{ interactions = { chat = { adapter = 'bedrock' } } }", "requirements-sdk.lock"),
+    ],
+)
+def test_an_official_client_is_installed_when_an_adapter_needs_it(
+    start: Callable[..., Nvim], tmp_path: Path, setup: str, lock: str
+) -> None:
+    """With the host, as the packages of MCP servers are; an adapter that nobody configured brings nothing."""
+    nvim = start()
+    nvim.lua(ADD_AND_ASK.replace("local setup = ...", f"local setup = {setup}"))
+    nvim.wait_lua("return _G.done")
+    assert nvim.lua("return _G.problem") is None
+    assert [Path(name).name for name in re.findall(r"-r (\S+)", (tmp_path / "calls").read_text())] == [lock]
