@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from codecompanion.adapters.base import AdapterSettings
-    from codecompanion.adapters.http.exchange import Exchange
+    from codecompanion.adapters.transport.exchange import Exchange
 
 IS_SDK = os.environ.get("TRANSPORT") == "sdk"
 
@@ -20,7 +20,7 @@ def use_sdk() -> None:
     import msgspec
 
     from codecompanion.adapters.http import adapter
-    from codecompanion.adapters.http.exchange import open_exchange
+    from codecompanion.adapters.transport.exchange import open_exchange
 
     def open_through_sdk(settings: AdapterSettings) -> Exchange:
         return open_exchange(msgspec.structs.replace(settings, transport="sdk"))

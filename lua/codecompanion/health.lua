@@ -248,7 +248,7 @@ local function client_of(settings)
   if by_hand then
     return "; its official client is in your own Python, or " .. by_hand
   end
-  local made = require("codecompanion.environment").wants("sdk") and install.environment()
+  local made = require("codecompanion.system.python_environment").wants("sdk") and install.environment()
   return made and made.fresh and "; its official client is installed"
     or "; its official client is installed when the host starts"
 end

@@ -26,12 +26,12 @@ from codecompanion.adapters.completion.client import CompletionClient, settings_
 from codecompanion.adapters.completion.endpoints import CodeRequest, endpoint_named
 from codecompanion.adapters.embeddings.http_embedder import HttpEmbedder
 from codecompanion.adapters.http import adapter as adapter_module
-from codecompanion.adapters.http import client as client_module
 from codecompanion.adapters.http.adapter import HttpAdapter
 from codecompanion.adapters.http.json_requests import JsonRequests
 from codecompanion.adapters.openai_chat import tool_deltas
 from codecompanion.adapters.registry import make_wire
 from codecompanion.adapters.reply_decoder import ReplyDecoder
+from codecompanion.adapters.transport import client as client_module
 from codecompanion.errors import AdapterError, InputError
 from codecompanion.formats.byte_limits import ERROR_BODY, MAX_EVENT_BYTES, MAX_TOOL_CALLS, MB, REPLY, SLICE
 from codecompanion.mcp.server_spec import ServerSpec

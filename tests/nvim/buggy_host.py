@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
-from codecompanion.session.turn import exchange
+from codecompanion.session.turn import request_and_reply as exchange
 
 send = exchange.stream_reply
 

@@ -191,7 +191,7 @@ return {
       .. " `mcp`: with what MCP servers need; `sdk`: with the official clients of OpenAI and Anthropic",
     arguments = { "mcp", "sdk", "semantic" },
     run = function(arguments)
-      local install, extras = require("codecompanion.install"), require("codecompanion.extras")
+      local install, extras = require("codecompanion.install"), require("codecompanion.host.install_extra")
       if install.extras[arguments[1]] then
         return install.add(arguments[1], extras.restart_host)
       end

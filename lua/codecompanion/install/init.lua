@@ -326,7 +326,7 @@ function M.resolve(done, is_told)
   if not environment.wants("mcp") and are_mcp_servers_configured() then
     environment.want("mcp", true) -- the environment does not fit its lock file any more
   end
-  if not environment.wants("sdk") and require("codecompanion.adapters.official_clients").are_needed() then
+  if not environment.wants("sdk") and require("codecompanion.install.official_clients").are_needed() then
     environment.want("sdk", true)
   end
   local current = environment.find()

@@ -18,7 +18,7 @@ import msgspec
 
 from codecompanion.adapters.base import Adapter, AdapterSettings, ChatRequest, RetryScheduled, StreamEvent
 from codecompanion.adapters.http.adapter import HttpAdapter
-from codecompanion.adapters.http.client import import_transport
+from codecompanion.adapters.transport.client import import_transport
 from codecompanion.errors import AdapterError
 
 _log = logging.getLogger(__name__)

@@ -17,12 +17,12 @@ import msgspec
 from codecompanion.adapters.base import Adapter, AdapterSettings, BlobReader
 from codecompanion.adapters.clouds import require_transport
 from codecompanion.adapters.http.adapter import HttpAdapter
-from codecompanion.adapters.http.time_limits import is_loopback
 from codecompanion.adapters.keys.kept_logins import tokens_in
 from codecompanion.adapters.keys.key_source import FROM_FUNCTION, KeyReader, key_variable
 from codecompanion.adapters.keys.redact import secrets_in_url
 from codecompanion.adapters.offline.adapter import OfflineAdapter, OfflineOptions
 from codecompanion.adapters.own_options import options_of, refuse_reserved
+from codecompanion.adapters.transport.time_limits import is_loopback
 from codecompanion.adapters.unusable import UnusableAdapter
 from codecompanion.adapters.wire_format import WireFormat
 from codecompanion.errors import ConfigError, InputError, MissingKey, NetworkFailed, NotConfigured

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from codecompanion.adapters import catalog
 from codecompanion.adapters.base import AdapterSettings
-from codecompanion.adapters.http.client import import_transport
+from codecompanion.adapters.transport.client import import_transport
 from codecompanion.engine.greeting import build_services
 from codecompanion.engine.mcp_when_wanted import McpWhenWanted
 from codecompanion.engine.user_environment import UserEnvironment

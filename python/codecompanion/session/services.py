@@ -267,8 +267,8 @@ class Services(msgspec.Struct):
         A loopback address is not enough: a gateway (LiteLLM) may pass the request on to a provider that bills. It takes
         a listing in which the server names itself, or an entry written for a server that runs models.
         """
-        from codecompanion.adapters.http.time_limits import is_loopback
         from codecompanion.adapters.model_list import is_cloud_model
+        from codecompanion.adapters.transport.time_limits import is_loopback
 
         if adapter not in self.adapters.names() or is_cloud_model(model):
             return False

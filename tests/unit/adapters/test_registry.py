@@ -56,7 +56,7 @@ def test_a_client_is_made_without_the_sdks(kind: str) -> None:
     """Importing openai takes 0.65 s of CPU, anthropic twice that; the first message must not wait for it."""
     code = (
         "import sys; from codecompanion.adapters.base import AdapterSettings\n"
-        "from codecompanion.adapters.http.client import make_client\n"
+        "from codecompanion.adapters.transport.client import make_client\n"
         f"make_client(AdapterSettings(name='x', kind={kind!r}, base_url='https://127.0.0.1:9'))\n"
         "print([name for name in ('openai', 'anthropic', 'pydantic', 'httpx2') if name in sys.modules])"
     )

@@ -19,8 +19,8 @@ from codecompanion.session.actions.forking import fork
 from codecompanion.store import open_store
 from codecompanion.wire.events import Redrawn, Restored, ViewMarks
 from codecompanion.wire.requests import Pin, RedoChange, RestoreMessage, Snapshot, UndoChange
+from tests.unit.session.actions.test_forking import opened, request, typed
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
-from tests.unit.session.history.test_forking import opened, request, typed
 from tests.unit.session.history.test_undo import ask, redo, undo
 
 CHAT = "chat-1"

@@ -156,7 +156,7 @@ local function choose_item(item, chat, close)
   if item.state == "ready" or item.state == "offline" then
     close()
     if item.needs_client then
-      require("codecompanion.extras").need("sdk")
+      require("codecompanion.host.install_extra").need("sdk")
     end
     return use(item, chat)
   elseif item.state == "login" then

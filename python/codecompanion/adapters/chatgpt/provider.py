@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from codecompanion.adapters.base import AdapterSettings
-from codecompanion.adapters.http.time_limits import is_loopback
+from codecompanion.adapters.transport.time_limits import is_loopback
 from codecompanion.errors import ConfigError
 
 ISSUER = "https://auth.openai.com"

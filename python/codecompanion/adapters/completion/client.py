@@ -25,9 +25,9 @@ from codecompanion.adapters.errors.error_map import (
     error_from_payload,
     unexpected_content,
 )
-from codecompanion.adapters.http.client import HttpClient, client_timeout, make_client
 from codecompanion.adapters.keys.key_source import key_label
 from codecompanion.adapters.keys.redact import plain_url, secrets_in_url
+from codecompanion.adapters.transport.client import HttpClient, client_timeout, make_client
 from codecompanion.adapters.wire_format import KEY_TEMPLATE
 from codecompanion.errors import (
     AdapterError,

@@ -8,7 +8,7 @@ import msgspec
 
 from codecompanion import __version__
 from codecompanion.adapters.base import AdapterSettings
-from codecompanion.adapters.http.time_limits import is_loopback
+from codecompanion.adapters.transport.time_limits import is_loopback
 
 CLIENT_ID = "Iv1.b507a08c87ecfe98"
 """The public id of GitHub's own application for Copilot in editors; tokens of other applications get no Copilot."""

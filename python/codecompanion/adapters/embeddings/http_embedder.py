@@ -22,10 +22,10 @@ from codecompanion.adapters.embeddings.prefixes import prefixes_of
 from codecompanion.adapters.embeddings.reply import WrongVectors, read_vectors
 from codecompanion.adapters.errors.error_map import Endpoint, Remedies, error_from_exception
 from codecompanion.adapters.errors.retry import wait_before_retry
-from codecompanion.adapters.http.client import HttpClient, client_timeout, make_client
-from codecompanion.adapters.http.time_limits import place_of
 from codecompanion.adapters.keys.key_source import key_label
 from codecompanion.adapters.keys.redact import plain_url, secrets_in_url
+from codecompanion.adapters.transport.client import HttpClient, client_timeout, make_client
+from codecompanion.adapters.transport.time_limits import place_of
 from codecompanion.errors import ContextOverflow, MalformedReply, RequestRejected
 from codecompanion.formats.byte_limits import VECTORS
 from codecompanion.formats.regex import regex

@@ -31,14 +31,14 @@ from codecompanion.adapters.base import (
 from codecompanion.adapters.clouds import credentials_of
 from codecompanion.adapters.errors.error_map import Endpoint, error_from_exception
 from codecompanion.adapters.errors.retry import wait_before_retry
-from codecompanion.adapters.http.client import client_timeout
-from codecompanion.adapters.http.exchange import Exchange, open_exchange
 from codecompanion.adapters.http.limits_reader import LimitsReader
 from codecompanion.adapters.http.reply_stream import final_cut, read_reply
-from codecompanion.adapters.http.time_limits import ANSWER_LIMIT_S, is_loopback, max_keep_alive_s, max_silence_s
 from codecompanion.adapters.keys.key_source import key_label
 from codecompanion.adapters.keys.redact import secrets_in_url
 from codecompanion.adapters.request_gate import Purpose
+from codecompanion.adapters.transport.client import client_timeout
+from codecompanion.adapters.transport.exchange import Exchange, open_exchange
+from codecompanion.adapters.transport.time_limits import ANSWER_LIMIT_S, is_loopback, max_keep_alive_s, max_silence_s
 from codecompanion.adapters.wire_format import KEY_TEMPLATE, HttpCall, WireFormat, origin_of
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.formats.bounded import LimitHit, has_too_many_values

@@ -16,7 +16,7 @@ from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.errors.error_body import decode_body
 from codecompanion.adapters.errors.error_map import Endpoint, Remedies, error_from_exception
 from codecompanion.adapters.errors.exception_kinds import kind_of
-from codecompanion.adapters.http.client import HttpClient, client_timeout, make_client
+from codecompanion.adapters.transport.client import HttpClient, client_timeout, make_client
 from codecompanion.formats.byte_limits import SMALL_ANSWER
 
 _ANSWER_S = 20.0

@@ -28,9 +28,9 @@ from codecompanion.model.view import open_tool_calls
 from codecompanion.session.chat.chat import Chat
 from codecompanion.session.state import State, Stop
 from codecompanion.session.turn.before_request import prepare_request
-from codecompanion.session.turn.exchange import Exchange
 from codecompanion.session.turn.guards import over_request_limit, repeated_call
 from codecompanion.session.turn.paused_and_full import Answer, PausedAndFull
+from codecompanion.session.turn.request_and_reply import Exchange
 from codecompanion.session.window.too_large import IS_BACK, NOT_SENT, can_be_compacted, largest_part
 from codecompanion.waiting import to_the_end
 from codecompanion.wire.events import Severity, TurnFinished

@@ -19,7 +19,7 @@ from codecompanion.adapters.errors.error_map import (
     what_provider_said,
 )
 from codecompanion.adapters.errors.exception_kinds import EXCEPTION_KINDS, kind_of
-from codecompanion.adapters.http.client import NoAnswer
+from codecompanion.adapters.transport.client import NoAnswer
 
 ENDPOINT = Endpoint(
     name="openai", base_url="https://user:pw@api.openai.com/v1?k=v", key_label="OPENAI_API_KEY", model="gpt-4o"

@@ -21,8 +21,8 @@ from codecompanion.session.chat.inspection import inspect
 from codecompanion.session.chat.redraw import redraw
 from codecompanion.wire.events import CodeGathered, Restored, Text, TurnFinished
 from codecompanion.wire.requests import ChooseCode, ClearMessage, ForkChat, PreviewCode, ShowGathered, Snapshot
-from tests.unit.session.codebase.test_gathering import FakeGatherer, ask, asked, bench_with
 from tests.unit.session.fakes import says
+from tests.unit.session.message_context.test_gathering import FakeGatherer, ask, asked, bench_with
 
 F0, F1 = ChosenPiece("src/0.py", 1, 9, "function", "f0"), ChosenPiece("src/1.py", 2, 10, "function", "f1")
 

@@ -11,8 +11,8 @@ from codecompanion.model.messages import GATHERED_TAG, SUMMARY_TAG, GatheredPiec
 from codecompanion.model.transcript_format import read_message, write_message
 from codecompanion.wire.requests import UndoChange
 from tests.summaries import nine_sections
-from tests.unit.session.codebase.test_gathering import FakeGatherer, ask, asked, bench_with
 from tests.unit.session.fakes import says
+from tests.unit.session.message_context.test_gathering import FakeGatherer, ask, asked, bench_with
 
 CODE = "### File: src/0.py\n" + "secret_recipe = 1\n" * 60
 

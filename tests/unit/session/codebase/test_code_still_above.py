@@ -18,9 +18,9 @@ from codecompanion.session.codebase.shown_code import title_of_gathered
 from codecompanion.session.gather.for_chat import ProjectGatherer
 from codecompanion.wire.events import CodeGathered
 from codecompanion.wire.requests import ClearMessage, PreviewCode, RestoreMessage, ShowGathered, Snapshot
-from tests.unit.session.codebase.test_code_report import traced
-from tests.unit.session.codebase.test_gathering import ask, asked, bench_with, of
+from tests.unit.session.actions.test_code_report import traced
 from tests.unit.session.fakes import says
+from tests.unit.session.message_context.test_gathering import ask, asked, bench_with, of
 
 PARSER = "import re\n\n\ndef parse_config(text):\n" + "".join(
     f"    line_{n} = re.split('=', text)\n" for n in range(20)

@@ -22,7 +22,7 @@ from codecompanion.wire.requests import (
     Submit,
     UndoChange,
 )
-from tests.unit.session.codebase.test_code_report import traced
+from tests.unit.session.actions.test_code_report import traced
 from tests.unit.session.codebase.test_code_still_above import WithoutIndex
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says
 

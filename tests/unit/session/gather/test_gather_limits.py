@@ -10,10 +10,10 @@ from codecompanion.model.found_code import SearchOutcome
 from codecompanion.session.codebase.gatherer import Question
 from codecompanion.session.gather import gather_code as gathering
 from codecompanion.session.gather.for_chat import ProjectGatherer
-from tests.unit.session.gather import test_gather
-from tests.unit.session.gather.test_gather import FOUND, QUESTION, FakeSearch, ask, means, places
+from tests.unit.session.gather import test_gather_code
+from tests.unit.session.gather.test_gather_code import FOUND, QUESTION, FakeSearch, ask, means, places
 
-project = test_gather.project
+project = test_gather_code.project
 COMMON = "README.md package.json CONTRIBUTING.md docs/README.md docs/architecture.md pyproject.toml Cargo.toml go.mod"
 
 

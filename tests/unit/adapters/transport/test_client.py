@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from codecompanion.adapters.base import AdapterSettings
-from codecompanion.adapters.http.client import HttpClient
+from codecompanion.adapters.transport.client import HttpClient
 from codecompanion.formats.byte_limits import LISTING
 
 BASE = "https://gateway.example/v1"
@@ -49,7 +49,7 @@ async def test_the_queries_of_a_path_and_of_base_url_are_both_sent(base_url, pat
 def test_the_transport_knows_its_version_without_reading_its_metadata() -> None:
     """Reading it takes 10 ms of every start."""
     code = (
-        "import sys; from codecompanion.adapters.http.client import import_transport as go; go(); import httpx2;"
+        "import sys; from codecompanion.adapters.transport.client import import_transport as go; go(); import httpx2;"
         "print(httpx2.__version__, 'importlib.metadata' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)

@@ -19,11 +19,11 @@ import msgspec
 
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.clouds import TAKES_FIELDS
-from codecompanion.adapters.http.bounded_response import bound
-from codecompanion.adapters.http.client import Address, NoAnswer, head_limit_s, make_http, read_bounded
-from codecompanion.adapters.sdk.clients import CLIENTS, LOGGERS, client_key
-from codecompanion.adapters.sdk.credentials import NotInstalled, is_about_credentials, why_no_credentials
-from codecompanion.adapters.sdk.event_frames import load_decoder, unwrap_frames
+from codecompanion.adapters.transport.bounded_response import bound
+from codecompanion.adapters.transport.client import Address, NoAnswer, head_limit_s, make_http, read_bounded
+from codecompanion.adapters.transport.cloud_credentials import NotInstalled, is_about_credentials, why_no_credentials
+from codecompanion.adapters.transport.event_frames import load_decoder, unwrap_frames
+from codecompanion.adapters.transport.sdk_clients import CLIENTS, LOGGERS, client_key
 from codecompanion.formats.bounded import ACCEPT_ENCODING
 from codecompanion.formats.byte_limits import ERROR_BODY, ByteLimits
 

@@ -7,7 +7,7 @@ function M.are_needed()
   local config = require("codecompanion.config")
   local adapters, http = require("codecompanion.adapters"), config.options.adapters.http
   local names = vim.tbl_keys(vim.tbl_get(config.user or {}, "adapters", "http") or {})
-  names[#names + 1] = (require("codecompanion.adapters.choice").reference(config.options))
+  names[#names + 1] = (require("codecompanion.adapters.default_adapter").reference(config.options))
   return vim.iter(names):any(function(name)
     if name == "opts" or name == "extend" then
       return false

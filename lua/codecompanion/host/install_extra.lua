@@ -16,7 +16,7 @@ end
 ---@param extra string Of `environment.EXTRAS`
 function M.need(extra)
   local install = require("codecompanion.install")
-  if not require("codecompanion.environment").wants(extra) and install.by_hand(extra) == nil then
+  if not require("codecompanion.system.python_environment").wants(extra) and install.by_hand(extra) == nil then
     install.add(extra, M.restart_host)
   end
 end

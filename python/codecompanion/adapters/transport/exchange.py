@@ -1,7 +1,7 @@
 """The seam between an adapter and the network: a rendered body goes in, a response comes out.
 
 Nothing above it knows how the body travelled. httpx2 carries it for everybody (`client.py`). `transport = "sdk"` sends
-the same body through the provider's own client (`adapters/sdk/`), for endpoints whose requests have to be signed or
+the same body through the provider's own client (`sdk_exchange.py`), for endpoints whose requests have to be signed or
 carry a token that only such a client can make. What both have in common: one request is sent once, redirects are not
 followed, time and size are limited here, and failures are those of httpx2.
 """
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from codecompanion.adapters.base import AdapterSettings
-from codecompanion.adapters.http.client import make_client
+from codecompanion.adapters.transport.client import make_client
 from codecompanion.formats.byte_limits import ByteLimits
 
 if TYPE_CHECKING:
@@ -63,6 +63,6 @@ def open_exchange(settings: AdapterSettings) -> Exchange:
     """
     if settings.transport == "httpx2":
         return make_client(settings)
-    from codecompanion.adapters.sdk.exchange import open_sdk_exchange
+    from codecompanion.adapters.transport.sdk_exchange import open_sdk_exchange
 
     return open_sdk_exchange(settings)

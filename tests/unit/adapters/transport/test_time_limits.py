@@ -7,7 +7,7 @@ import pytest
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.errors.error_map import Endpoint, error_from_exception
 from codecompanion.adapters.errors.retry import wait_before_retry
-from codecompanion.adapters.http.time_limits import max_keep_alive_s, max_silence_s, place_of
+from codecompanion.adapters.transport.time_limits import max_keep_alive_s, max_silence_s, place_of
 from codecompanion.errors import NetworkFailed, RateLimited, StreamCut
 from codecompanion.formats.byte_limits import KEEP_ALIVE_S
 

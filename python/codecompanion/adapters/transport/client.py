@@ -20,9 +20,9 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from codecompanion import __version__
 from codecompanion.adapters.base import AdapterSettings
-from codecompanion.adapters.http.bounded_response import bound
-from codecompanion.adapters.http.time_limits import ANSWER_LIMIT_S, is_loopback
 from codecompanion.adapters.installed import edition_of
+from codecompanion.adapters.transport.bounded_response import bound
+from codecompanion.adapters.transport.time_limits import ANSWER_LIMIT_S, is_loopback
 from codecompanion.formats.bounded import ACCEPT_ENCODING
 from codecompanion.formats.byte_limits import ERROR_BODY, ByteLimits
 from codecompanion.formats.chunk_merger import merge_chunks
