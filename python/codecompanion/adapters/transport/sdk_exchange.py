@@ -2,7 +2,7 @@
 
 The client adds what the cloud asks for: a signature, a token, a path with the model in it. Plain endpoints get the body
 byte for byte; Bedrock and Vertex get the same fields without `model`, which their clients move into the path. The
-connection underneath is the one `http/client.py` makes, so limits, proxies and certificates are the same, and so is
+connection underneath is the one `client.py` makes, so limits, proxies and certificates are the same, and so is
 what comes back: the response before its body is read, for our own decoders.
 """
 
