@@ -53,16 +53,16 @@ local function context_values(opts)
   )
 end
 
----Wait for the host, for a bounded time.
+---Wait for the host, for a bounded time; not while its packages are being installed.
 ---@return string status
 ---@return string text
 local function wait_for_host()
-  local host = require("codecompanion.host")
-  if require("codecompanion.install").can_start() then
+  local host, install = require("codecompanion.host"), require("codecompanion.install")
+  if install.can_start() then
     host.start()
   end
   vim.wait(HOST_WAIT_MS, function()
-    return host.status() ~= "starting"
+    return host.status() ~= "starting" or install.progress ~= nil
   end, 20)
   return host.status()
 end
@@ -164,6 +164,9 @@ local function check_host()
   local host = require("codecompanion.host")
   if status == "stopped" then
     return health.info("Not running: it starts with the first chat, once there is an environment")
+  end
+  if status == "starting" and require("codecompanion.install").progress then
+    return health.info("Not running yet: it starts when the packages are installed")
   end
   if status ~= "ready" then
     local problem = status == "starting" and ("No answer within %d s"):format(HOST_WAIT_MS / 1000) or text

@@ -224,7 +224,9 @@ def test_the_health_check_tells_the_truth_at_every_stage(start: Start, gate: Pat
     nvim.command("CodeCompanionChat")
     nvim.wait_screen("downloading 37")
     nvim.command("split")
-    assert "Installing Python packages: downloading 37" in report(nvim)
+    installing = report(nvim)
+    assert "Installing Python packages: downloading 37" in installing
+    assert "Not running yet: it starts when the packages are installed" in installing
     gate.touch()
     nvim.wait_screen(r"~\d+ %")
     assert "made with uv: " in report(nvim)
