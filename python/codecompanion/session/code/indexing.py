@@ -10,6 +10,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -154,9 +155,8 @@ def build(
             if is_rebuild or writer.should_be_rebuilt():
                 writer.clear()
             listed = list_project_files(root, choice)
-            reader = IndexReader(path)
-            known, was_complete = reader.stats(), reader.meta("complete") == "1"
-            reader.close()
+            with closing(IndexReader(path)) as reader:
+                known, was_complete = reader.stats(), reader.meta("complete") == "1"
             difference = compare(root, listed.paths, known)
             ordered = msgspec.structs.replace(difference, changed=_latest_first(root, difference.changed))
             written = write_changes(writer, root, ordered, choice, now_ns, report)

@@ -72,7 +72,10 @@ class QuestionVectors:
     async def aclose(self) -> None:
         """Let go of vectors, model and connections."""
         with self._lock:
+            readers = tuple(self._readers.values())
             self._readers.clear()
+        for vectors in readers:
+            await asyncio.to_thread(vectors.reader.close)  # a search may be reading
         await self._embedder.aclose()
 
     async def _vector_of(self, question: str) -> Vector:
