@@ -47,6 +47,8 @@ class Received:
     headers: dict[str, str]
     body: bytes
     query: str = ""
+    is_last: bool = False
+    """Whether the client expects the connection to be closed after the answer: HTTP/1.0, `Connection: close`."""
     aborted: bool = False
     notes: list[str] = field(default_factory=list)
 
@@ -67,6 +69,7 @@ class LoopbackServer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._changed = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._open: set[asyncio.StreamWriter] = set()
 
     def answer(self, request: Received) -> Answer:
         """Return what the request gets."""
@@ -94,14 +97,24 @@ class LoopbackServer:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", port, limit=1 << 20, ssl=context)
 
     async def close(self) -> None:
-        """Stop, whatever is still running."""
+        """Stop, whatever is still running; no connection is open afterwards."""
         assert self._server is not None
         self._server.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.sleep(0)
+        async with asyncio.timeout(PATIENCE_S):
+            while self._open_connections():
+                for writer in self._open:
+                    if writer.transport.get_write_buffer_size():  # for a client that does not read
+                        writer.transport.abort()
+                await asyncio.sleep(0)
         await self._server.wait_closed()
+
+    def _open_connections(self) -> int:
+        """Return how many there are: a closed transport gives its socket up in the next round of the loop."""
+        self._open = {writer for writer in self._open if writer.get_extra_info("socket").fileno() >= 0}
+        return len(self._open)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -132,10 +145,12 @@ class LoopbackServer:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
+        self._open_connections()
+        self._open.add(writer)
         self.connections += 1
         try:
             while (request := await _read_request(reader)) is not None:
-                if not await self._respond(request, reader, writer):
+                if not await self._respond(request, reader, writer) or request.is_last:
                     break
         except (ConnectionError, asyncio.CancelledError):
             pass
@@ -215,7 +230,7 @@ async def _read_request(reader: asyncio.StreamReader) -> Received | None:
     except asyncio.IncompleteReadError:
         return None
     lines = head.decode("latin-1").split("\r\n")
-    method, target, _ = lines[0].split(" ", 2)
+    method, target, version = lines[0].split(" ", 2)
     path, _, query = target.partition("?")
     pairs = (line.split(":", 1) for line in lines[1:] if ":" in line)
     headers = {name.lower(): value.strip() for name, value in pairs}
@@ -224,7 +239,8 @@ async def _read_request(reader: asyncio.StreamReader) -> Received | None:
         body = await reader.readexactly(length) if length else b""
     except asyncio.IncompleteReadError:  # cancelled while it was sent
         return None
-    return Received(method, path, headers, body, query)
+    is_last = version == "HTTP/1.0" or headers.get("connection", "").lower() == "close"
+    return Received(method, path, headers, body, query, is_last)
 
 
 def _head(answer: Answer) -> bytes:

@@ -35,7 +35,11 @@ class LoopbackThread(Generic[Server]):
         encode("warm")
         build_validators(*self._kinds)
         self._thread.start()
-        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(PATIENCE_S)
+        try:
+            asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(PATIENCE_S)
+        except BaseException:
+            self._stop()
+            raise
         return self.server
 
     async def _start(self) -> None:
@@ -43,7 +47,12 @@ class LoopbackThread(Generic[Server]):
         await self.server.start(self.port)
 
     def __exit__(self, *error: object) -> None:
-        asyncio.run_coroutine_threadsafe(self.server.close(), self._loop).result(PATIENCE_S)
+        try:
+            asyncio.run_coroutine_threadsafe(self.server.close(), self._loop).result(PATIENCE_S)
+        finally:
+            self._stop()
+
+    def _stop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(PATIENCE_S)
         self._loop.close()
