@@ -181,7 +181,11 @@ async def test_what_has_not_changed_costs_nothing(desk):
     """No tokens; the file is not read again, the editor is not asked."""
     await desk.attach()
     await desk.say()
-    (desk.root / "a.py").chmod(0)  # reading it would be said
+    file = desk.root / "a.py"
+    before = file.stat()
+    file.write_text(TEXT.swapcase())  # reading it would be told
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert file.stat().st_size == before.st_size
     assert await desk.say() == []
     assert desk.editor.asked <= 1
     assert not [e for e in desk.bench.events if isinstance(e, Notice)]
