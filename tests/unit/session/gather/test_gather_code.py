@@ -27,6 +27,7 @@ from codecompanion.session.gather.project_code import ProjectCode
 from codecompanion.session.gather.team_text import TeamText
 from codecompanion.session.gather.utility import Utility
 from codecompanion.workspace.project_files import Choice
+from tests.patience import PATIENCE_S
 
 PARSER = '''import re
 
@@ -62,7 +63,7 @@ def project(tmp_path):
 def means(search=None, *, replies=None, **changes):
     context = settings.load({}).context
     memories = msgspec.structs.replace(context.memories, user="/nonexistent/memories.md")
-    context = msgspec.structs.replace(context, **{"memories": memories, **changes})
+    context = msgspec.structs.replace(context, **{"memories": memories, "timeout_s": PATIENCE_S, **changes})
     utility = Utility(ScriptedModel(replies), "", 5.0) if replies is not None else None
     return Means(context, time.monotonic, search, utility)
 
