@@ -12,7 +12,7 @@ from tests.mcp.listener import Listener, connection, spec
 
 START_S, CALL_S = 6.0, 1.0
 """Seconds to wait for an answer that a mutated frame may have swallowed."""
-AT_ONCE = 4
+AT_ONCE = 8
 
 
 async def outcome(seed: int) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from harness import lua_string
 from real_chat import KEY, start_chat
+from tests.forked_python import forked_python
 from tests.providers.chat.answers import reply
 from tests.providers.chat.thread import ChatServerThread
 
@@ -225,7 +226,8 @@ def test_the_command_without_words_is_the_palette_always(nvim_factory, tmp_path)
         nvim.wait_screen("Edit lines 1-1:")
         nvim.feed("rename it<CR>")
         nvim.wait_lua("return (vim.b.codecompanion_edit or {}).state == 'proposed'")
-    bare = nvim_factory(root=tmp_path, size=(120, 40))
+    host = f"require('codecompanion').setup({{ python = {{ host_prog = {lua_string(forked_python())} }} }})"
+    bare = nvim_factory(root=tmp_path, size=(120, 40), init=host)
     bare.command("CodeCompanion")
     bare.wait_screen("Choose a model +No model is set up yet")
     assert "Choose a model" in bare.lua("return vim.api.nvim_buf_get_lines(0, 0, 1, false)[1]"), "it is the first"
