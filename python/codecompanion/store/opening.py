@@ -59,16 +59,18 @@ def open_store(data_dir: Path, clock: Clock = time.time, report: Report = log_pr
         make_private_folder(data_dir)
         turn = FileLock(data_dir / "opening.lock")
         try:
-            owner = Owner(data_dir / lease.FOLDER)
-            try:
+            with contextlib.ExitStack() as opened:  # closed again unless everything can be had
+                owner = Owner(data_dir / lease.FOLDER)
+                opened.callback(owner.close)
                 writer, repaired = _open_or_repair(path, owner, clock())
+                opened.callback(writer.close)
                 owner.remove_leftovers(clock())
                 for folder in (data_dir, data_dir / lease.FOLDER):
                     remove_drafts(folder)
-                store = Store(Database(path, writer), owner, Blobs(data_dir / BLOB_FOLDER), clock, report)
-            except BaseException:
-                owner.close()
-                raise
+                database = Database(path, writer)
+                opened.callback(database.close)
+                store = Store(database, owner, Blobs(data_dir / BLOB_FOLDER), clock, report)
+                opened.pop_all()
         finally:
             turn.release()
     if repaired is not None:
