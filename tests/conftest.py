@@ -11,6 +11,7 @@ import atexit
 import gc
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from hypothesis import HealthCheck, settings
 from tests.amounts import PROFILE
 from tests.attacks.table import print_table
 from tests.forked_python import share_one
+from tests.leftovers import LeftoverCheck
 from tests.machine_state import clean_the_environment
 from tests.rewritten import rewrite_share
 from tests.transport import IS_SDK
@@ -41,11 +43,19 @@ def pytest_configure(config: pytest.Config) -> None:
         from tests.transport import use_sdk
 
         use_sdk()
+    config.pluginmanager.register(LeftoverCheck(), "leftovers")
     worker = getattr(config, "workerinput", None)
     if worker is not None:
         rewrite_share(config, worker)
     elif getattr(config.option, "numprocesses", None):
         share_one()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _garbage_of_the_module() -> Iterator[None]:
+    """Collect what a module left to the garbage collector while its last test can still be the one that fails."""
+    yield
+    gc.collect()
 
 
 def pytest_collection_finish() -> None:

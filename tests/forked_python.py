@@ -96,20 +96,23 @@ def share_one() -> None:
 
 
 def _start() -> str:
-    from tests.patience import PATIENCE_S  # not known to the process that is forked
+    # Not known to the process that is forked.
+    from tests.leftovers import kept_for_the_run
+    from tests.patience import PATIENCE_S
 
     folder = Path(tempfile.mkdtemp(prefix="forked-python-"))
     environment = {**os.environ, "PYTHONPATH": str(REPO / "python"), "LC_ALL": "C.UTF-8"}
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(folder / "socket"))
     listener.listen(64)
-    server = subprocess.Popen(
-        [sys.executable, str(Path(__file__).resolve()), str(listener.fileno())],
-        stdin=subprocess.PIPE,
-        pass_fds=[listener.fileno()],
-        env=environment,
-        cwd=REPO,
-    )
+    with kept_for_the_run():
+        server = subprocess.Popen(
+            [sys.executable, str(Path(__file__).resolve()), str(listener.fileno())],
+            stdin=subprocess.PIPE,
+            pass_fds=[listener.fileno()],
+            env=environment,
+            cwd=REPO,
+        )
     listener.close()
 
     def end() -> None:

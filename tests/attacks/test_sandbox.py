@@ -37,6 +37,7 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="th
 
 TRIES = Path(__file__).with_name("escape_tries.py")
 CANARY = "canary-c7b1f0d2"
+_ENOUGH = b"end of the echo"
 SETTINGS = SandboxSettings(mode="required", write=(), read=(), network=False)
 KEYS = (
     ".ssh/id_ed25519", ".aws/credentials", ".gnupg/secring.gpg", ".netrc", ".npmrc", ".pypirc", ".git-credentials",
@@ -108,7 +109,9 @@ class World:
             if kind == socket.SOCK_STREAM:
                 one.listen()
             else:
-                threading.Thread(target=_echo, args=(one,), daemon=True).start()
+                thread = threading.Thread(target=_echo, args=(one,), daemon=True)
+                thread.start()
+                self.closing.callback(_end_echo, one, thread)
             return one
 
         self.facts["tcp"] = listen(socket.AF_INET, ("0.0.0.0", 0)).getsockname()[1]  # noqa: S104 the canary's own
@@ -201,8 +204,16 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _echo(one: socket.socket) -> None:
     with contextlib.suppress(OSError):
         while True:
-            _, address = one.recvfrom(100)
+            said, address = one.recvfrom(100)
+            if said == _ENOUGH:
+                break
             one.sendto(b"heard", address)
+
+
+def _end_echo(one: socket.socket, thread: threading.Thread) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.sendto(_ENOUGH, one.getsockname())
+    thread.join()
 
 
 def wait_for(is_so: Any) -> None:

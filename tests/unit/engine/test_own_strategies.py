@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -163,8 +164,9 @@ def test_changed_and_removed_messages_are_known_to_the_stage(tmp_path: Path) -> 
 
 def test_one_that_does_not_end_is_stopped_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_strategies, "LIMIT_S", 0.05)
-    source = "import threading\nGATE = threading.Event()\ndef shorten(messages, params, env):\n    GATE.wait()\n"
-    assert register(tmp_path, source) == []
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    assert register(tmp_path, f"def shorten(messages, params, env):\n    open({str(gate)!r}).close()\n") == []
     strategy = STRATEGIES["mine"]
     work = Work(before=MESSAGES, messages=MESSAGES)
     first, second = (strategy.run(work, strategy.params(), env()) for _ in range(2))
@@ -172,6 +174,7 @@ def test_one_that_does_not_end_is_stopped_once(tmp_path: Path, monkeypatch: pyte
     assert "took longer than 0.05 seconds" in first.reason
     assert isinstance(second, Failed)
     assert "is not called again" in second.reason
+    gate.open("w").close()  # its thread ends
 
 
 async def test_a_failure_leaves_the_chat_as_it_was(tmp_path: Path) -> None:

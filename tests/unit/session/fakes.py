@@ -34,6 +34,7 @@ from codecompanion.tools.tool_provider import GivenTools
 from codecompanion.tools.toolbox import Toolbox
 from codecompanion.wire.events import Event
 from codecompanion.wire.requests import OpenChat, Snapshot, Submit
+from tests.leftovers import closed_at_end
 from tests.patience import PATIENCE_S
 
 Step = StreamEvent | Exception | asyncio.Event
@@ -158,7 +159,7 @@ class Bench:
         self._changed = asyncio.Event()
         numbers = itertools.count(1)
         self.bugs: list[BaseException] = []
-        self.store = store or open_memory_store()
+        self.store = store or closed_at_end(open_memory_store())
         self.services = Services(
             settings=loaded,
             store=self.store,

@@ -11,6 +11,7 @@ import pytest
 from codecompanion.errors import LeaseHeld
 from codecompanion.store import lease
 from codecompanion.store.lease import FileLock, Owner, is_locked
+from tests.leftovers import closed_at_end
 
 from .conftest import CREATED, Desk, Start, said
 
@@ -168,10 +169,10 @@ def test_a_lock_is_seen_from_outside_only_while_it_is_held(desk: Desk) -> None:
     assert is_locked(path)
     lock.release()
     assert not is_locked(path)
-    owner = Owner(desk.folder / "owners")
-    assert Owner(desk.folder / "owners").is_alive(owner.id)
+    owner, other = Owner(desk.folder / "owners"), closed_at_end(Owner(desk.folder / "owners"))
+    assert other.is_alive(owner.id)
     owner.close()
-    assert not Owner(desk.folder / "owners").is_alive(owner.id)
+    assert not other.is_alive(owner.id)
 
 
 def test_a_chat_is_listed_as_owned_only_for_the_others(desk: Desk) -> None:

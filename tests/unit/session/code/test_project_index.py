@@ -21,6 +21,7 @@ from codecompanion.store.code_index.build_lock import building
 from codecompanion.store.code_index.index_tables import FORMAT
 from codecompanion.store.code_index.search import ReferenceGraph, file_paths
 from codecompanion.workspace.project_files import Choice
+from tests.leftovers import closed_at_end
 from tests.patience import PATIENCE_S
 from tests.unit.workspace.test_project_files import fill, git
 
@@ -478,7 +479,7 @@ def test_hostile_files_are_indexed_or_left_out_and_remembered(root: Path, tmp_pa
     (root / "deep.py").write_text("(\n" * 20_000)
     path = tmp_path / "cache" / "x.db"
     build(root, path, Choice(), now_ns=lambda: 2 * LONG_AGO_NS)
-    files = indexing.IndexReader(path).files()
+    files = closed_at_end(indexing.IndexReader(path)).files()
     assert {name for name, one in files.items() if one.why_not} == {"line.js", "binary.py"}
     assert {"; rm -rf", "UPPER.py", "upper.py", "bytes.py", "deep.py"} <= set(files)
     assert build(root, path, Choice(), now_ns=lambda: 2 * LONG_AGO_NS).written == 0

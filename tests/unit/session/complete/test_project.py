@@ -15,6 +15,7 @@ from codecompanion.session.complete.project_view import ProjectReader, RecentRan
 from codecompanion.store.code_index.reader import IndexReader
 from codecompanion.workspace.project_files import Choice
 from codecompanion.workspace.secret_files import is_secret
+from tests.leftovers import closed_at_end
 from tests.providers.completion.server import FillServer
 from tests.unit.session.complete.conftest import code
 
@@ -48,7 +49,7 @@ def root(tmp_path):
 def reader(root, tmp_path):
     index = tmp_path / "index.db"
     build(root, index, Choice(), now_ns=time.time_ns)
-    return ProjectReader(root, IndexReader(index), is_secret)
+    return ProjectReader(root, closed_at_end(IndexReader(index)), is_secret)
 
 
 def prompt(reader, before=BEFORE, after="\n", family=QWEN, path="pkg/new.py", total=10_000):

@@ -27,6 +27,7 @@ from codecompanion.store.opening import open_memory_store
 from codecompanion.store.store import Store
 from codecompanion.wire.events import Notice, TrustWaits
 from codecompanion.wire.requests import ChangeTrust, ShowMcp
+from tests.leftovers import closed_at_end
 from tests.mcp.listener import HOSTILE
 from tests.patience import PATIENCE_S
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
@@ -96,7 +97,7 @@ def project(root: Path, *names: str, ways: tuple[str, ...] = ()) -> Path:
 
 @pytest.fixture
 def store() -> Store:
-    return open_memory_store()
+    return closed_at_end(open_memory_store())
 
 
 @pytest.mark.parametrize("decision", [{"what": "folder"}, {"what": "files", "path": ".mcp.json"}])

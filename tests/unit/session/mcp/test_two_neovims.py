@@ -22,6 +22,7 @@ from codecompanion.model.invariants import violations
 from codecompanion.session.session import Session
 from codecompanion.store.opening import open_memory_store
 from codecompanion.wire.requests import Approve
+from tests.leftovers import closed_at_end
 from tests.mcp.listener import HOSTILE
 from tests.unit.session.fakes import calls, says, submit
 from tests.unit.session.mcp.test_file_servers import Neovim, neovims
@@ -35,7 +36,7 @@ class Story:
     def __init__(self, root: Path, seed: int) -> None:
         self.root, self.random = root, random.Random(seed)
         self.file = root / ".mcp.json"
-        store = open_memory_store()
+        store = closed_at_end(open_memory_store())
         self.neovims = [Neovim(root, store, name) for name in "ab"]
         for neovim in self.neovims:
             neovim.bench.adapter._replies = self.reply  # as it calls what it is offered

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from codecompanion.session.vectors import question_vector as question
 from codecompanion.session.vectors.question_vector import QuestionVectors
 from codecompanion.session.vectors.run import make_vectors
 from codecompanion.store.code_index.reader import IndexReader
+from tests.leftovers import closed_at_end
 from tests.unit.session.vectors.test_run import HashedWords, Project
 
 
@@ -22,7 +23,7 @@ class Index:
     """What a search has of an index."""
 
     def __init__(self, path: Path) -> None:
-        self.reader = IndexReader(path)
+        self.reader = closed_at_end(IndexReader(path))
 
 
 @pytest.fixture
@@ -34,17 +35,34 @@ async def project(tmp_path: Path) -> Project:
     return project
 
 
+Make = Callable[..., QuestionVectors]
+
+
+@pytest.fixture
+async def ask_with() -> AsyncIterator[Make]:
+    """Return a maker of what compares questions; it is closed after the test."""
+    made: list[QuestionVectors] = []
+
+    def make(embedder: HashedWords, **more: float) -> QuestionVectors:
+        made.append(QuestionVectors(embedder, **more))
+        return made[-1]
+
+    yield make
+    for one in made:
+        await one.aclose()
+
+
 def places(project: Project, found: dict[int, float] | object) -> list[str]:
     assert isinstance(found, dict)
-    with IndexReader(project.path).reading() as connection:
+    with closed_at_end(IndexReader(project.path)).reading() as connection:
         query = "SELECT c.id, f.path || ':' || c.start FROM chunks c JOIN files f ON f.id = c.file_id"
         names = dict(connection.execute(query))
     return [names[chunk] for chunk in found]
 
 
-async def test_the_nearest_chunks_come_first(project: Project) -> None:
+async def test_the_nearest_chunks_come_first(project: Project, ask_with: Make) -> None:
     pytest.importorskip("numpy")
-    vectors = QuestionVectors(HashedWords())
+    vectors = ask_with(HashedWords())
     nearest = await vectors.nearest(Index(project.path), "fetch file")
     found = nearest(2)
     assert places(project, found)[0] == "a.py:1"
@@ -53,10 +71,10 @@ async def test_the_nearest_chunks_come_first(project: Project) -> None:
 
 
 async def test_without_numpy_the_chunks_that_the_words_find_are_compared(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    project: Project, ask_with: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(question, "find_spec", lambda name: None)
-    vectors = QuestionVectors(HashedWords())
+    vectors = ask_with(HashedWords())
     nearest = await vectors.nearest(Index(project.path), "send mail")
     assert places(project, nearest(9)) == ["b.py:2"]
     found = (await vectors.nearest(Index(project.path), "the file"))(9)
@@ -64,9 +82,9 @@ async def test_without_numpy_the_chunks_that_the_words_find_are_compared(
     assert places(project, (await vectors.nearest(Index(project.path), "?!"))(9)) == []
 
 
-async def test_a_question_is_embedded_once(project: Project) -> None:
+async def test_a_question_is_embedded_once(project: Project, ask_with: Make) -> None:
     embedder = HashedWords()
-    vectors = QuestionVectors(embedder)
+    vectors = ask_with(embedder)
     for _ in range(3):
         await vectors.nearest(Index(project.path), "where is mail sent")
     assert embedder.texts == ["where is mail sent"]
@@ -85,13 +103,15 @@ class Broken(HashedWords):
         raise NetworkFailed("embeddings: no connection to http://127.0.0.1:9.")
 
 
-async def test_whatever_is_wrong_is_one_sentence_and_the_words_go_on(project: Project, tmp_path: Path) -> None:
+async def test_whatever_is_wrong_is_one_sentence_and_the_words_go_on(
+    project: Project, ask_with: Make, tmp_path: Path
+) -> None:
     index = Index(project.path)
     cases = [
-        (QuestionVectors(Broken()), index, "no connection to"),
-        (QuestionVectors(Slow(), limit_s=0.01), index, r"no vector within 0\.01 s"),
-        (QuestionVectors(HashedWords()), Index(tmp_path / "none.db"), "not indexed yet"),
-        (QuestionVectors(Other()), index, "no vectors of this model yet"),
+        (ask_with(Broken()), index, "no connection to"),
+        (ask_with(Slow(), limit_s=0.01), index, r"no vector within 0\.01 s"),
+        (ask_with(HashedWords()), Index(tmp_path / "none.db"), "not indexed yet"),
+        (ask_with(Other()), index, "no vectors of this model yet"),
     ]
     for vectors, one, said in cases:
         nearest = await vectors.nearest(one, "where is mail sent")
@@ -99,12 +119,12 @@ async def test_whatever_is_wrong_is_one_sentence_and_the_words_go_on(project: Pr
             nearest(5)
 
 
-async def test_a_blank_question_has_no_vector(project: Project) -> None:
+async def test_a_blank_question_has_no_vector(project: Project, ask_with: Make) -> None:
     class Blank(HashedWords):
         async def embed_query(self, text: str) -> Vector:
             return (await self.embed([""]))[0]
 
-    nearest = await QuestionVectors(Blank()).nearest(Index(project.path), " ")
+    nearest = await ask_with(Blank()).nearest(Index(project.path), " ")
     with pytest.raises(TierUnavailable, match="no vector"):
         nearest(5)
 

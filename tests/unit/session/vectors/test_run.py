@@ -18,6 +18,7 @@ from codecompanion.store.code_index.index_tables import index_path
 from codecompanion.store.code_index.index_writer import IndexedFile, IndexWriter
 from codecompanion.store.code_index.reader import IndexReader
 from codecompanion.store.code_index.vectors import Missing
+from tests.leftovers import closed_at_end
 from tests.providers.embeddings.hashing import hashed_vector
 
 
@@ -55,7 +56,7 @@ class Project:
         self.path = index_path(folder, Path("/project"))
         self.files: dict[str, list[str]] = {}
         self.read_paths: list[str] = []
-        self._writer = IndexWriter(self.path, Path("/project"))
+        self._writer = closed_at_end(IndexWriter(self.path, Path("/project")))
 
     def chunks(self, path: str) -> list[CodeChunk]:
         return [CodeChunk(path, row, row, text, f"name{row}") for row, text in enumerate(self.files.get(path, ()), 1)]
@@ -70,7 +71,7 @@ class Project:
         self._writer.put([IndexedFile(path, 1, size, b"x" * 32, 9, ParsedFile(), self.chunks(path))], now=1)
 
     def vectors(self) -> int:
-        return IndexReader(self.path).counts().vectors
+        return closed_at_end(IndexReader(self.path)).counts().vectors
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from codecompanion.session.vectors.question_vector import QuestionVectors
 from codecompanion.session.vectors.run import make_vectors
 from codecompanion.store.code_index import vectors
 from codecompanion.store.code_index.reader import IndexReader
+from tests.leftovers import closed_at_end
 from tests.unit.session.vectors import test_run
 from tests.unit.session.vectors.test_run import HashedWords, Project
 
@@ -36,7 +37,7 @@ async def test_a_run_forgets_vectors_of_texts_that_are_gone(project: Project, mo
 async def test_a_question_is_embedded_once_though_others_were_asked_between(project: Project) -> None:
     embedder = HashedWords()
     await make_vectors(project.path, embedder, project.read)
-    project.reader = IndexReader(project.path)  # type: ignore[attr-defined]
+    project.reader = closed_at_end(IndexReader(project.path))  # type: ignore[attr-defined]
     made, questions = len(embedder.texts), QuestionVectors(embedder)
     for text in ("one", "two", "one", "three", "two"):
         await questions.nearest(project, text)  # type: ignore[arg-type]

@@ -14,6 +14,7 @@ from codecompanion.model.code import CodeChunk, Definition, ParsedFile, Referenc
 from codecompanion.store.code_index.index_tables import FORMAT, IndexUnusable, index_path, open_existing
 from codecompanion.store.code_index.index_writer import IndexedFile, IndexWriter
 from codecompanion.store.code_index.reader import IndexReader
+from tests.leftovers import closed_at_end
 
 ROOT = Path("/project")
 
@@ -34,7 +35,7 @@ def path(tmp_path: Path) -> Path:
 
 def matching(path: Path, query: str) -> list[tuple[str, int]]:
     """Return path and first line of the chunks that match, best first, as a search would ask."""
-    with IndexReader(path).reading() as connection:
+    with closed_at_end(IndexReader(path)).reading() as connection:
         return connection.execute(
             "SELECT f.path, c.start FROM chunk_text t JOIN chunks c ON c.id = t.rowid JOIN files f ON f.id = c.file_id"
             " WHERE chunk_text MATCH ? ORDER BY bm25(chunk_text, 4, 2, 1), f.path",
@@ -43,13 +44,13 @@ def matching(path: Path, query: str) -> list[tuple[str, int]]:
 
 
 def test_what_is_put_is_found(path: Path) -> None:
-    writer = IndexWriter(path, ROOT)
+    writer = closed_at_end(IndexWriter(path, ROOT))
     writer.put([indexed("src/parser.py", "parseReply of headers", "render_page with colours")], now=7)
     assert matching(path, '"reply"') == [("src/parser.py", 1)]
     assert matching(path, '"colour" AND "page"') == [("src/parser.py", 2)]  # porter: colours
     assert matching(path, 'path: "parser"') == [("src/parser.py", 1), ("src/parser.py", 2)]
     assert matching(path, 'symbol: "render"') == [("src/parser.py", 2)]
-    reader = IndexReader(path)
+    reader = closed_at_end(IndexReader(path))
     counts = reader.counts()
     assert (counts.files, counts.chunks, counts.symbols, counts.vectors) == (1, 2, 2, 0)
     assert counts.bytes > 0
@@ -62,12 +63,12 @@ def test_what_is_put_is_found(path: Path) -> None:
 
 
 def test_a_changed_file_keeps_the_chunks_it_still_has(path: Path) -> None:
-    writer = IndexWriter(path, ROOT)
+    writer = closed_at_end(IndexWriter(path, ROOT))
     writer.put([indexed("a.py", "one alpha", "two beta")], now=1)
-    with IndexReader(path).reading() as connection:
+    with closed_at_end(IndexReader(path)).reading() as connection:
         before = dict(connection.execute("SELECT symbol, id FROM chunks"))
     writer.put([indexed("a.py", "new gamma", "one alpha", mtime_ns=2)], now=2)
-    with IndexReader(path).reading() as connection:
+    with closed_at_end(IndexReader(path)).reading() as connection:
         after = dict(connection.execute("SELECT symbol, id FROM chunks"))
         assert connection.execute("SELECT start FROM chunks WHERE symbol = 'one'").fetchone() == (2,)
         assert connection.execute("SELECT value FROM meta WHERE key = 'dead'").fetchone() == ("1",)
@@ -75,48 +76,48 @@ def test_a_changed_file_keeps_the_chunks_it_still_has(path: Path) -> None:
     assert after["new"] not in before.values(), "the row of a chunk that is gone must not be used again"
     assert matching(path, '"beta"') == []
     assert matching(path, '"gamma"') == [("a.py", 1)]
-    assert IndexReader(path).files_using("beta") == []
+    assert closed_at_end(IndexReader(path)).files_using("beta") == []
 
 
 def test_twice_the_same_chunk_is_two_chunks(path: Path) -> None:
-    writer = IndexWriter(path, ROOT)
+    writer = closed_at_end(IndexWriter(path, ROOT))
     for _ in range(2):
         writer.put([indexed("a.py", "same text", "same text")], now=1)
         assert matching(path, '"text"') == [("a.py", 1), ("a.py", 2)]
 
 
 def test_a_removed_file_is_forgotten(path: Path) -> None:
-    writer = IndexWriter(path, ROOT)
+    writer = closed_at_end(IndexWriter(path, ROOT))
     writer.put([indexed("a.py", "one alpha"), indexed("b.py", "two alpha")], now=1)
     writer.remove(["a.py", "never.py"])
     assert matching(path, '"alpha"') == [("b.py", 1)]
-    reader = IndexReader(path)
+    reader = closed_at_end(IndexReader(path))
     assert list(reader.files()) == ["b.py"]
     assert reader.definitions_named(["one"]) == []
     assert reader.files_using("alpha") == [("b.py", 1)]
 
 
 def test_a_touched_file_keeps_everything(path: Path) -> None:
-    writer = IndexWriter(path, ROOT)
+    writer = closed_at_end(IndexWriter(path, ROOT))
     writer.put([indexed("a.py", "one alpha")], now=1)
     writer.touch([("a.py", 99, 9)])
-    known = IndexReader(path).files()["a.py"]
+    known = closed_at_end(IndexReader(path)).files()["a.py"]
     assert (known.mtime_ns, known.size) == (99, 9)
 
 
 def test_a_batch_that_fails_leaves_nothing(path: Path) -> None:
-    writer = IndexWriter(path, ROOT)
+    writer = closed_at_end(IndexWriter(path, ROOT))
     bad = indexed("b.py", "two beta")
     with pytest.raises(AttributeError):
         writer.put([indexed("a.py", "one alpha"), IndexedFile("b.py", 1, 1, b"", 1, bad.parsed, [None])], now=1)  # type: ignore[list-item]
-    assert IndexReader(path).counts().files == 0
+    assert closed_at_end(IndexReader(path)).counts().files == 0
     writer.put([indexed("a.py", "one alpha")], now=1)
-    assert IndexReader(path).files_using("alpha") == [("a.py", 1)]
+    assert closed_at_end(IndexReader(path)).files_using("alpha") == [("a.py", 1)]
 
 
 def test_many_dead_chunks_ask_for_a_rebuild(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("codecompanion.store.code_index.index_writer._FEW_CHUNKS", 3)
-    writer = IndexWriter(path, ROOT)
+    writer = closed_at_end(IndexWriter(path, ROOT))
     for version in range(4):
         assert not writer.should_be_rebuilt()
         writer.put([indexed("a.py", f"one version{version}")], now=1)
@@ -128,10 +129,10 @@ def test_what_is_no_index_is_made_again(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
     with pytest.raises((IndexUnusable, FileNotFoundError)):
-        IndexReader(path).counts()
-    writer = IndexWriter(path, ROOT)
+        closed_at_end(IndexReader(path)).counts()
+    writer = closed_at_end(IndexWriter(path, ROOT))
     writer.put([indexed("a.py", "one alpha")], now=1)
-    assert IndexReader(path).counts().files == 1
+    assert closed_at_end(IndexReader(path)).counts().files == 1
 
 
 def test_another_format_is_made_again(path: Path) -> None:
@@ -158,9 +159,9 @@ def test_indexes_of_earlier_formats_go_when_nobody_uses_them(path: Path) -> None
 
 
 def test_a_reader_notices_that_the_file_was_made_again(path: Path) -> None:
-    writer = IndexWriter(path, ROOT)
+    writer = closed_at_end(IndexWriter(path, ROOT))
     writer.put([indexed("a.py", "one alpha")], now=1)
-    reader = IndexReader(path)
+    reader = closed_at_end(IndexReader(path))
     assert reader.counts().files == 1
     writer.close()
     path.replace(path.with_suffix(".old"))
@@ -169,9 +170,9 @@ def test_a_reader_notices_that_the_file_was_made_again(path: Path) -> None:
 
 
 def test_reading_goes_on_while_a_batch_is_written(path: Path) -> None:
-    writer = IndexWriter(path, ROOT)
+    writer = closed_at_end(IndexWriter(path, ROOT))
     writer.put([indexed("a.py", "one alpha")], now=1)
-    reader = IndexReader(path)
+    reader = closed_at_end(IndexReader(path))
     with writer._transaction() as connection:
         connection.execute("DELETE FROM files")
         assert reader.counts().files == 1
@@ -187,12 +188,12 @@ def test_the_file_is_private_and_has_its_own_name_per_root(tmp_path: Path) -> No
 
 def users(path: Path, *names: str) -> dict[str, list[tuple[str, int]]]:
     """Return who uses each of the names."""
-    return {name: IndexReader(path).files_using(name) for name in names}
+    return {name: closed_at_end(IndexReader(path)).files_using(name) for name in names}
 
 
 def finished(path: Path, *files: IndexedFile) -> IndexWriter:
     """Return the writer of an index that was built once."""
-    writer = IndexWriter(path, ROOT)
+    writer = closed_at_end(IndexWriter(path, ROOT))
     writer.put(files, now=1)
     writer.finish()
     writer.set_meta("complete", "1")

@@ -11,6 +11,7 @@ from codecompanion.model.code import CodeChunk, Definition, ParsedFile, Referenc
 from codecompanion.store.code_index import search
 from codecompanion.store.code_index.index_writer import IndexedFile, IndexWriter
 from codecompanion.store.code_index.reader import IndexReader
+from tests.leftovers import closed_at_end
 
 EQUAL = (1.0, 1.0, 1.0)
 
@@ -25,7 +26,7 @@ def a_file(path: str, text: str, defines: tuple[str, ...] = (), uses: tuple[str,
 
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[IndexReader]:
-    writer = IndexWriter(tmp_path / "index.db", tmp_path)
+    writer = closed_at_end(IndexWriter(tmp_path / "index.db", tmp_path))
     common = [a_file(f"many/{i}.py", "shared", defines=("run",)) for i in range(search.MAX_DEFINERS + 1)]
     writer.put(
         [
@@ -37,7 +38,7 @@ def reader(tmp_path: Path) -> Iterator[IndexReader]:
         0,
     )
     writer.close()
-    reader = IndexReader(tmp_path / "index.db")
+    reader = closed_at_end(IndexReader(tmp_path / "index.db"))
     yield reader
     reader.close()
 
@@ -101,7 +102,7 @@ def test_the_graph_is_read_once_until_it_is_forgotten(reader: IndexReader, tmp_p
         ids = {path: file for file, path in search.file_paths(connection).items()}
         before = search.data_version(connection)
         edges = dict(graph.edges_of(connection, [ids["core/parser.py"]]))
-    writer = IndexWriter(tmp_path / "index.db", tmp_path)
+    writer = closed_at_end(IndexWriter(tmp_path / "index.db", tmp_path))
     writer.put([a_file("core/user.py", "no more", uses=())], 1)
     writer.close()
     with reader.reading() as connection:

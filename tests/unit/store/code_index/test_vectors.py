@@ -17,6 +17,7 @@ from codecompanion.store.code_index.index_tables import FORMAT, index_path, remo
 from codecompanion.store.code_index.index_writer import IndexedFile, IndexWriter, chunk_hash
 from codecompanion.store.code_index.reader import IndexReader
 from codecompanion.store.code_index.vectors import VectorReader, VectorWriter, from_blob, to_blob
+from tests.leftovers import closed_at_end
 
 ROOT = Path("/project")
 MODEL = "model-a"
@@ -35,7 +36,7 @@ def vectors_of(**numbers: Sequence[float]) -> dict[bytes, Vector]:
 
 def texts_of(path: Path, found: dict[int, float]) -> list[str]:
     """Return `file:line` of the found chunks, in their order."""
-    with IndexReader(path).reading() as connection:
+    with closed_at_end(IndexReader(path)).reading() as connection:
         query = "SELECT c.id, f.path || ':' || c.start FROM chunks c JOIN files f ON f.id = c.file_id"
         names = dict(connection.execute(query))
     return [names[chunk] for chunk in found]
@@ -48,13 +49,13 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def index(path: Path) -> IndexWriter:
-    writer = IndexWriter(path, ROOT)
+    writer = closed_at_end(IndexWriter(path, ROOT))
     writer.put([indexed("a.py", "one", "two"), indexed("b.py", "three", "one")], now=1)
     return writer
 
 
 def test_a_run_that_was_stopped_knows_what_is_missing(index: IndexWriter, path: Path) -> None:
-    writer = VectorWriter(path)
+    writer = closed_at_end(VectorWriter(path))
     assert [(one.path, one.chunks, one.all_chunks) for one in writer.missing(MODEL)] == [("a.py", 2, 2), ("b.py", 2, 2)]
     writer.put(MODEL, vectors_of(one=[1, 0], two=[0, 1]))
     assert [(one.path, one.chunks, one.all_chunks) for one in writer.missing(MODEL)] == [("b.py", 1, 2)]
@@ -67,7 +68,7 @@ def test_a_run_that_was_stopped_knows_what_is_missing(index: IndexWriter, path: 
 
 def test_the_same_text_has_one_vector_and_all_its_places_are_found(index: IndexWriter, path: Path) -> None:
     pytest.importorskip("numpy")
-    writer, reader = VectorWriter(path), VectorReader(IndexReader(path), MODEL)
+    writer, reader = closed_at_end(VectorWriter(path)), VectorReader(closed_at_end(IndexReader(path)), MODEL)
     assert reader.nearest(unit_vector([1, 0]), 5) == {}
     writer.put(MODEL, vectors_of(one=[1, 0], two=[1, 1], three=[0, 1]))
     found = reader.nearest(unit_vector([1, 0.1]), 5)
@@ -75,13 +76,13 @@ def test_the_same_text_has_one_vector_and_all_its_places_are_found(index: IndexW
     assert next(iter(found.values())) == pytest.approx(0.995, abs=1e-3)
     assert texts_of(path, reader.nearest(unit_vector([0, 1]), 1)) == ["b.py:1"]
     assert reader.count() == 3
-    assert IndexReader(path).counts().vectors == 3
+    assert closed_at_end(IndexReader(path)).counts().vectors == 3
 
 
 def test_vectors_outlive_their_chunks_and_come_back_with_them(index: IndexWriter, path: Path) -> None:
     """A checkout and back costs nothing; what is gone is not found meanwhile."""
     pytest.importorskip("numpy")
-    writer, reader = VectorWriter(path), VectorReader(IndexReader(path), MODEL)
+    writer, reader = closed_at_end(VectorWriter(path)), VectorReader(closed_at_end(IndexReader(path)), MODEL)
     writer.put(MODEL, vectors_of(one=[1, 0], two=[1, 0.2], three=[0, 1]))
     index.remove(["a.py", "b.py"])
     assert reader.nearest(unit_vector([1, 0]), 2) == {}
@@ -93,7 +94,7 @@ def test_vectors_outlive_their_chunks_and_come_back_with_them(index: IndexWriter
 def test_what_does_not_fit_is_skipped(index: IndexWriter, path: Path) -> None:
     """R-232: another number of dimensions and empty vectors are skipped; an empty query finds nothing."""
     pytest.importorskip("numpy")
-    writer, reader = VectorWriter(path), VectorReader(IndexReader(path), MODEL)
+    writer, reader = closed_at_end(VectorWriter(path)), VectorReader(closed_at_end(IndexReader(path)), MODEL)
     writer.put(MODEL, vectors_of(one=[1, 0, 0], two=[1, 0], three=[]))
     writer.put("model-b", vectors_of(three=[1, 0]))
     assert texts_of(path, reader.nearest(unit_vector([1, 0]), 9)) == ["a.py:2"]
@@ -105,15 +106,15 @@ def test_what_does_not_fit_is_skipped(index: IndexWriter, path: Path) -> None:
 
 def test_an_index_that_is_made_again_is_read_again(index: IndexWriter, path: Path) -> None:
     pytest.importorskip("numpy")
-    writer, reader = VectorWriter(path), VectorReader(IndexReader(path), MODEL)
+    writer, reader = closed_at_end(VectorWriter(path)), VectorReader(closed_at_end(IndexReader(path)), MODEL)
     writer.put(MODEL, vectors_of(one=[1, 0], two=[0, 1], three=[0, 1]))
     assert len(reader.nearest(unit_vector([1, 0]), 1)) == 1
     writer.close()
     index.close()
     remove_index(path)
-    again = IndexWriter(path, ROOT)
+    again = closed_at_end(IndexWriter(path, ROOT))
     again.put([indexed("c.py", "four")], now=1)
-    fresh = VectorWriter(path)
+    fresh = closed_at_end(VectorWriter(path))
     fresh.put(MODEL, vectors_of(four=[1, 0]))
     assert texts_of(path, reader.nearest(unit_vector([1, 0]), 1)) == ["c.py:1"]
 
@@ -125,9 +126,9 @@ def test_the_nearest_of_many_are_those_that_an_exact_comparison_gives(index: Ind
     texts = [f"text{number}" for number in range(1_500)]
     index.put([indexed("many.py", *texts)], now=1)
     made = {text: unit_vector([chance.gauss(0, 1) for _ in range(48)]) for text in texts}
-    writer = VectorWriter(path)
+    writer = closed_at_end(VectorWriter(path))
     writer.put(MODEL, {chunk_hash(text): vector for text, vector in made.items()})
-    reader = VectorReader(IndexReader(path), MODEL)
+    reader = VectorReader(closed_at_end(IndexReader(path)), MODEL)
     for _ in range(5):
         query = unit_vector([chance.gauss(0, 1) for _ in range(48)])
         exact = {text: sum(map(mul, query, vector)) for text, vector in made.items()}
@@ -140,9 +141,9 @@ def test_the_nearest_of_many_are_those_that_an_exact_comparison_gives(index: Ind
 
 def test_without_numpy_named_chunks_are_compared(index: IndexWriter, path: Path) -> None:
     """R-239: plain Python over what the words found; the same figures as with numpy."""
-    writer, reader = VectorWriter(path), VectorReader(IndexReader(path), MODEL)
+    writer, reader = closed_at_end(VectorWriter(path)), VectorReader(closed_at_end(IndexReader(path)), MODEL)
     writer.put(MODEL, vectors_of(one=[3, 4], two=[0, 1], three=[1, 0, 0]))
-    with IndexReader(path).reading() as connection:
+    with closed_at_end(IndexReader(path)).reading() as connection:
         chunks = [row[0] for row in connection.execute("SELECT id FROM chunks ORDER BY id")]
     found = reader.cosines(unit_vector([0, 1]), chunks)
     assert [found[chunk] for chunk in chunks if chunk in found] == pytest.approx([0.8, 1.0, 0.8])
@@ -156,7 +157,7 @@ def test_what_nobody_uses_goes_when_there_is_much_of_it(
 ) -> None:
     pytest.importorskip("numpy")
     monkeypatch.setattr("codecompanion.store.code_index.vectors._FEW", 4)
-    writer, reader = VectorWriter(path), VectorReader(IndexReader(path), MODEL)
+    writer, reader = closed_at_end(VectorWriter(path)), VectorReader(closed_at_end(IndexReader(path)), MODEL)
     writer.put(MODEL, vectors_of(one=[1, 0], two=[0, 1], three=[1, 1]))
     assert writer.forget_unused(MODEL) == 0
     writer.put("model-b", vectors_of(one=[1, 0], two=[0, 1], three=[1, 1]))
@@ -164,7 +165,7 @@ def test_what_nobody_uses_goes_when_there_is_much_of_it(
     assert reader.count() == 12
     assert len(reader.nearest(unit_vector([1, 0]), 9)) == 4
     assert writer.forget_unused(MODEL) == 9
-    assert VectorReader(IndexReader(path), "model-b").count() == 3, "another model's are not in the way"
+    assert VectorReader(closed_at_end(IndexReader(path)), "model-b").count() == 3, "another model's are not in the way"
     assert reader.count() == 3
     assert len(reader.nearest(unit_vector([1, 0]), 9)) == 4
 
@@ -173,9 +174,9 @@ def test_many_vectors_give_what_comparing_each_gives(path: Path) -> None:
     pytest.importorskip("numpy")
     rng = random.Random(7)
     texts = [f"text{number}" for number in range(800)]
-    index = IndexWriter(path, ROOT)
+    index = closed_at_end(IndexWriter(path, ROOT))
     index.put([indexed(f"{start}.py", *texts[start : start + 100]) for start in range(0, 800, 100)], now=1)
-    writer, reader = VectorWriter(path), VectorReader(IndexReader(path), MODEL)
+    writer, reader = closed_at_end(VectorWriter(path)), VectorReader(closed_at_end(IndexReader(path)), MODEL)
     vectors = {text: unit_vector([rng.gauss(0, 1) for _ in range(16)]) for text in texts}
     for start in range(0, 800, 300):  # it grows while it is read
         writer.put(MODEL, {chunk_hash(text): vectors[text] for text in texts[start : start + 300]})
@@ -193,15 +194,15 @@ def test_a_stored_vector_is_float32_in_little_endian() -> None:
 
 def test_an_index_that_is_replaced_keeps_its_vectors(index: IndexWriter, path: Path) -> None:
     """Somebody may have paid for them: the file is damaged, or of another format."""
-    writer = VectorWriter(path)
+    writer = closed_at_end(VectorWriter(path))
     writer.put(MODEL, vectors_of(one=[1, 0], two=[0, 1]))
     writer.close()
     index.close()
     with sqlite3.connect(path) as connection:
         connection.execute("DROP TABLE chunk_text")
     connection.close()
-    again = IndexWriter(path, ROOT)
-    reader = IndexReader(path)
+    again = closed_at_end(IndexWriter(path, ROOT))
+    reader = closed_at_end(IndexReader(path))
     assert reader.counts().chunks == 0
     assert VectorReader(reader, MODEL).count() == 2
     reader.close()
@@ -209,7 +210,7 @@ def test_an_index_that_is_replaced_keeps_its_vectors(index: IndexWriter, path: P
     older = path.with_name(path.name.replace(f".{FORMAT}.db", f".{FORMAT - 1}.db"))
     path.rename(older)
     IndexWriter(path, ROOT).close()
-    assert VectorReader(IndexReader(path), MODEL).count() == 2
+    assert VectorReader(closed_at_end(IndexReader(path)), MODEL).count() == 2
     assert older.exists()
 
 
@@ -218,5 +219,5 @@ def test_a_file_that_is_nothing_is_replaced_without_a_trace(index: IndexWriter, 
     remove_index(path)
     path.write_bytes(b"not a database" * 99)
     IndexWriter(path, ROOT).close()
-    assert VectorReader(IndexReader(path), MODEL).count() == 0
+    assert VectorReader(closed_at_end(IndexReader(path)), MODEL).count() == 0
     assert [one.name for one in path.parent.iterdir() if "damaged" in one.name] == []

@@ -7,6 +7,7 @@ import pytest
 from codecompanion.model.history import ChatCreated, MessageAdded
 from codecompanion.model.messages import Message
 from codecompanion.store.opening import open_memory_store, open_store
+from tests.leftovers import closed_at_end
 
 
 @pytest.mark.parametrize(
@@ -23,7 +24,7 @@ from codecompanion.store.opening import open_memory_store, open_store
 )
 def test_the_message_that_was_stored_leaves_the_draft_in_the_same_transaction(draft, left):
     """One that waited was kept in front of what was typed meanwhile: that stays."""
-    store = open_memory_store()
+    store = closed_at_end(open_memory_store())
     store.save_draft("c", draft).result()
     store.append("c", [MessageAdded(message=Message(id="m", role="user", content="hello"))]).result()
     assert store.load_draft("c") == left
