@@ -3,6 +3,11 @@ PYTHON_ENV := .venv/bin/python
 DEMO ?=
 # Arguments for pytest: make test T="tests/unit -k editing"
 T ?=
+# Slow tests are left out, unless T names tests: by a path, by -k or by -m.
+NAMED = $(filter -k% -m%,$(T))$(wildcard $(foreach word,$(T),$(firstword $(subst ::, ,$(word)))))
+TIER = $(if $(strip $(NAMED)),,-m 'not slow')
+# A number: the tests in another order, to find those that need one.
+SHUFFLE ?=
 # One more than there are cores: most tests wait for a Neovim and its host in turn.
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 WORKERS ?= $(shell echo $$(($(CORES) + 1)))
@@ -30,14 +35,14 @@ demo: setup ## the main job in a real headless Neovim, offline; DEMO=file.jsonl 
 chat: setup ## the demo, then its chat in an interactive Neovim, on the offline adapter
 	@$(PYTHON_ENV) -m codecompanion demo --chat $(DEMO)
 
-test: setup ## all tests; T="path -k word" selects
-	@$(PYTHON_ENV) -m pytest -q -n $(WORKERS) $(T)
+test: setup ## all tests but the slow ones, 6 minutes; T="path -k word" selects, slow ones too; SHUFFLE=7 reorders
+	@$(PYTHON_ENV) -m pytest -q -n $(WORKERS) $(TIER) $(if $(SHUFFLE),--shuffle $(SHUFFLE)) $(T)
 
 check: export HYPOTHESIS_PROFILE = quick
-check: setup lint types ## lint, types and unit tests but sweeps, a minute: what to run after each edit
-	@$(PYTHON_ENV) -m pytest -q -n $(CORES) -m 'not sweep' tests/unit $(T)
+check: setup lint types ## lint, types and unit tests but sweeps and slow ones, a minute: what to run after each edit
+	@$(PYTHON_ENV) -m pytest -q -n $(CORES) -m 'not sweep and not slow' tests/unit $(T)
 
-journeys: setup ## scripted hours in a real terminal (tmux); make test runs them too where tmux is; T="-k word" selects
+journeys: setup ## scripted hours in a real terminal (tmux); make ci runs them too where tmux is; T="-k word" selects
 	@.ci/journeys
 	@JOURNEYS=required $(PYTHON_ENV) -m pytest -q -n $(WORKERS) tests/journeys $(T)
 
@@ -51,11 +56,11 @@ pictures: setup ## take the pictures of README and documents again, into doc/pic
 	@PYTHONPATH=python:. $(PYTHON_ENV) -m tools.pictures $(PICTURES)
 
 external: export EXTERNAL = all
-external: setup ## all recorded sessions, where they are; make test plays a sample of them
+external: setup ## all recorded sessions, where they are; make ci plays a sample of them
 	@$(PYTHON_ENV) -m pytest -q -n $(WORKERS) tests/external $(T)
 
 attack: export ATTACKS ?= full
-attack: setup ## every attack of tests/attacks, with a table tried / held; ATTACKS=short is what make test runs
+attack: setup ## every attack of tests/attacks, with a table tried / held; ATTACKS=short is what make ci runs
 	@$(PYTHON_ENV) -m pytest -q -n $(WORKERS) tests/attacks $(T)
 
 test-peers: setup ## the plugin against servers written by others: aimock, LiteLLM (installs them; needs node)
@@ -108,7 +113,8 @@ bench: setup ## measure ours and the peer in turn, 3 runs; BENCH="--only turns -
 	@$(PYTHON_ENV) -m bench.editor $(BENCH) $(if $(PEER),--peer $(PEER))
 
 ci: export HYPOTHESIS_PROFILE = ci
-ci: setup lint types doc-check test ## what .ci/run runs
+ci: TIER =
+ci: setup lint types doc-check test ## lint, types, generated files and all tests, 15 minutes: what .ci/run runs
 
 clean: ## remove what make made
 	@rm -rf .venv .cache .nvim dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .luacheckcache node_modules

@@ -23,6 +23,7 @@ from tests.forked_python import share_one
 from tests.leftovers import LeftoverCheck
 from tests.machine_state import clean_the_environment
 from tests.rewritten import rewrite_share
+from tests.shuffled import shuffle
 from tests.transport import IS_SDK
 
 _HOME = Path(tempfile.mkdtemp(prefix="codecompanion-tests-"))
@@ -36,6 +37,10 @@ settings.register_profile("quick", _PEOPLE, max_examples=10)
 settings.register_profile("ci", _PEOPLE, max_examples=30, derandomize=True, print_blob=True)
 settings.register_profile("thorough", _PEOPLE, max_examples=1_000)
 settings.load_profile(PROFILE)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--shuffle", type=int, metavar="SEED", help="run the tests in the order that belongs to SEED")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -56,6 +61,15 @@ def _garbage_of_the_module() -> Iterator[None]:
     """Collect what a module left to the garbage collector while its last test can still be the one that fails."""
     yield
     gc.collect()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        for mark in item.iter_markers("slow"):
+            if not (mark.args and isinstance(mark.args[0], str)):
+                raise pytest.UsageError(f"{item.nodeid}: slow needs a sentence that says why")
+    if (seed := config.getoption("shuffle")) is not None:
+        items[:] = shuffle(items, seed)
 
 
 def pytest_collection_finish() -> None:

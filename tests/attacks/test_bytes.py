@@ -294,6 +294,7 @@ async def test_repeated_deltas_are_parsed_once(port: int, monkeypatch: pytest.Mo
 MCP = ("header flood", "interim flood", "redirects", "short of its length", "bomb", "endless line", "deep", "wide")
 
 
+@pytest.mark.slow("mutated answers, each to a client of its own")
 async def test_mcp_over_http(port: int, tally: Tally) -> None:
     cases = chosen([(attack, "plain") for attack in MCP] + [("bomb", encoding) for encoding in (*ENCODINGS, *REFUSED)])
     held = 0

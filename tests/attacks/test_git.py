@@ -170,6 +170,7 @@ def attack(hostile: Hostile, folder: Path) -> list[str]:
     return ran
 
 
+@pytest.mark.slow("runs git for every key of its configuration")
 def test_no_key_of_the_configuration_runs_anything(
     tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -271,6 +272,7 @@ def test_folders_that_look_like_repositories_and_pointers_run_nothing(
     assert not ran, "\n".join(ran)
 
 
+@pytest.mark.slow("runs git in many folders")
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="LD_LIBRARY_PATH is of Linux")
 def test_libraries_and_programs_come_from_no_folder_of_the_workspace(
     tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch

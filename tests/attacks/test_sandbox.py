@@ -321,6 +321,7 @@ def _runs(mark: str) -> bool:
     return False
 
 
+@pytest.mark.slow("waits for the end of processes in every sandbox")
 async def test_nothing_outlives_a_command(world: World, kind: Kind, tally: Tally) -> None:
     """Background processes end with the command, whatever session they are in and whatever signals they ignore."""
     held, commands = 0, LEFT_BEHIND[-amount(3, full=len(LEFT_BEHIND)) :]
@@ -333,6 +334,7 @@ async def test_nothing_outlives_a_command(world: World, kind: Kind, tally: Tally
     assert held == len(commands)
 
 
+@pytest.mark.slow("waits for time limits in every sandbox")
 async def test_nothing_outlives_the_time_limit_or_a_cancelled_call(world: World, kind: Kind) -> None:
     mark = f"78{os.getpid()}"
     ended, _ = await world.run(kind, f"setsid sleep {mark} & sleep {mark}", limit_s=1)
@@ -347,6 +349,7 @@ async def test_nothing_outlives_the_time_limit_or_a_cancelled_call(world: World,
     assert not _runs(mark)
 
 
+@pytest.mark.slow("waits for the end of programs in every sandbox")
 async def test_a_program_may_tidy_up_before_it_ends(world: World, kind: Kind) -> None:
     ended, output = await world.run(kind, "trap 'echo tidied; exit 0' TERM; sleep 60 & wait", limit_s=1.5)
     assert ended.code is None
@@ -417,6 +420,7 @@ def _bounds_root() -> bool:
     return tuple(map(int, os.uname().release.split("-")[0].split(".")[:2])) >= (6, 14)
 
 
+@pytest.mark.slow("fills the memory in every sandbox")
 async def test_memory_has_a_limit(world: World, kind: Kind, tally: Tally, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox_module, "_memory_limit", lambda: 400_000_000)
     python = Path(sys.executable).resolve()
@@ -435,6 +439,7 @@ async def test_memory_has_a_limit(world: World, kind: Kind, tally: Tally, monkey
     assert held == len(eaters)
 
 
+@pytest.mark.slow("builds a project in every sandbox")
 async def test_a_build_works_in_the_sandbox(world: World, kind: Kind) -> None:
     """Pipes, temporary files, shared memory, sockets, git and the loopback interface work inside."""
     python = Path(sys.executable).resolve()
@@ -489,6 +494,7 @@ async def test_a_workspace_above_hidden_places_is_not_written(world: World, kind
     assert not used.only_reads(world.workspace)
 
 
+@pytest.mark.slow("many commands in every sandbox")
 async def test_no_command_prepares_what_the_next_one_reads(world: World, kind: Kind, tally: Tally) -> None:
     """A hidden place in the workspace cannot be moved with its folder, nor shown through a symlink for git."""
     dotfiles = world.home / "dotfiles"
@@ -518,6 +524,7 @@ async def test_no_command_prepares_what_the_next_one_reads(world: World, kind: K
         assert (await world.run(kind, "touch keys/mine a/mine b", root=dotfiles))[0].code == 0
 
 
+@pytest.mark.slow("many commands in every sandbox")
 async def test_submodules_keep_their_hooks_and_configuration(world: World, kind: Kind, tally: Tally) -> None:
     """Whatever their names are, and even if folders above them are moved."""
     if kind == "landlock":

@@ -83,6 +83,7 @@ def ordinary_files() -> Iterator[tuple[str, str]]:
                 yield name, content.decode("utf-8", "replace")
 
 
+@pytest.mark.slow("reads the sources of Python")
 def test_ordinary_files_are_read_unasked(tally: Tally) -> None:
     files = list(ordinary_files())
     step = max(1, len(files) // amount(250, full=len(files)))

@@ -362,6 +362,7 @@ ATTACKS: dict[str, tuple[Attack, int, int]] = {
 }
 
 
+@pytest.mark.slow("damages every part of the database")
 @pytest.mark.parametrize("kind", ATTACKS)
 async def test_no_loss_is_silent(
     kind: str, tmp_path: Path, folders: dict[str, tuple[Path, Texts]], tally: Tally

@@ -116,6 +116,7 @@ def test_the_strategy_passes_its_own_test(tmp_path: Path) -> None:
     run_tests(tmp_path, copy, "test_shorten_replies.py")
 
 
+@pytest.mark.slow("runs another pytest")
 def test_the_tool_passes_its_own_test(tmp_path: Path) -> None:
     source, test = blocks("tool.md", "python")
     copy = tmp_path / "python"

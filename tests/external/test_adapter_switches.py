@@ -24,7 +24,10 @@ from tests.adapters.switch_provider import MANNERS
 from tests.adapters.switch_story import Story, read_story
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"the recorded transcripts in {DATA} are not on this machine")
+pytestmark = [
+    pytest.mark.slow("whole recorded sessions change the provider at every turn"),
+    pytest.mark.skipif(not DATA.is_dir(), reason=f"the recorded transcripts in {DATA} are not on this machine"),
+]
 
 FILES = {
     "aider": "aider/2024-08-06_084710.jsonl",

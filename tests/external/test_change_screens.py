@@ -25,6 +25,8 @@ from real_chat import KEY, RealChat, start_chat
 from tests.providers.chat.answers import Call, reply
 from tests.providers.chat.thread import ChatServerThread
 
+pytestmark = pytest.mark.slow("a real Neovim shows every state of a change")
+
 SIZES = [(80, 24), (120, 40), (200, 55)]
 THEMES = {
     "dark": "vim.o.background = 'dark'",

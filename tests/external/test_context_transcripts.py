@@ -19,7 +19,10 @@ from samples import sampled
 from tests.forked_python import forked_python
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"the recorded transcripts in {DATA} are not on this machine")
+pytestmark = [
+    pytest.mark.slow("recorded sessions, each in a process of its own"),
+    pytest.mark.skipif(not DATA.is_dir(), reason=f"the recorded transcripts in {DATA} are not on this machine"),
+]
 PYTHON = Path(__file__).resolve().parents[2] / "python"
 FILES = sampled(sorted(DATA.rglob("*.jsonl")), 12)
 PLACEHOLDER = "<important>Tool result cleared to save context. Re-run the tool if you need this output</important>"

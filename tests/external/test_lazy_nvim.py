@@ -28,6 +28,8 @@ from plugin_managers import (
 from fake_uv import fake_uv
 from harness import REPO, Nvim, lua_string
 
+pytestmark = pytest.mark.slow("a real plugin manager installs and reloads the plugin")
+
 PROBLEMS = """
 local found = {}
 for name, plugin in pairs(require("lazy.core.config").plugins) do

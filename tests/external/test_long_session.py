@@ -24,6 +24,7 @@ from replayed_session import Replay
 from session_player import AnthropicVoice, ChatVoice, ResponsesVoice
 
 pytestmark = [
+    pytest.mark.slow("half a million recorded tokens in a real Neovim"),
     pytest.mark.skipif(not PI.is_file(), reason="the recorded chats of ../shared are not here"),
     pytest.mark.timeout(900),
 ]

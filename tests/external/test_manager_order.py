@@ -25,6 +25,8 @@ from plugin_managers import (
 from fake_uv import fake_uv
 from harness import Nvim, find_nvim, lua_string
 
+pytestmark = pytest.mark.slow("a plugin manager starts Neovim again and again")
+
 MANAGER = Path(__file__).with_name("plain_manager.lua")
 
 Start = Callable[..., Nvim]

@@ -28,6 +28,8 @@ from plugin_managers import (
 from fake_uv import fake_uv
 from harness import REPO, Nvim, lua_string
 
+pytestmark = pytest.mark.slow("a real Neovim installs the plugin in every way")
+
 Start = Callable[..., Nvim]
 
 

@@ -21,7 +21,10 @@ from codecompanion.model.messages import SUMMARY_TAG, is_protected
 from codecompanion.model.transcript_format import read_objects
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"the recorded transcripts in {DATA} are not on this machine")
+pytestmark = [
+    pytest.mark.slow("recorded sessions under every policy"),
+    pytest.mark.skipif(not DATA.is_dir(), reason=f"the recorded transcripts in {DATA} are not on this machine"),
+]
 PYTHON = Path(__file__).resolve().parents[2] / "python"
 FILES = sampled(sorted(DATA.rglob("*.jsonl")), 12)
 RESULT = {"compacted", "originalCount", "finalCount", "originalTokens", "finalTokens", "tier", "warningLevel"}

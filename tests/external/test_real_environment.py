@@ -17,6 +17,8 @@ from plugin_managers import EVERY_NVIM, environments, talk
 
 from harness import REPO, Nvim, lua_string
 
+pytestmark = pytest.mark.slow("the packages are really installed")
+
 Start = Callable[[], Nvim]
 
 

@@ -25,6 +25,8 @@ from tests.mcp.listener import HOSTILE
 from tests.providers.chat.answers import Answer, Call, reply
 from tests.providers.chat.thread import ChatServerThread
 
+pytestmark = pytest.mark.slow("real MCP servers are installed")
+
 NAMES_IT = "say hello with @{mcp:odd}"
 OWN_ENVIRONMENT = "require('codecompanion.config').options.python.host_prog = nil"
 Start = Callable[[ChatServerThread], RealChat]

@@ -16,7 +16,10 @@ from codecompanion.reports.replay import Figures, read_recording, walk
 from tests.patience import PATIENCE_S
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"the recorded transcripts in {DATA} are not on this machine")
+pytestmark = [
+    pytest.mark.slow("recorded sessions under every policy"),
+    pytest.mark.skipif(not DATA.is_dir(), reason=f"the recorded transcripts in {DATA} are not on this machine"),
+]
 PYTHON = Path(__file__).resolve().parents[2] / "python"
 FILES = sorted(DATA.rglob("*.jsonl")) if DATA.is_dir() else []
 SAMPLE = sampled(FILES, 16)

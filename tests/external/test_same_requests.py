@@ -16,6 +16,7 @@ from samples import ALL
 from codecompanion.context.policy.policy_catalog import policy_names
 
 pytestmark = [
+    pytest.mark.slow("every request of recorded sessions"),
     pytest.mark.skipif(not TRANSCRIPTS.is_dir(), reason=f"the recorded sessions in {TRANSCRIPTS} are not here"),
     pytest.mark.timeout(300),
 ]

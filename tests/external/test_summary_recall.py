@@ -18,7 +18,10 @@ from codecompanion.model.transcript_format import read_bytes
 
 TRANSCRIPTS = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
 BENCH = Path(__file__).resolve().parents[2] / "bench" / "bench_summary.py"
-pytestmark = pytest.mark.skipif(not TRANSCRIPTS.is_dir(), reason="the recorded chats of ../shared are not here")
+pytestmark = [
+    pytest.mark.slow("searches the summaries of recorded sessions"),
+    pytest.mark.skipif(not TRANSCRIPTS.is_dir(), reason="the recorded chats of ../shared are not here"),
+]
 
 
 def test_four_thousand_tokens_hold_most_of_what_the_next_forty_calls_use() -> None:

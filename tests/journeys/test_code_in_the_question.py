@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import subprocess
 
+import pytest
+
 from real_chat import KEY
 from tests.journeys.chat import command, open_chat, quit_all, say, send
 from tests.journeys.desk import Desk
 from tests.journeys.project import lay_out
 from tests.providers.chat.answers import reply
 from tests.providers.chat.thread import ChatServerThread
+
+pytestmark = pytest.mark.slow("a journey in a real terminal")
 
 QUESTION = "why does pop of the stack never get shorter? #{codebase}"
 

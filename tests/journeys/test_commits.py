@@ -13,6 +13,8 @@ from tests.journeys.test_prompts import git
 from tests.providers.chat.answers import reply
 from tests.providers.chat.thread import ChatServerThread
 
+pytestmark = pytest.mark.slow("a journey in a real terminal")
+
 MESSAGE = "fix(stack): pop takes\n\nIt only looked."
 
 

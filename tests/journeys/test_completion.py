@@ -16,6 +16,8 @@ from tests.journeys.project import lay_out
 from tests.journeys.terminal import Terminal
 from tests.providers.completion.server import FillServerThread
 
+pytestmark = pytest.mark.slow("a journey in a real terminal")
+
 KEYS = {"accept": "<C-l>", "accept_word": "<C-f>", "accept_line": "<C-j>", "next": "<C-n>", "dismiss": "<C-]>"}
 METHOD = "peek(self):\n        return self.items[-1]\n\n    def clear(self):\n        self.items.clear()"
 

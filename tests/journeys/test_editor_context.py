@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from real_chat import KEY
 from tests.journeys.chat import open_chat, quit_all, say
 from tests.journeys.desk import Desk
 from tests.journeys.project import lay_out
 from tests.providers.chat.answers import reply
 from tests.providers.chat.thread import ChatServerThread
+
+pytestmark = pytest.mark.slow("a journey in a real terminal")
 
 
 def test_asking_about_what_is_open(desk: Desk) -> None:

@@ -15,6 +15,8 @@ from tests.journeys.desk import Desk
 from tests.journeys.project import lay_out
 from tests.journeys.terminal import Terminal
 
+pytestmark = pytest.mark.slow("a journey in a real terminal")
+
 POP = 'replace "return self.items[-1]" with "return self.items.pop()" in src/stack.py'
 PUSH = 'replace "self.items.append(item)" with "self.items += [item]" in src/stack.py'
 

@@ -13,6 +13,8 @@ from tests.journeys.terminal import missing
 from tests.providers.chat.answers import failure, reply
 from tests.providers.chat.thread import ChatServerThread
 
+pytestmark = pytest.mark.slow("a journey in a real terminal")
+
 OLD = "import sys\n\n\ndef fact(n):\n    if n < 2:\n        return 1\n    return n * fact(n - 1)\n\n\nprint(fact(3))\n"
 NEW = 'def fact(n):\n    """Return n!."""\n    if n < 2:\n        return 1\n    return prod(range(1, n + 1))\n'
 

@@ -7,12 +7,16 @@ import socket
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.forked_python import forked_python
 from tests.journeys.chat import BUSY, READY, command, quit_all, send
 from tests.journeys.desk import Desk
 from tests.providers.chat.thread import ChatServerThread
 from tests.providers.chatgpt.thread import ChatGPTServerThread
 from tests.providers.github.thread import GitHubServerThread
+
+pytestmark = pytest.mark.slow("a journey in a real terminal")
 
 ROOT = Path(__file__).parents[2]
 WINDOW = "display = { chat = { window = { layout = 'buffer' } } }"

@@ -9,6 +9,8 @@ import pytest
 from tests.journeys.desk import Desk, python
 from tests.journeys.terminal import Terminal
 
+pytestmark = pytest.mark.slow("a journey in a real terminal")
+
 SIZES = [(80, 24), (110, 40), (200, 60)]
 
 

@@ -6,6 +6,8 @@ import json
 import sys
 import time
 
+import pytest
+
 from real_chat import KEY
 from tests.journeys.chat import approve, command, open_chat, quit_all, send
 from tests.journeys.desk import Desk
@@ -13,6 +15,8 @@ from tests.mcp.listener import HOSTILE, is_alive, recorded
 from tests.patience import PATIENCE_S
 from tests.providers.chat.answers import Call, reply
 from tests.providers.chat.thread import ChatServerThread
+
+pytestmark = pytest.mark.slow("a journey in a real terminal")
 
 
 def test_a_project_with_a_server(desk: Desk) -> None:

@@ -16,6 +16,8 @@ from tests.journeys.chat import BUSY, READY, command, quit_all, send
 from tests.journeys.desk import PLAIN, Desk
 from tests.journeys.terminal import Terminal
 
+pytestmark = pytest.mark.slow("a journey in a real terminal")
+
 
 @pytest.fixture
 def origin(tmp_path: Path) -> Origin:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from tests.journeys.chat import BUSY, READY, approve, command, quit_all, say, send
 from tests.journeys.desk import Desk
 from tests.journeys.project import lay_out
 from tests.providers.chat.answers import Call, reply
 from tests.providers.chat.thread import ChatServerThread
+
+pytestmark = pytest.mark.slow("a journey in a real terminal")
 
 KEY = "sk-planted-7f3a9c51d2e84b06"
 MINE = """

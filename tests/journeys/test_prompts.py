@@ -8,11 +8,15 @@ from __future__ import annotations
 import os
 import subprocess
 
+import pytest
+
 from real_chat import KEY
 from tests.journeys.chat import BUSY, command
 from tests.journeys.desk import Desk
 from tests.providers.chat.answers import reply
 from tests.providers.chat.thread import ChatServerThread
+
+pytestmark = pytest.mark.slow("a journey in a real terminal")
 
 PROMPT = "---\nname: House style\ndescription: Check against our style\n---\nCheck this against our style.\n"
 

@@ -8,6 +8,8 @@ from tests.journeys.chat import command, open_chat, quit_all, say
 from tests.journeys.desk import Desk
 from tests.journeys.project import lay_out
 
+pytestmark = pytest.mark.slow("a journey in a real terminal")
+
 
 @pytest.mark.parametrize("size", [(40, 30), (120, 40)])
 def test_a_chat_is_drawn_and_exported(desk: Desk, size: tuple[int, int]) -> None:

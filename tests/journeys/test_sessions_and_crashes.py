@@ -9,6 +9,8 @@ from tests.journeys.desk import Desk
 from tests.journeys.project import lay_out
 from tests.journeys.terminal import Terminal
 
+pytestmark = pytest.mark.slow("a journey in a real terminal")
+
 BUFFER = {"display": {"chat": {"window": {"layout": "buffer"}}}}
 
 

@@ -17,6 +17,8 @@ from tests.journeys.desk import Desk
 from tests.journeys.project import lay_out
 from tests.journeys.terminal import Terminal
 
+pytestmark = pytest.mark.slow("a journey in a real terminal")
+
 ROUNDS = 9
 REMOVED = r"✂|compacted|Summary · |summarised|handed on|Context state"
 

@@ -15,6 +15,8 @@ from tests.providers.chat.answers import failure, reply, silence
 from tests.providers.chat.thread import ChatServerThread
 from tests.providers.loopback.answers import Answer
 
+pytestmark = pytest.mark.slow("a journey in a real terminal")
+
 REPORTS = [
     (":CodeCompanionCost<CR>", r"Cost of this chat"),
     (":CodeCompanionTrace<CR>", r"Turn 1 of 1"),

@@ -18,6 +18,8 @@ from tests.journeys.terminal import Terminal
 from tests.providers.chat.answers import reply
 from tests.providers.chat.thread import ChatServerThread
 
+pytestmark = pytest.mark.slow("a journey in a real terminal")
+
 TEXT = "".join(f"line {number} of the notes\n" for number in range(1, 31))
 
 

@@ -15,6 +15,8 @@ from tests.journeys.desk import Desk
 from tests.journeys.project import lay_out
 from tests.journeys.terminal import Terminal
 
+pytestmark = pytest.mark.slow("a journey in a real terminal")
+
 WIDTHS = [(40, 20), (80, 24), (110, 40)]
 
 

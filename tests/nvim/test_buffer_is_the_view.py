@@ -18,6 +18,8 @@ from chat_driver import INIT
 from harness import Nvim
 from tests.amounts import amount
 
+pytestmark = pytest.mark.slow("random stories in a real Neovim")
+
 BATCHES, IN_BATCH, MAX_STEPS = 8, amount(5, 24, 250), 9
 
 

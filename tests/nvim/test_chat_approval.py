@@ -470,6 +470,7 @@ EDITS = [
 ]
 
 
+@pytest.mark.slow("thousands of sequences of keys")
 @pytest.mark.parametrize("seed", range(4))
 def test_no_sequence_without_the_prefix_ever_approves(chat: ChatDriver, seed: int) -> None:
     """Random keys of normal mode, digits above all, with the cursor on and around the block (lesson 55)."""

@@ -656,6 +656,7 @@ def test_paths_in_the_workspace_option_are_expanded(config: Config, tmp_path: Pa
     assert told["workspace"]["root"] == f"{tmp_path}/x"
 
 
+@pytest.mark.slow("every kind of value at every key")
 def test_no_value_at_any_key_breaks_the_check_or_what_the_host_is_told(config: Config) -> None:
     """Every key path gets every kind of value: it is taken over or told about, and the settings stay loadable."""
     outcomes = config.nvim.lua(

@@ -107,6 +107,7 @@ STRANGE_BUFFERS = {
 }
 
 
+@pytest.mark.slow("every kind of buffer")
 @pytest.mark.parametrize("size", [(80, 24), (40, 16)])
 @pytest.mark.parametrize("how", STRANGE_BUFFERS)
 def test_accept_undo_redo_and_retry_in_every_buffer(desk, how, size):

@@ -217,6 +217,7 @@ def test_what_the_user_types_between_the_look_and_the_edit_is_kept(desk):
     assert user.is_modified(buffer)
 
 
+@pytest.mark.slow("waits twice for the five seconds an editor has to answer")
 def test_an_editor_that_does_not_answer_lets_the_disk_count_and_the_model_is_told(desk):
     user = desk(edit("line 3\n", "three\n"))
     user.nvim.lua("require('codecompanion.host.editor_questions').answer = function() end")
@@ -324,6 +325,7 @@ def test_an_edited_proposal_for_unsaved_text_lands_in_the_buffer(desk):
     user.nvim.wait_screen(r"insert_edit a.txt · \+1 −1 · edited by you · not saved")
 
 
+@pytest.mark.slow("waits twice for the five seconds an editor has to answer")
 def test_behind_a_prompt_the_file_on_disk_counts_and_nothing_is_done_twice(desk):
     """The questions that come through late are not carried out; the buffer is loaded again."""
     call = edit_call("a.txt", "line 5\n", "five\n")

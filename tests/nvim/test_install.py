@@ -345,6 +345,7 @@ def test_a_failing_build_step_is_an_error_of_one_line(start: Callable[..., Nvim]
     assert "\n" not in error
 
 
+@pytest.mark.slow("waits for the retries of pip")
 def test_pip_refuses_without_network_in_a_real_environment(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
     """The real venv and pip, with an index that does not answer; no fake can drift from what pip prints."""
     programs = tmp_path / "real"

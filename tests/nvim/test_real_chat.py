@@ -55,6 +55,7 @@ def test_a_question_with_tools_from_the_keys_to_the_wire_and_back(nvim_factory, 
         assert [m.role for m in view.messages] == ["user", "user", "assistant", "tool", "tool", "assistant"]
 
 
+@pytest.mark.slow("a long chat in a small window")
 def test_the_context_is_edited_then_compacted_and_never_overflows(nvim_factory, tmp_path):
     """The purpose of it all: the server refuses what exceeds its window, and has nothing to refuse."""
     window = 12_000

@@ -21,6 +21,8 @@ from tests.providers.chat.answers import Call, reply, silence
 from tests.providers.chat.thread import ChatServerThread
 from tests.summaries import nine_sections
 
+pytestmark = pytest.mark.slow("hosts and editors are killed again and again")
+
 UNASKED = {"interactions": {"chat": {"tools": {"run_command": {"opts": {"require_approval_before": False}}}}}}
 ROUNDS = int(os.environ.get("KILL_ROUNDS", "8"))
 

@@ -125,6 +125,7 @@ def test_a_line_of_two_megabytes_streams_without_a_stall(nvim_factory, tmp_path)
         assert len(chat.view().messages[-1].text) == 2_000_000
 
 
+@pytest.mark.slow("a hundred turns")
 def test_a_hundred_queued_messages_are_each_sent_once_in_order(nvim_factory, tmp_path):
     """Lesson 16."""
     with ChatServerThread([reply("slow " * 200, chunk_chars=5, delay_s=0.03)], key=KEY, window=0) as server:
@@ -151,6 +152,7 @@ def test_a_double_return_sends_once(nvim_factory, tmp_path):
         assert len(server.requests) == 1
 
 
+@pytest.mark.slow("waits for a stop in every state")
 @pytest.mark.parametrize("when", ["idle", "streaming", "running_tools", "awaiting_approval", "compacting", "retrying"])
 def test_the_stop_key_pressed_again_and_again(nvim_factory, tmp_path, when):
     """At every state: idle soon, the history valid, the chat usable."""
@@ -265,6 +267,7 @@ def test_requests_stopped_before_they_left_do_not_hold_the_next(nvim_factory, tm
         assert len(server.requests) == 1
 
 
+@pytest.mark.slow("a gigabyte of answer")
 def test_a_provider_that_sends_without_end_is_ended(nvim_factory, tmp_path):
     """Neither the memory nor the chat suffers."""
     endless = Answer(content_type="application/json", parts=(b'{"a": "', *((b"a" * 100_000,) * 10_000)))

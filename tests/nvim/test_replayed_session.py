@@ -12,6 +12,8 @@ from replay_verdict import check_replay
 from replayed_session import Replay
 from session_player import VOICES, ResponsesVoice
 
+pytestmark = pytest.mark.slow("a recorded session of 87 replies in a real Neovim")
+
 WINDOW = 64_000
 QUESTION = RecordedTurn("One more question: where was the error?", (RecordedReply("It was in the berths."),))
 

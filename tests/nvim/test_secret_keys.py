@@ -26,6 +26,8 @@ from tests.providers.responses.rules import Rules
 from tests.providers.responses.server import ResponsesServerThread
 from tests.summaries import nine_sections
 
+pytestmark = pytest.mark.slow("a long conversation with each kind of key, and every file is searched")
+
 KEY = "Qx7planted3f9c51d2e84b06Zt"
 """Of no shape that is known to be a key's: only knowing it hides it."""
 NAME = "PLANTED_CREDENTIAL"

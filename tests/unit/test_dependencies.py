@@ -110,6 +110,7 @@ def test_extras_are_imported_where_they_are_used_and_nowhere_else() -> None:
     assert not at_the_top
 
 
+@pytest.mark.slow("reads every file of the repository")
 def test_developers_install_what_tests_benchmarks_and_tools_import() -> None:
     """A test's package that only comes along with another vanishes with it."""
     imported = imported_packages(*DEVELOPED)

@@ -145,6 +145,7 @@ def test_a_long_request_is_quoted_as_such_and_leaves_its_room_to_nothing_else():
         history.turn()
 
 
+@pytest.mark.slow("random histories under every policy")
 @pytest.mark.parametrize("name", policy_names())
 def test_every_request_fits_or_nothing_could_make_it_fit(name):
     """R-524, R-507: also in the middle of a turn, and whatever the summariser writes."""

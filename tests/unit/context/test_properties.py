@@ -32,6 +32,8 @@ from codecompanion.model.view import View, apply_change, with_messages
 from tests.amounts import amount
 from tests.unit.context.builders import chat, count, run
 
+pytestmark = pytest.mark.slow("random histories under every policy")
+
 TEXT = st.text(max_size=12).flatmap(lambda s: st.integers(1, 60).map(lambda n: (s or "x") * n))
 IDS = st.sampled_from(["a", "b", "c", "call_1"])
 

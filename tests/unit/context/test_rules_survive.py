@@ -31,7 +31,7 @@ def fails(ask: object) -> SummaryReply:
     return SummaryReply(error="down")
 
 
-@pytest.mark.sweep
+@pytest.mark.slow("eighteen questions under every policy")
 @pytest.mark.parametrize("window", [4_096, 8_192, 65_536])
 @pytest.mark.parametrize("name", policy_names())
 def test_the_rules_stand_word_for_word_after_eighteen_questions_and_no_model(name, window):

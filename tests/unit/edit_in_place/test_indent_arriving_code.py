@@ -33,6 +33,7 @@ def line_by_line(reply: tuple[str, ...]) -> list[tuple[str, ...]]:
     return [(line,) for line in reply]
 
 
+@pytest.mark.slow("edits that arrive token by token")
 @pytest.mark.parametrize("language", FILETYPES)
 def test_hardly_a_line_is_drawn_otherwise_than_it_will_be_proposed(language):
     """Of all lines that are drawn. A share: the first lines of a reply can fit several places until the next arrives.

@@ -14,7 +14,7 @@ from tests.patience import PATIENCE_S
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
 from tests.unit.session.moments import MAX_STEPS, STORIES, Stage, check_log
 
-pytestmark = pytest.mark.sweep
+pytestmark = pytest.mark.slow("a stop or a fault at every step of a story")
 STRIDE = amount(10, 3, 1)
 """Steps of the loop from one stop to the next; a story has 50 to 200, and most do nothing that can be seen."""
 

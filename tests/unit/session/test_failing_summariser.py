@@ -34,7 +34,7 @@ def asked(adapter) -> int:
     return sum(request.purpose == "summary" for request in adapter.requests)
 
 
-@pytest.mark.sweep
+@pytest.mark.slow("every policy with every bad summary")
 @pytest.mark.parametrize(("summary", "most"), [((NetworkFailed("The provider is down."),), 1), (says("ok"), 2)])
 @pytest.mark.parametrize("policy", policy_names())
 async def test_a_compaction_asks_in_vain_once_or_once_more_with_the_reason(tmp_path, policy, summary, most):

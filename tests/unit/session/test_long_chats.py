@@ -39,7 +39,7 @@ async def test_a_request_looks_only_at_new_messages(tmp_path, monkeypatch, repor
     assert 0 < len(looked_at) < 60
 
 
-@pytest.mark.sweep
+@pytest.mark.slow("a chat of many turns")
 async def test_a_turn_reads_the_log_only_behind_a_change_of_the_view(tmp_path, monkeypatch):
     """R-330: which turns a request leaves out is known without looking at all of them again."""
     counter, text = MessageCounter(), "words and words " * 100

@@ -289,7 +289,7 @@ async def overflow(root: Path, case: str, lie: Lie | None, policy: str) -> tuple
 CASES = ("dialogue", "tool loop", "one long message", "the window is believed larger", "sizes are told")
 
 
-@pytest.mark.sweep
+@pytest.mark.slow("every lie with every way of counting")
 @pytest.mark.parametrize("lie", [None, *LIES])
 @pytest.mark.parametrize("case", CASES)
 async def test_a_chat_that_overflows_goes_on_whatever_is_reported(tmp_path: Path, case: str, lie: str | None) -> None:
@@ -303,7 +303,7 @@ async def test_a_chat_that_overflows_goes_on_whatever_is_reported(tmp_path: Path
     assert len(server.refused) <= (3 if known else 12)
 
 
-@pytest.mark.sweep
+@pytest.mark.slow("every lie under every policy")
 @pytest.mark.parametrize("policy", policy_names())
 @pytest.mark.parametrize("lie", ["fifty", "without the tools", "more and more"])
 async def test_every_policy_goes_on(tmp_path: Path, policy: str, lie: str) -> None:

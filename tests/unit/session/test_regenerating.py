@@ -218,7 +218,7 @@ async def test_a_cleared_chat_says_so_and_comes_back_after_a_restart(tmp_path: P
 STEPS = ("ask", "again", "undo", "redo", "pin", "clear", "continue", "compact", "restart", "fork")
 
 
-@pytest.mark.sweep
+@pytest.mark.slow("random histories")
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.sampled_from(STEPS), min_size=3, max_size=14))
 def test_any_order_of_answers_undos_and_branches_is_sound(steps: list[str]) -> None:

@@ -20,7 +20,7 @@ from tests.summaries import nine_sections
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 from tests.unit.session.turn.test_turn import stored_view
 
-pytestmark = pytest.mark.sweep
+pytestmark = pytest.mark.slow("every policy with every kind of summariser")
 GOOD = nine_sections("The user asks each question, question 1 and question 2, and gets a word for an answer.")
 REPLIES = {
     "perfect": lambda: says(GOOD),

@@ -18,7 +18,7 @@ NINE = "\n".join(f"{n}. **{title}**\nthe loader" for n, title in enumerate((
     "Problem Solving", "All User Messages", "Pending Tasks", "Current Work", "Optional Next Step"), 1))  # fmt: skip
 
 
-@pytest.mark.sweep
+@pytest.mark.slow("several compactions under every policy")
 @pytest.mark.parametrize("name", policy_names())
 async def test_every_message_that_left_the_view_is_read_back_by_a_key_in_it(name, tmp_path):
     """Several compactions, with tools, a call without a word, and a summariser that fails every second time."""

@@ -117,7 +117,7 @@ def test_a_pinned_result_is_protected():
     assert isinstance(truncate(answered("x" * 50_000, pinned=True)), Skipped)
 
 
-@pytest.mark.sweep
+@pytest.mark.slow("random results at every limit")
 @settings(max_examples=200, deadline=None)
 @given(
     value=st.one_of(

@@ -114,7 +114,7 @@ def test_the_count_before_each_request_is_right_within_the_goal(ratio: float) ->
     assert abs(chat.meter.calibration.ratio / ratio - 1) < 0.03
 
 
-@pytest.mark.sweep
+@pytest.mark.slow("a chat of many turns")
 @pytest.mark.parametrize("reminders", [(0, 90), (0, 0, 0, 700), (250, 310)])
 def test_what_a_provider_adds_unseen_soon_lies_within_the_bounds(reminders: tuple[int, ...]) -> None:
     """On 9,836 requests of others the truth was above the upper bound in 37 %: the band follows what is reported."""
@@ -492,7 +492,7 @@ def test_an_edit_of_something_old_is_followed_in_a_restored_chat() -> None:
     assert abs(restored.count(edited).tokens - chat.meter.count(edited).tokens) <= 2
 
 
-@pytest.mark.sweep
+@pytest.mark.slow("a chat of many turns")
 def test_a_long_chat_restored_knows_what_always_goes_along_from_its_first_report() -> None:
     """What the provider adds by itself was told then; after a compaction it is most of the prompt."""
     chat = talk(Provider(1.0, hidden=2500), steps=1)

@@ -161,7 +161,7 @@ async def test_every_so_many_messages_a_checkpoint_is_kept(tmp_path):
     assert [one.evidence_packet.spans[-1].text[:5] for one in periodic] == ["word ", "word "]
 
 
-@pytest.mark.sweep
+@pytest.mark.slow("chats of 1,000 messages")
 @pytest.mark.parametrize("files_read", [0, 400])
 async def test_what_a_turn_writes_does_not_grow_with_the_chat(tmp_path, monkeypatch, files_read):
     """Lesson 31: of 1,000 messages a turn looks through and encodes those that are new, and its files stay small."""

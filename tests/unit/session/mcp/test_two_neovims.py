@@ -134,6 +134,7 @@ class Story:
         return any(call.name == "odd__wait" and call.id not in answered for call in pending) and not chat.desk._asked
 
 
+@pytest.mark.slow("random histories of two editors")
 @pytest.mark.parametrize("seed", range(4))
 async def test_what_is_offered_was_agreed_to_whatever_happens(tmp_path: Path, seed: int) -> None:
     story = Story(tmp_path, seed)

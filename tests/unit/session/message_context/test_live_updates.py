@@ -421,6 +421,7 @@ def edited(text: str, edit) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.slow("random edits")
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(edits)
 async def test_after_any_edits_the_model_can_put_the_file_together(tmp_path_factory, done):

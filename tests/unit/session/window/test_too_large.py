@@ -126,7 +126,7 @@ async def test_a_first_result_larger_than_the_window_is_cut_before_it_is_sent(tm
     assert any(message.role == "tool" and len(message.text) > 261_000 for message in logged)
 
 
-@pytest.mark.sweep
+@pytest.mark.slow("every policy in every window")
 @pytest.mark.parametrize("window", [4_000, 8_000])
 @pytest.mark.parametrize("policy", policy_names())
 async def test_a_failing_summariser_and_a_server_that_enforces_nothing(tmp_path, policy, window):

@@ -124,7 +124,7 @@ def test_only_reading_page_by_page_brings_that_back(desk: Desk, monkeypatch: pyt
     assert {chat: store.load_events(chat) for chat in expected} == {chat: [] for chat in expected}
 
 
-@pytest.mark.sweep
+@pytest.mark.slow("damages every fifth page")
 @pytest.mark.parametrize("junk", [b"\0" * PAGE, NOISE], ids=["zeros", "noise"])
 def test_any_single_damaged_page_leaves_a_working_store_after_two_starts(desk: Desk, junk: bytes) -> None:
     """Every 5th page in turn: at most the entries of that page are gone, and all of the store works again."""

@@ -1,0 +1,41 @@
+"""Which tests `make` runs: all in `make ci`, all but the slow ones in `make test`, and slow ones that are named."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).resolve().parents[2]
+WITHOUT_SLOW = "-m 'not slow'"
+
+pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="there is no make here")
+
+
+def pytest_call(*arguments: str) -> str:
+    """Return the call of pytest that `make` would carry out."""
+    planned = subprocess.run(["make", "-n", *arguments], cwd=REPO, capture_output=True, text=True, check=True).stdout
+    (call,) = [line for line in planned.splitlines() if " -m pytest " in line]
+    return call
+
+
+def test_continuous_integration_leaves_no_test_out() -> None:
+    assert " -m 'not " not in pytest_call("ci")
+    assert WITHOUT_SLOW in pytest_call("test")
+
+
+@pytest.mark.parametrize("named", ["tests/nvim", "tests/unit/test_tiers.py::test_x -x", "-k word", "-m slow", "tests"])
+def test_tests_that_are_named_run_however_slow_they_are(named: str) -> None:
+    assert WITHOUT_SLOW not in pytest_call("test", f"T={named}")
+
+
+@pytest.mark.parametrize("options", ["-x", "--lf -vv"])
+def test_options_name_no_test(options: str) -> None:
+    assert WITHOUT_SLOW in pytest_call("test", f"T={options}")
+
+
+def test_a_seed_gives_the_order() -> None:
+    assert "--shuffle 7" in pytest_call("test", "SHUFFLE=7")
+    assert "--shuffle" not in pytest_call("test")
