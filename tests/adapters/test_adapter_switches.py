@@ -19,6 +19,8 @@ from tests.adapters.switch_story import DEMANDING, Step, Story, StoryCall, Turn,
 from tests.providers.anthropic.models import HAIKU, OPUS, SONNET
 from tests.providers.loopback.server import Received
 
+pytestmark = pytest.mark.slow("every pair of providers through whole chats")
+
 MIXED = ("azure", "vllm", "nim", "gemini", "openrouter", "kimi", "responses", "opus", "gemini@localhost")
 PAIRED = ("openai", "mistral", "responses", "anthropic", "responses@localhost", "anthropic@localhost")
 NATIVE = ("responses", "anthropic", "opus")

@@ -17,7 +17,12 @@ from tests.faults.scene import Scene
 from tests.faults.table import TABLE
 from tests.faults.wires import WIRES
 
-PLAYED = [pytest.param(row, wire, id=f"{row.kind}: {row.name} ({wire})") for row in TABLE for wire in row.wires]
+OTHER_WIRE = pytest.mark.slow("each fault in a second and a third wire format")
+PLAYED = [
+    pytest.param(row, wire, id=f"{row.kind}: {row.name} ({wire})", marks=[OTHER_WIRE] if wire != row.wires[0] else [])
+    for row in TABLE
+    for wire in row.wires
+]
 
 
 @pytest.mark.parametrize(("row", "wire"), PLAYED)

@@ -145,6 +145,7 @@ def test_gf_opens_the_file_beside_the_chat(chat: ChatDriver) -> None:
     assert "> Context:" in screen
 
 
+@pytest.mark.slow("28 Neovims")
 @pytest.mark.parametrize("key", ["gf", "gF"])
 @pytest.mark.parametrize(
     ("text", "at", "place"),

@@ -337,6 +337,7 @@ def test_a_reply_that_stops_in_the_middle_says_since_when(chat: ChatDriver) -> N
     assert chat.nvim.lua("return require('codecompanion.chat').current().wait") is None
 
 
+@pytest.mark.slow("watches a clock of the chat for seconds")
 @pytest.mark.parametrize("state", ["compacting", "preparing"])
 def test_waiting_for_a_summary_counts_the_seconds_too(chat: ChatDriver, state: str) -> None:
     """Lesson 18, lesson 41: a summary may take a minute; the key that stops it is named."""

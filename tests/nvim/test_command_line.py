@@ -41,6 +41,7 @@ def test_words_become_a_command_line_that_the_user_runs(nvim_factory, tmp_path):
         assert nvim.lua("return vim.fn.histget(':', -1)") == "1,2sort | nohlsearch", "it can be repeated"
 
 
+@pytest.mark.slow("14 Neovims")
 @pytest.mark.parametrize(
     ("answer", "said"),
     [

@@ -67,6 +67,7 @@ def test_a_recording_is_edited_compacted_and_shown(tmp_path):
     assert re.search(r"· ~?\d+ %", out)
 
 
+@pytest.mark.slow("every policy through a recorded session")
 @pytest.mark.parametrize("policy", [name for name in policy_names() if name != "codecompanion"])
 def test_every_policy_carries_a_recording_to_its_end(tmp_path, policy):
     """Issue 4: all of them in the real thing; whatever was removed, every turn was answered and the rules stayed."""

@@ -53,6 +53,7 @@ def test_the_send_key_is_changed(nvim_factory: Callable[..., Nvim]) -> None:
     assert len(chat.sent("submit")) == before
 
 
+@pytest.mark.slow("fills the windows of two real chats")
 @pytest.mark.parametrize("automatic", [True, False])
 def test_automatic_compaction_is_switched_off(nvim_factory, tmp_path, automatic) -> None:
     """The same chat with and without the snippet: only without it a summary is asked for."""

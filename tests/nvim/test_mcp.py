@@ -98,6 +98,7 @@ def test_all_tools_of_a_server_are_chosen_by_its_name(nvim_factory, tmp_path):
         assert chat.draft() == "use @{mcp:odd}"
 
 
+@pytest.mark.slow("waits for the end of processes")
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked up in /proc")
 @pytest.mark.parametrize("who", ["quit", "neovim", "host"])
 def test_no_server_outlives_neovim(nvim_factory, tmp_path, who):

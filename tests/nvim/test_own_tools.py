@@ -99,6 +99,7 @@ def test_the_python_of_the_help_is_a_tool(nvim_factory: Factory, tmp_path: Path)
 RUN = "opts = { require_approval_before = false }"
 
 
+@pytest.mark.slow("17 chats in real Neovims")
 @pytest.mark.parametrize(
     ("callback", "result"),
     [

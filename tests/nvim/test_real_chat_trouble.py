@@ -78,6 +78,7 @@ WRONG_SHAPES = [
 """Each as one event in the middle of a reply."""
 
 
+@pytest.mark.slow("many broken replies")
 @pytest.mark.parametrize("first", range(0, len(WRONG_SHAPES), 7))
 def test_chunks_of_the_wrong_shape_never_break_the_chat(nvim_factory, tmp_path, first):
     """One clear end each, no traceback, and the next message works; seven of them in one chat."""
@@ -99,6 +100,7 @@ def test_chunks_of_the_wrong_shape_never_break_the_chat(nvim_factory, tmp_path, 
             assert violations(chat.view().messages) == [], seen
 
 
+@pytest.mark.slow("many tools in a real chat")
 def test_odd_results_of_tools_are_shown_and_sent(nvim_factory, tmp_path):
     """Invalid UTF-8, 5 MB, and a line of 2 MB; lesson 47."""
     (tmp_path / "work").mkdir()

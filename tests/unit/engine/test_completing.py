@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from codecompanion.engine.runtime import Runtime
 from codecompanion.wire.requests import CancelCompletion, CompleteCode, Hello
@@ -54,6 +55,7 @@ async def test_a_new_greeting_ends_what_runs_and_takes_the_new_settings(tmp_path
         await runtime.aclose()
 
 
+@pytest.mark.slow("indexes a project in a process of its own")
 async def test_a_project_is_indexed_beside_and_its_signatures_join(tmp_path):
     """The first suggestions wait for nothing; once the worker is done, other files are in the prompt."""
     root = tmp_path / "demo"

@@ -41,6 +41,7 @@ async def test_closing_ends_the_server_and_what_it_left_behind(tmp_path: Path) -
     assert not any(map(is_alive, pids(record)))
 
 
+@pytest.mark.slow("waits for the end of processes")
 @pytest.mark.parametrize("ways", [(), ("deaf",), ("spawn", "deaf")], ids=["plain", "deaf", "daemons"])
 async def test_a_killed_host_takes_its_servers_along(tmp_path: Path, ways: tuple[str, ...]) -> None:
     record = tmp_path / "record"

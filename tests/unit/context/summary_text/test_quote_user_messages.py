@@ -212,7 +212,7 @@ QUOTES = TEXT.map(Quote) | st.from_regex(r"[ab#.…][ab #.]{0,20}[ab]", fullmatc
 )
 
 
-@pytest.mark.sweep
+@pytest.mark.slow("random texts of many messages")
 @settings(max_examples=300, deadline=None)
 @given(st.lists(QUOTES, max_size=8), st.integers(0, 3), st.sampled_from(["cc_9", "cw_9", ""]))
 def test_what_is_written_can_be_read_again(quotes, left_out, schema):

@@ -298,6 +298,7 @@ async def test_what_a_very_large_project_has_not_yet_is_named_without_looking_at
     assert await index.refresh() == Freshness(False, ("c.py", "lib/b.py"))
 
 
+@pytest.mark.slow("indexes a large project in a process that is killed")
 async def test_a_worker_that_is_killed_is_followed_by_one_that_goes_on(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -357,6 +358,7 @@ async def test_two_hosts_share_an_index(index: ProjectIndex, root: Path, tmp_pat
     await other.close()
 
 
+@pytest.mark.slow("indexes a project again and again")
 @pytest.mark.parametrize("content", [b"garbage" * 999, b"", b"SQLite format 3\0" + bytes(4000)])
 async def test_a_damaged_index_is_made_again(index: ProjectIndex, content: bytes) -> None:
     await index.close()

@@ -109,6 +109,7 @@ async def test_what_was_cleared_goes_again_and_what_was_restored_does_not(projec
     assert "line_19" not in codes(session)[2].text
 
 
+@pytest.mark.slow("a long chat under every policy")
 @pytest.mark.parametrize("policy", policy_names())
 async def test_every_request_shows_the_code_its_question_was_given(project, policy):
     """Whatever is cleared, summarised or shaped: what a block names as above stands above it, or in it."""

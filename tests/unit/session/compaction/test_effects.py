@@ -261,6 +261,7 @@ MINE = {
 }
 
 
+@pytest.mark.slow("every policy through whole chats")
 @pytest.mark.parametrize("name", ["mine", *policy_names()])
 @pytest.mark.parametrize("wish", [12, 0])
 async def test_checkpoints_are_a_setting_and_what_cowork_asks_for(tmp_path, name, wish):

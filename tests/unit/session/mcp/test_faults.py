@@ -15,6 +15,8 @@ from codecompanion.wire.events import Notice, TurnFinished
 from tests.unit.session.fakes import ScriptedAdapter, calls, says, submit
 from tests.unit.session.mcp_bench import server, with_servers
 
+pytestmark = pytest.mark.slow("each fault in a server process of its own")
+
 
 class Row(NamedTuple):
     """A fault: how the server behaves, which tool is called, and what the model (or the user) reads of it."""
