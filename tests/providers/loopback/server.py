@@ -69,7 +69,8 @@ class LoopbackServer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._changed = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._open: set[asyncio.StreamWriter] = set()
+        self._open: dict[asyncio.StreamWriter, Any] = {}
+        """The socket of each connection, from its beginning until it is closed."""
 
     def answer(self, request: Received) -> Answer:
         """Return what the request gets."""
@@ -100,20 +101,22 @@ class LoopbackServer:
         """Stop, whatever is still running; no connection is open afterwards."""
         assert self._server is not None
         self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
         async with asyncio.timeout(PATIENCE_S):
-            while self._open_connections():
+            while self._tasks or self._open_connections():
+                # Also those that have just been accepted.
+                tasks = [task for task in self._tasks if not task.cancelling()]
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
                 for writer in self._open:
-                    if writer.transport.get_write_buffer_size():  # for a client that does not read
+                    if not self._tls and writer.transport.get_write_buffer_size():  # a client does not read
                         writer.transport.abort()
                 await asyncio.sleep(0)
         await self._server.wait_closed()
 
     def _open_connections(self) -> int:
         """Return how many there are: a closed transport gives its socket up in the next round of the loop."""
-        self._open = {writer for writer in self._open if writer.get_extra_info("socket").fileno() >= 0}
+        self._open = {writer: connected for writer, connected in self._open.items() if connected.fileno() >= 0}
         return len(self._open)
 
     async def __aenter__(self) -> Self:
@@ -146,7 +149,7 @@ class LoopbackServer:
         assert task is not None
         self._tasks.add(task)
         self._open_connections()
-        self._open.add(writer)
+        self._open[writer] = writer.get_extra_info("socket")
         self.connections += 1
         try:
             while (request := await _read_request(reader)) is not None:
