@@ -36,7 +36,7 @@ chat: setup ## the demo, then its chat in an interactive Neovim, on the offline 
 	@$(PYTHON_ENV) -m codecompanion demo --chat $(DEMO)
 
 test: setup ## all tests but the slow ones, 6 minutes; T="path -k word" selects, slow ones too; SHUFFLE=7 reorders
-	@$(PYTHON_ENV) -m pytest -q -n $(WORKERS) $(TIER) $(if $(SHUFFLE),--shuffle $(SHUFFLE)) $(T)
+	@$(PYTHON_ENV) -m pytest -q -n $(WORKERS) --dist worksteal $(TIER) $(if $(SHUFFLE),--shuffle $(SHUFFLE)) $(T)
 
 check: export HYPOTHESIS_PROFILE = quick
 check: setup lint types ## lint, types and unit tests but sweeps and slow ones, a minute: what to run after each edit
