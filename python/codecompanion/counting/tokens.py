@@ -125,6 +125,10 @@ def estimate_text(text: str) -> int:
     return min(len(data), max(1, round(max(total, len(data) / 16))))
 
 
+EXACT_VOCABULARY = "o200k_base"
+"""What `tokenizer = "exact"` counts with: the vocabulary of OpenAI's models, which the estimate is fitted to."""
+
+
 def chars4(text: str) -> int:
     """Return a quarter of the characters, rounded up: the exact, documented counter of `--count chars4`."""
     return (len(text) + 3) // 4

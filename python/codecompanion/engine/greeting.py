@@ -37,7 +37,6 @@ from codecompanion.wire.requests import Hello
 from codecompanion.workspace.secret_text import hide_secrets
 
 _log = logging.getLogger(__name__)
-VOCABULARY = "o200k_base"
 
 Tell = Callable[[str], None]
 """Takes a sentence for the user."""
@@ -116,10 +115,11 @@ async def _text_counter(tokenizer: str, cache_dir: Path, tell: Tell) -> tokens.T
     if tokenizer == "exact":
         from codecompanion.store.vocabulary import load_encoder
 
-        encoder = await asyncio.to_thread(load_encoder, cache_dir / "tiktoken", VOCABULARY)
+        encoder = await asyncio.to_thread(load_encoder, cache_dir / "tiktoken", tokens.EXACT_VOCABULARY)
         if encoder is not None:
             return encoder
-        tell(f"The vocabulary {VOCABULARY} cannot be loaded; the estimate counts instead.")
+        name = tokens.EXACT_VOCABULARY
+        tell(f"The vocabulary {name} cannot be loaded; the estimate counts instead. Run :CodeCompanion install.")
     return tokens.estimate_text
 
 

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 WARM_UP_AFTER_S = 0.02
-VOCABULARY = "o200k_base"
 
 
 class Runtime:

@@ -44,8 +44,18 @@ class CostReport(msgspec.Struct, frozen=True):
     spans: tuple[tuple[int, int, int, str], ...] = ()
 
 
-def cost_report(record: Record, page: Page, budgets: Sequence[Budget] = ()) -> CostReport:
-    """Return the report."""
+class LocalCounts(msgspec.Struct, frozen=True):
+    """The messages in the context, counted on this machine: by the estimate, and exactly by a vocabulary."""
+
+    estimated: int
+    exact: int
+    vocabulary: str
+
+
+def cost_report(
+    record: Record, page: Page, budgets: Sequence[Budget] = (), counts: LocalCounts | None = None
+) -> CostReport:
+    """Return the report; `counts` is given where `tokenizer = "exact"`."""
     calls = record.calls
     branch = [f"A branch of “{one_line(record.forked_from)}”; what it copied is counted there.", ""]
     if not record.forked_from:
@@ -62,6 +72,7 @@ def cost_report(record: Record, page: Page, budgets: Sequence[Budget] = ()) -> C
         *_summary(record, sums, savings, page),
         *_requests(chart, sizes, sums, savings, page),
         *_tokens(sums, page),
+        *_counts(counts, page),
         *_cache(calls, page),
         *_savings(savings, no_price(sums)),
         *_calls(record, sums),
@@ -167,6 +178,20 @@ def _tokens(sums: Sums, page: Page) -> list[str]:
     if sums.estimated_tokens:
         rows.append(("prompts without usage", f"~{sums.estimated_tokens:,}", "an estimate, not above"))
     return ["", "## Tokens", "", *table(("what", "tokens", "share"), rows, page.width, "lr")]
+
+
+def _counts(counts: LocalCounts | None, page: Page) -> list[str]:
+    """Return how far the estimate is from the exact count of the messages in the context."""
+    if counts is None or not counts.exact:
+        return []
+    off = f"{(counts.estimated - counts.exact) / counts.exact:+.1%}".replace("%", " %")
+    rows = [
+        (f"exact ({counts.vocabulary})", f"{counts.exact:,}", ""),
+        ("estimate", f"~{counts.estimated:,}", off),
+    ]
+    note = "Messages only. Models of other vocabularies count otherwise; what their providers report corrects that."
+    title = "## Messages in the context, counted here"
+    return ["", title, "", *table(("by", "tokens", "difference"), rows, page.width, "lrr"), "", note]
 
 
 def _cache(calls: Sequence[Call], page: Page) -> list[str]:

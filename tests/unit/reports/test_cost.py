@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from codecompanion.formats.cutting import cells, cut_cells, squeeze_cells
 from codecompanion.model.history import PolicyEvent
 from codecompanion.model.messages import Usage
-from codecompanion.reports.cost import EMPTY, cost_report
+from codecompanion.reports.cost import EMPTY, LocalCounts, cost_report
 from codecompanion.reports.markdown import PRICE_UNKNOWN, Page, table, tokens_text, usd_text
 from codecompanion.reports.spending_budgets import Budget
 from codecompanion.reports.trace import find_turn, trace_report
@@ -161,6 +161,19 @@ def test_budgets_are_shown_with_what_is_not_counted() -> None:
     assert "- This chat: $0.20 of $0.10 (**used up**, warning from 80 %)." in text
     assert "- All chats: $3.00, no budget. 2 calls without a known price are not counted." in text
     assert "- This chat: price unknown of $2.00 (at least 0 %). 2 calls without a known price" in " ".join(text.split())
+
+
+@pytest.mark.parametrize(("estimated", "off"), [(990, "-1.0 %"), (1_000, "+0.0 %"), (1_250, "+25.0 %")])
+def test_two_counts_say_how_far_they_are_apart(estimated: int, off: str) -> None:
+    counts = LocalCounts(estimated, 1_000, "o200k_base")
+    text = cost_report(read_log(worked_chat().events), PAGE, (), counts).text
+    [row] = [line for line in text.splitlines() if line.startswith("| estimate")]
+    assert [cell.strip() for cell in row.strip("|").split("|")] == ["estimate", f"~{estimated:,}", off]
+
+
+def test_a_context_without_messages_is_not_counted() -> None:
+    text = cost_report(read_log(worked_chat().events), PAGE, (), LocalCounts(0, 0, "o200k_base")).text
+    assert "counted here" not in text
 
 
 @pytest.mark.parametrize("width", [24, 40, 64, 80, 120])

@@ -11,7 +11,9 @@ from datetime import datetime
 from typing import Any
 
 from codecompanion.adapters import catalog
-from codecompanion.reports.cost import cost_report
+from codecompanion.counting.tokens import EXACT_VOCABULARY, MessageCounter, estimate_text
+from codecompanion.model.view import project
+from codecompanion.reports.cost import LocalCounts, cost_report
 from codecompanion.reports.markdown import Page
 from codecompanion.reports.record import LogReader, Record
 from codecompanion.reports.trace import find_turn, trace_report
@@ -39,7 +41,8 @@ class Reports:
         budgets = Spending(services, request.chat).budgets()
         with self._lock:
             page = _page(request.width, ascii=request.ascii)
-            report = cost_report(self._record(services, request.chat), page, budgets)
+            counts = _local_counts(services, request.chat)
+            report = cost_report(self._record(services, request.chat), page, budgets, counts)
         return {"title": "Cost", "text": report.text, "spans": report.spans}
 
     def show_trace(self, services: Services, request: ShowTrace) -> dict[str, Any]:
@@ -63,6 +66,17 @@ class Reports:
         while len(self._readers) > MAX_CHATS:
             del self._readers[next(iter(self._readers))]
         return reader.record()
+
+
+def _local_counts(services: Services, chat_id: str) -> LocalCounts | None:
+    """Return both counts of the messages in the context, None where only the estimate counts."""
+    if services.count_text is estimate_text:
+        return None
+    messages = project(services.store.load_events(chat_id)).messages
+    estimated, exact = (
+        sum(map(MessageCounter(text).message, messages)) for text in (estimate_text, services.count_text)
+    )
+    return LocalCounts(estimated, exact, EXACT_VOCABULARY)
 
 
 def _page(width: int, *, ascii: bool = False) -> Page:

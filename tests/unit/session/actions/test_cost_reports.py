@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecompanion.counting.tokens import MessageCounter
 from codecompanion.model.messages import Usage
 from codecompanion.session.actions.cost_reports import MAX_CHATS, Reports
 from codecompanion.wire.requests import ShowCost, ShowTrace
@@ -38,3 +39,21 @@ async def test_only_a_few_chats_stay_read(tmp_path):
     for number in range(MAX_CHATS + 3):
         reports.show_cost(bench.services, ShowCost(chat=f"chat-{number}"))
     assert len(reports._readers) == MAX_CHATS
+
+
+async def test_an_exact_count_stands_beside_the_estimate(tmp_path):
+    """`tokenizer = "exact"`: of the messages in the context, as they are now."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: says("hello", Usage(900, 20))))
+    session = await bench.open()
+    session.submit(submit("question " * 50, 1))
+    await bench.idle(session)
+    asked = ShowCost(chat="chat-1", width=80)
+    assert "counted here" not in Reports().show_cost(bench.services, asked)["text"]
+    bench.services.count_text = lambda text: len(text.split())
+    text = Reports().show_cost(bench.services, asked)["text"]
+    messages = session.log.view.messages
+    exact = sum(map(MessageCounter(bench.services.count_text).message, messages))
+    estimated = sum(map(MessageCounter().message, messages))
+    assert exact != estimated
+    assert f"| exact (o200k_base) | {exact:,} |" in " ".join(text.split())
+    assert f"| estimate | ~{estimated:,} |" in " ".join(text.split())
