@@ -118,6 +118,26 @@ def test_developers_install_what_tests_benchmarks_and_tools_import() -> None:
     assert groups() - imported == PROGRAMS, "declared and not imported"
 
 
+def test_every_package_says_what_it_is_for() -> None:
+    """In the line above it; the grammars share one."""
+    section = ""
+    unexplained, before = [], ""
+    for line in (REPO / "pyproject.toml").read_text().splitlines():
+        section = line if line.startswith("[") else section
+        is_package = re.fullmatch(r'\s+".*",', line) and section in (
+            "[project]",
+            "[project.optional-dependencies]",
+            "[dependency-groups]",
+        )
+        if is_package and " ::" not in line:
+            name = plain(line.strip(' ",'))
+            shares = name.startswith("tree-sitter-") and '"tree-sitter-' in before
+            if not (shares or re.fullmatch(r"  # .{20,}\.", before)):
+                unexplained.append(name)
+        before = line
+    assert unexplained == []
+
+
 def test_the_host_asks_for_what_is_declared() -> None:
     """The check at its start names what an environment must have."""
     assert {PART_OF.get(name, name) for name in map(plain, NEEDED)} <= declared()
