@@ -36,6 +36,7 @@ from codecompanion.store.log.deletion import Sweeper
 from codecompanion.store.log.encoding import storable
 from codecompanion.store.log.event_rows import Row
 from codecompanion.store.log.scratch import Calibration
+from codecompanion.store.log.tail_state import TailState, read_state, save_state
 from codecompanion.store.log.totals import SessionInfo, Spent, list_rows, read_spent, read_totals
 from codecompanion.store.search import find as search
 from codecompanion.store.search.find import SearchHit
@@ -116,6 +117,21 @@ class Store:
         with self._reading() as connection:
             rows, unreadable = event_rows.read_rows(connection, chat_id, since, until)
         return self._decode(chat_id, rows, unreadable)
+
+    def read_tail(self, chat_id: str, limit: int) -> tuple[list[LogEvent], TailState] | None:
+        """Return the chat's newest events, up to `limit`, and what its log comes to; see `events.read_tail`."""
+        with self._reading() as connection:
+            return events.read_tail(connection, chat_id, limit)
+
+    def save_tail_state(self, chat_id: str, state: TailState) -> Future[None]:
+        """Keep what the chat's log comes to, read from all of it, unless the log has grown since. Not reported."""
+
+        def run(connection: sqlite3.Connection) -> None:
+            newest = connection.execute("SELECT max(seq) FROM events WHERE chat_id = ?", (chat_id,)).fetchone()[0]
+            if newest == state.covers_seq and read_state(connection, chat_id) != state:
+                save_state(connection, chat_id, state)
+
+        return self._submit_quietly(run)
 
     def read_log(self, chat_id: str) -> tuple[list[LogEvent], list[int]]:
         """Return the chat's events, and the numbers of damaged ones; reports nothing."""

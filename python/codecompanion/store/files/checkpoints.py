@@ -188,15 +188,16 @@ class CheckpointFiles:
 
         Reads the first bytes of each file: measured 0.1 ms per chat on a busy machine.
         """
-        found = {}
         with told_as_ours(self._checkpoints):
-            for name in self._names():
-                head = b""
-                with contextlib.suppress(FileNotFoundError), (self._checkpoints / f"{name}.json").open("rb") as file:
-                    head = file.read(_HEAD_BYTES)
-                match = _REACHED.match(head)
-                found[name] = int(match[1]) if match else 0
-        return found
+            return {name: self.reached_by(name) for name in self._names()}
+
+    def reached_by(self, name: str) -> int:
+        """Return how far the log of the chat with this `file_name` had come at its newest checkpoint; 0 = unknown."""
+        head, path = b"", self._checkpoints / f"{name}.json"
+        with told_as_ours(path), contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+        match = _REACHED.match(head)
+        return int(match[1]) if match else 0
 
     def keep_newest(self, chat_id: str) -> None:
         """Keep the newest checkpoint of the chat even when newer ones follow.

@@ -50,6 +50,7 @@ _KEEP_SPENDING = (
 _DELETIONS = (
     "DELETE FROM chats WHERE chat_id = ?",
     "DELETE FROM scratch WHERE chat_id = ?",
+    "DELETE FROM tail_state WHERE chat_id = ?",
     "DELETE FROM leases WHERE chat_id = ?",
     "DELETE FROM blob_uses WHERE chat_id = ?",
 )

@@ -25,6 +25,7 @@ from codecompanion.store.log.checksum import event_sum, is_event_sound
 from codecompanion.store.log.encoding import from_bytes, storable, to_bytes
 from codecompanion.store.log.inner_words import inner_words
 from codecompanion.store.log.previews import note_blobs
+from codecompanion.store.log.tail_state import TailState, forget_state, keep_state, read_state
 from codecompanion.store.log.totals import Totals, damaged_rows, read_totals, save_totals
 from codecompanion.store.sqlite_connection import is_damage
 
@@ -37,6 +38,7 @@ _SELECT_ONE = "SELECT seq, ts, payload, sum FROM events WHERE chat_id = ? AND se
 _SELECT_BEFORE = (
     "SELECT payload FROM events WHERE chat_id = ? AND seq < ? AND type = 'message_added' ORDER BY seq DESC LIMIT ?"
 )
+_SELECT_NEWEST = "SELECT seq, ts, payload, sum FROM events WHERE chat_id = ? ORDER BY seq DESC LIMIT ?"
 _CALL_WITHIN = 32
 """Messages between a call and its result: the results of its other calls."""
 
@@ -74,6 +76,7 @@ def append_events(
     that no crash can show a text twice.
     """
     totals = read_totals(connection, chat_id) or Totals(created=ts)
+    before_seq = totals.last_seq
     totals.last_seq = max(totals.last_seq, after_seq)
     if spent is not None:
         totals.created, totals.cost_usd, totals.unpriced = spent.created, spent.cost_usd, spent.unpriced
@@ -86,6 +89,7 @@ def append_events(
             scratch.clear_superseded(connection, chat_id, payload.message, ts)
         events.append(event)
     save_totals(connection, chat_id, totals)
+    keep_state(connection, chat_id, before_seq, events)
     return events
 
 
@@ -135,6 +139,27 @@ def _answered_call(connection: sqlite3.Connection, chat_id: str, seq: int, messa
     return None
 
 
+def read_tail(connection: sqlite3.Connection, chat_id: str, limit: int) -> tuple[list[LogEvent], TailState] | None:
+    """Return the newest events, up to `limit`, and what the whole log comes to; None when that is not known.
+
+    That is also so when one of these events is damaged or missing: then the whole log has to be looked at.
+    """
+    stored = read_state(connection, chat_id)
+    if stored is None:
+        return None
+    try:
+        rows = connection.execute(_SELECT_NEWEST, (chat_id, limit)).fetchall()[::-1]
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        return None
+    found, damaged = decode_rows(rows)
+    is_whole = bool(found) and not damaged and found[-1].seq - found[0].seq == len(found) - 1
+    if not is_whole or not found[0].seq - 1 <= stored.covers_seq <= found[-1].seq:
+        return None
+    return found, stored.after(found)
+
+
 def restore_events(connection: sqlite3.Connection, events: Iterable[tuple[str, LogEvent]]) -> dict[str, int]:
     """Write salvaged events (chat id, event) as they were: seqs and times are kept, gaps stay gaps.
 
@@ -154,6 +179,7 @@ def restore_events(connection: sqlite3.Connection, events: Iterable[tuple[str, L
 
 def count_again(connection: sqlite3.Connection, chat_id: str) -> None:
     """Rebuild the chat's row of totals from its log; delete it if no event is readable."""
+    forget_state(connection, chat_id)
     rows, unreadable = read_rows(connection, chat_id)
     found, damaged = decode_rows(rows)
     if not found:

@@ -135,6 +135,16 @@ MIGRATIONS: tuple[Migration, ...] = (
         # Checksums (`checksum`). Rows of older versions have none: adding them would read and write the whole file.
         add_checksums,
     ),
+    (
+        # A stored chat is shown from its newest events (`tail_state`). Logs of older versions get a row when they are
+        # opened: filling the table now would read the whole file.
+        """CREATE TABLE tail_state (
+            chat_id TEXT PRIMARY KEY NOT NULL,
+            covers_seq INTEGER NOT NULL,
+            state BLOB NOT NULL,
+            sum INTEGER NOT NULL
+        ) WITHOUT ROWID""",
+    ),
 )
 
 

@@ -234,6 +234,7 @@ def to_version_5(desk: Desk) -> None:
     with sqlite3.connect(desk.path, isolation_level=None) as connection:
         connection.execute("DROP TABLE message_inner")
         connection.execute("DROP TABLE inner_missing")
+        connection.execute("DROP TABLE tail_state")
         for column in ("above", "below", "figures"):
             connection.execute(f"ALTER TABLE calibration DROP COLUMN {column}")
         connection.execute("ALTER TABLE chats DROP COLUMN purpose")

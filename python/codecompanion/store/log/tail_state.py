@@ -1,0 +1,105 @@
+"""What the end of a log does not say about itself, so that a stored chat can be shown from its newest events alone.
+
+One row for each chat, written in the transaction of the events it covers. It is believed only up to `covers_seq`: an
+older plugin that has the same file open appends events without it, and `TailState.after` takes those in afterwards. A
+row that is damaged or absent, as in a file of an older version, costs one reading of the whole log and is written then.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from codecompanion.model.history import ChatCreated, LogEvent, MessageAdded, ModelSet, PolicySet, TitleSet
+from codecompanion.model.messages import is_typed_by_user
+from codecompanion.store.log.encoding import storable
+
+MAX_CHOICES = 8
+"""Choices of a model that are kept: those before the newest events are needed, and few fall among these."""
+_SELECT = "SELECT covers_seq, state, sum FROM tail_state WHERE chat_id = ?"
+_SAVE = "INSERT OR REPLACE INTO tail_state(chat_id, covers_seq, state, sum) VALUES (?, ?, ?, ?)"
+
+
+class ModelChoice(msgspec.Struct, frozen=True, array_like=True):
+    """The chat talks to this adapter and model from event `seq` on."""
+
+    seq: int
+    adapter: str
+    model: str
+
+
+class TailState(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What all events up to `covers_seq` come to. `typed` counts the messages of the user, `purpose` is the chat's."""
+
+    covers_seq: int = 0
+    typed: int = 0
+    title: str = ""
+    policy: str = ""
+    purpose: str = ""
+    models: tuple[ModelChoice, ...] = ()
+
+    def after(self, events: Iterable[LogEvent]) -> TailState:
+        """Return the state after more events; those that are covered already are passed over."""
+        covers_seq, typed, title, policy, purpose = self.covers_seq, self.typed, self.title, self.policy, self.purpose
+        models = list(self.models)
+        for event in events:
+            if event.seq <= covers_seq:
+                continue
+            covers_seq = event.seq
+            match event.payload:
+                case MessageAdded(message=message):
+                    typed += is_typed_by_user(message)
+                case ChatCreated() | ModelSet() as chosen:
+                    models.append(ModelChoice(covers_seq, storable(chosen.adapter), storable(chosen.model)))
+                    purpose = chosen.purpose if isinstance(chosen, ChatCreated) else purpose
+                case TitleSet():
+                    title = event.payload.title
+                case PolicySet():
+                    policy = event.payload.policy
+                case _:
+                    pass
+        kept = tuple(models[-MAX_CHOICES:])
+        return TailState(covers_seq, typed, storable(title), storable(policy), storable(purpose), kept)
+
+
+def _sum(covers_seq: int, stored: bytes) -> int:
+    return zlib.crc32(stored, covers_seq & 0xFFFFFFFF)
+
+
+def read_state(connection: sqlite3.Connection, chat_id: str) -> TailState | None:
+    """Return the chat's state, None when there is none or it is damaged."""
+    row = connection.execute(_SELECT, (chat_id,)).fetchone()
+    if row is None:
+        return None
+    covers_seq, stored, stored_sum = row
+    try:
+        if _sum(covers_seq, stored) != stored_sum:
+            return None
+        state = msgspec.json.decode(stored, type=TailState)
+    except (TypeError, msgspec.MsgspecError):
+        return None
+    return state if state.covers_seq == covers_seq else None
+
+
+def save_state(connection: sqlite3.Connection, chat_id: str, state: TailState) -> None:
+    """Write the chat's state."""
+    stored = msgspec.json.encode(state)
+    connection.execute(_SAVE, (chat_id, state.covers_seq, stored, _sum(state.covers_seq, stored)))
+
+
+def forget_state(connection: sqlite3.Connection, chat_id: str) -> None:
+    """Delete the chat's state: events that it covers are not what they were."""
+    connection.execute("DELETE FROM tail_state WHERE chat_id = ?", (chat_id,))
+
+
+def keep_state(connection: sqlite3.Connection, chat_id: str, before_seq: int, events: Sequence[LogEvent]) -> None:
+    """Bring the state to the end of a log that ended with `before_seq` and got these events.
+
+    One that does not cover the log so far is left as it is: it stays true of what it covers.
+    """
+    state = read_state(connection, chat_id) if before_seq or (events and events[0].seq > 1) else TailState()
+    if state is not None and state.covers_seq == before_seq:
+        save_state(connection, chat_id, state.after(events))
