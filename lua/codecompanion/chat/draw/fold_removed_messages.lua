@@ -231,6 +231,8 @@ local function take_away(chat, item)
     local row = marks.item_rows(chat, item)
     chat.items[item.id] = nil
     if row then
+      -- its colour would outlive the line
+      api.nvim_buf_clear_namespace(chat.bufnr, marks.decor, row, row + 1)
       buffer.remove(chat, row, row + 1)
     end
   end)
