@@ -44,10 +44,21 @@ _ASKED = ("user", "updated", "gathered", "mentioned")
 INTERRUPTED = "Interrupted: Neovim or its host ended before the reply was complete."
 
 
-def entries(events: Sequence[history.LogEvent]) -> list[Entry]:
-    """Return what the buffer shows of a log, in order; attachments are in the context block instead."""
+class Before(msgspec.Struct, frozen=True):
+    """What stands before the first of some events: how many messages the user has typed, and who answers."""
+
+    typed: int = 0
+    adapter: str = ""
+    model: str = ""
+
+
+def entries(events: Sequence[history.LogEvent], before: Before = Before()) -> list[Entry]:  # noqa: B008 - frozen
+    """Return what the buffer shows of a log, in order; attachments are in the context block instead.
+
+    Of a log whose beginning is left out, `before` says what must be known of it (`newest_entries`).
+    """
     undone = undone_ids(events)
-    drawing = _Drawing(events, frozenset(undone), gone_from(events, undone))
+    drawing = _Drawing(events, frozenset(undone), gone_from(events, undone), before)
     page, unseen = pages(events, undone)
     for place, event in enumerate(events):
         drawing.take(event.payload, is_old=place <= page, is_page=place == page, unseen=unseen)
@@ -75,7 +86,9 @@ def _with_reverted(events: Sequence[history.LogEvent], shown: list[Entry]) -> li
 class _Drawing:
     """The entries of a log on their way: what was said when, and by whom."""
 
-    def __init__(self, events: Sequence[history.LogEvent], undone: frozenset[str], gone: dict[str, str]) -> None:
+    def __init__(
+        self, events: Sequence[history.LogEvent], undone: frozenset[str], gone: dict[str, str], before: Before
+    ) -> None:
         self.shown: list[Entry] = []
         self._undone, self._gone = undone, gone
         self._cleared, self._pinned = _marked(events, undone)
@@ -91,8 +104,8 @@ class _Drawing:
         """Those that stand below the newest message."""
         self._changes: list[FileChange] = []
         """What the tools of the turn did to files."""
-        self._adapter = self._model = ""
-        self._typed = 0
+        self._adapter, self._model = before.adapter, before.model
+        self._typed = before.typed
         self._turn: str | None = ""
         """The turn the model's side of which was drawn last, None when the next one has a header of its own."""
 

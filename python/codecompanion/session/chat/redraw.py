@@ -14,7 +14,7 @@ from codecompanion.errors import InputError
 from codecompanion.model.history import LogEvent, MessageAdded
 from codecompanion.session.chat.buffer_entries import entries, pieces
 from codecompanion.session.chat.chat import Chat
-from codecompanion.wire.events import Event, Redrawn, ReplyStarted, Restored
+from codecompanion.wire.events import Entry, Event, Redrawn, ReplyStarted, Restored
 
 _ALONG = ("gathered", "updated", "mentioned")
 """What goes along with a question says its size, as the model counts."""
@@ -50,11 +50,16 @@ async def _read(chat: Chat) -> tuple[list[Restored], Sequence[LogEvent]]:
 
 def restored(chat_id: str, events: Sequence[LogEvent], scaled: Callable[[int], int]) -> list[Restored]:
     """Return what the buffer shows of a log, in pieces, the newest first; `scaled`: an estimate as the model counts."""
-    drawn = [
-        msgspec.structs.replace(entry, tokens=scaled(entry.tokens)) if entry.kind in _ALONG else entry
-        for entry in entries(events)
-    ]
+    drawn = with_sizes(entries(events), scaled)
     return [Restored(chat=chat_id, entries=shown, first=first, last=last) for shown, first, last in pieces(drawn)]
+
+
+def with_sizes(shown: Sequence[Entry], scaled: Callable[[int], int]) -> list[Entry]:
+    """Return the entries with the sizes that they say of themselves; `scaled`: an estimate as the model counts."""
+    return [
+        msgspec.structs.replace(entry, tokens=scaled(entry.tokens)) if entry.kind in _ALONG else entry
+        for entry in shown
+    ]
 
 
 def _on_its_way(chat: Chat, events: Sequence[LogEvent]) -> list[Event]:

@@ -169,9 +169,10 @@ async def catch_up(services: Services, chat: str) -> int:
     if keeping is None:
         return 0
     store = services.store
-    reached = (await asyncio.to_thread(keeping.checkpoints.reached)).get(file_name(chat), 0)
-    events = await asyncio.to_thread(store.load_events, chat)
-    if not events or events[-1].seq >= reached:
+    reached = await asyncio.to_thread(keeping.checkpoints.reached_by, file_name(chat))
+    since = await asyncio.to_thread(store.load_events, chat, reached - 1) if reached else []
+    events = await asyncio.to_thread(store.load_events, chat) if reached and not since else []
+    if not events:
         return 0
     await asyncio.to_thread(keeping.checkpoints.keep_newest, chat)  # the next checkpoint overwrites it
     state = await asyncio.to_thread(read_state, keeping.checkpoints, chat, "", (), services.clock())

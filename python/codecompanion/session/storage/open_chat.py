@@ -12,15 +12,17 @@ from codecompanion.formats.plural import counted
 from codecompanion.model.history import ChatCreated, ChatForked, CompactionFailed, LogEvent, MessageAdded, TitleSet
 from codecompanion.model.view import project
 from codecompanion.session.actions.follow_trust import tell_waiting
-from codecompanion.session.chat.redraw import restored
+from codecompanion.session.chat.redraw import restored, with_sizes
 from codecompanion.session.compaction.compaction_record import STANDARD_CARD, failure
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
+from codecompanion.session.storage.first_piece import PAINT_S, Newest, pieces_above, read_newest
 from codecompanion.session.storage.missing_chats import catch_up, read_mended
 from codecompanion.session.storage.resume import model_of, policy_of, repairs
+from codecompanion.store.log.tail_state import TailState
 from codecompanion.store.store import durable
-from codecompanion.wire.events import ChatOpened, Notice, Severity, StoredSubmit
+from codecompanion.wire.events import ChatOpened, Notice, Redrawn, Restored, Severity, StoredSubmit
 from codecompanion.wire.requests import OpenChat
 
 _log = logging.getLogger(__name__)
@@ -74,6 +76,8 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
         await durable(store.acquire(chat_id))
     except LeaseHeld:
         read_only = True  # the editor says so, once
+    newest = await _newest(services, request)
+    shown = await _show_newest(services, request, newest, read_only) if newest is not None else None
     back = 0 if read_only else await catch_up(services, chat_id)
     events, damaged = await read_mended(services, chat_id, may_write=not read_only)
     if not events:
@@ -87,14 +91,26 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
         await log.write(TitleSet(title=log.title, by_user=True))  # whoever opens a chat wants to find it again
     events = [*events, *mended]
     session = Session(services, log, request.snapshot)
-    is_own = await _use_stored(session, events)
+    policy, model = await asyncio.to_thread(lambda: (policy_of(events), model_of(events)))
+    is_own = _use_stored(session, policy, model, is_told=shown is not None)
     await session.control.read_environment(session.root())
-    drafts = await durable(store.take_drafts(chat_id, request.copy, owned=not read_only))
-    stored = await asyncio.to_thread(_stored_submits, events, request.unconfirmed)
-    _announce(session, resumed=True, read_only=read_only, drafts=drafts, stored=stored)
+    if shown is None:
+        drafts = await durable(store.take_drafts(chat_id, request.copy, owned=not read_only))
+        stored = await asyncio.to_thread(_stored_submits, events, request.unconfirmed)
+        _announce(session, resumed=True, read_only=read_only, drafts=drafts, stored=stored)
+    pieces = await asyncio.to_thread(restored, chat_id, events, session.meter.scaled)
+    if shown is not None:
+        above = pieces_above(pieces, shown)
+        if above is None:
+            _log.warning("the end of chat %s was not what its log says: it is drawn again", chat_id)
+            session.emit(Redrawn(chat=chat_id))
+        session.context.show()
+        pieces = pieces if above is None else above
     session.context.show_marks()  # folds of what left are named by them
-    for piece in await asyncio.to_thread(restored, chat_id, events, session.meter.scaled):
+    for piece in pieces:
         session.emit(piece)
+    if not read_only and pieces[0].first:
+        store.save_tail_state(chat_id, await asyncio.to_thread(TailState().after, events))
     # Only then: what was reported in a long chat takes longer to read than to draw what was said.
     if is_own:
         await asyncio.to_thread(session.meter.resume, events, session.adapter_name, session.model)
@@ -113,6 +129,29 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
     await tell_waiting(session)
     await _render_ahead(session)
     return session
+
+
+async def _newest(services: Services, request: OpenChat) -> Newest | None:
+    """Return the newest blocks of a long chat; None where what the editor has of it is compared with the log first."""
+    if request.shown or request.unconfirmed:
+        return None
+    return await asyncio.to_thread(read_newest, services, request.resume)
+
+
+async def _show_newest(services: Services, request: OpenChat, newest: Newest, read_only: bool) -> Restored:
+    """Announce a long chat and show its newest blocks; return them. Requests about it wait until it is read."""
+    chat_id, chosen = request.resume, newest.state.models[-1]
+    # Of this session only the limits and the words of its adapter are used: it knows nothing of the log.
+    session = Session(services, ChatLog(services.store, chat_id), request.snapshot)
+    session.log.title = newest.state.title
+    _use_stored(session, newest.state.policy, (chosen.adapter, chosen.model))
+    drafts = await durable(services.store.take_drafts(chat_id, request.copy, owned=not read_only))
+    _announce(session, resumed=True, read_only=read_only, drafts=drafts, shows_context=False)
+    entries = tuple(with_sizes(newest.entries, session.meter.scaled))
+    shown = Restored(chat=chat_id, entries=entries, first=True)
+    session.emit(shown)
+    await asyncio.sleep(PAINT_S)
+    return shown
 
 
 def _is_unlisted(events: Sequence[LogEvent]) -> bool:
@@ -159,25 +198,28 @@ def _tell_interrupted(session: Session, mended: Sequence[LogEvent]) -> None:
         session.control.notice(Severity.WARN, failure(card, "it was interrupted"), until_compacted=True)
 
 
-async def _use_stored(session: Session, events: list[LogEvent]) -> bool:
-    """Go on with the chat's own policy and adapter; what is no longer configured is replaced, and said so.
+def _use_stored(session: Session, policy: str, model: tuple[str, str], *, is_told: bool = False) -> bool:
+    """Go on with the chat's own policy and adapter; what is no longer configured is replaced, and said so once.
 
     Returns whether it has its own adapter.
     """
-    policy, (adapter_name, model) = await asyncio.to_thread(lambda: (policy_of(events), model_of(events)))
+    adapter_name, model_name = model
     chat = session.services.settings.chat
     try:
         session.control.use_policy(policy)
     except ConfigError:
         name = session.control.policy.name
-        text = f"The chat's policy {policy!r} is no longer configured; {name} is used instead."
-        session.emit(Notice(chat=session.chat_id, level=Severity.WARN, text=text))
+        if not is_told:
+            session.notice(
+                Severity.WARN, f"The chat's policy {policy!r} is no longer configured; {name} is used instead."
+            )
     if adapter_name in session.services.adapters.names():
-        session.control.use_model(adapter_name, model)
+        session.control.use_model(adapter_name, model_name)
         return True
     session.control.use_model(chat.adapter, chat.model)
-    text = f"The chat's adapter {adapter_name!r} is no longer configured; {chat.adapter} is used instead."
-    session.emit(Notice(chat=session.chat_id, level=Severity.WARN, text=text))
+    if not is_told:
+        text = f"The chat's adapter {adapter_name!r} is no longer configured; {chat.adapter} is used instead."
+        session.notice(Severity.WARN, text)
     return False
 
 
@@ -196,6 +238,7 @@ def _announce(
     read_only: bool = False,
     drafts: tuple[str, str] = ("", ""),
     stored: tuple[StoredSubmit, ...] = (),
+    shows_context: bool = True,
 ) -> None:
     session.emit(
         ChatOpened(
@@ -212,7 +255,8 @@ def _announce(
             stored=stored,
         )
     )
-    session.context.show()
+    if shows_context:
+        session.context.show()
     if not resumed:
         session.show_meter()
     for mistake in session.services.mistakes:

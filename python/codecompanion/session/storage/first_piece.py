@@ -1,0 +1,60 @@
+"""Show the newest blocks of a long stored chat before its log is read, however long it is.
+
+What is shown is compared with the whole log afterwards: where it is not the same, the chat is drawn again from the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from codecompanion.model.view import project
+from codecompanion.session.chat.newest_entries import newest_entries
+from codecompanion.session.services import Services
+from codecompanion.session.storage.resume import repairs
+from codecompanion.store.files.checkpoints import file_name
+from codecompanion.store.log.tail_state import TailState
+from codecompanion.wire.events import Entry, Restored
+
+READ = (400, 1_600, 6_400)
+"""This many of the newest events are read, one after the other until they are enough; shorter logs are read whole."""
+PAINT_S = 0.03
+"""Reading the whole log waits this long for the editor to be sent the first piece: both need the interpreter."""
+
+
+class Newest(msgspec.Struct, frozen=True):
+    """The newest blocks of a chat, and what its log comes to."""
+
+    entries: tuple[Entry, ...]
+    state: TailState
+
+
+def read_newest(services: Services, chat_id: str) -> Newest | None:
+    """Return the newest blocks of a long chat that ended well, None when its whole log has to be read for them.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    store, keeping = services.store, services.keeping
+    reached = keeping.checkpoints.reached_by(file_name(chat_id)) if keeping is not None else 0
+    for limit in READ:
+        tail = store.read_tail(chat_id, limit)
+        if tail is None:
+            return None
+        events, state = tail
+        newest = events[-1].seq
+        if newest < 2 * limit or newest < reached or state.purpose:
+            return None
+        shown = newest_entries(events, state)
+        if shown is not None:
+            open_ends = repairs(events, project(events), store.load_partial(chat_id), str, 0.0, lambda message: 0)
+            return None if open_ends else Newest(shown, state)
+    return None
+
+
+def pieces_above(pieces: Sequence[Restored], shown: Restored) -> list[Restored] | None:
+    """Return the pieces of a whole log that stand above what was shown of it; None when that was not its end."""
+    if not pieces or pieces[0].entries != shown.entries:
+        return None
+    return list(pieces[1:]) or [Restored(chat=shown.chat, entries=(), last=True)]
