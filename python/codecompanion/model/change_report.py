@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 
-class ChangeReport(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class ChangeReport(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     """The report of one `ViewChanged`; which fields it has depends on who made the change.
 
     Any change by the policy: `stage` (its id, "server" for a provider's own compaction, "by hand"), `trigger`

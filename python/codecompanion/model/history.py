@@ -21,7 +21,7 @@ ChangeKind = Literal[
 ]  # fmt: skip
 
 
-class Payload(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Payload(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     """Base of all log payloads."""
 
 
@@ -79,7 +79,7 @@ class MessageAdded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="
     submit: str = ""
 
 
-class ServerEdited(msgspec.Struct, frozen=True, omit_defaults=True):
+class ServerEdited(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What a provider left out of a request by itself (R-541): its own word for it, tokens, tool uses or turns."""
 
     kind: str
@@ -87,7 +87,7 @@ class ServerEdited(msgspec.Struct, frozen=True, omit_defaults=True):
     cleared_items: int = 0
 
 
-class Prices(msgspec.Struct, frozen=True, omit_defaults=True):
+class Prices(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """List prices of a model in US dollars per million tokens."""
 
     input: float = 0.0
@@ -120,7 +120,7 @@ class UsageReported(Payload, frozen=True, omit_defaults=True, kw_only=True, tag=
     request_id: str = ""
 
 
-class Insertion(msgspec.Struct, frozen=True, omit_defaults=True):
+class Insertion(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A message put into the view after message `after` ("" = at the very front)."""
 
     message: Message
@@ -212,7 +212,7 @@ class RequestSent(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="r
     limits: dict[str, int] = {}
 
 
-class Retry(msgspec.Struct, frozen=True, omit_defaults=True):
+class Retry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """An attempt of a request that failed: why, and how long the next one waited."""
 
     reason: str
@@ -229,7 +229,7 @@ class RequestEnded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="
     retries: tuple[Retry, ...] = ()
 
 
-class ChangeShown(msgspec.Struct, frozen=True, omit_defaults=True):
+class ChangeShown(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What a tool's fold shows of its change of a file; `diff` is cut to what is drawn."""
 
     change_id: str
@@ -255,7 +255,7 @@ class ToolRan(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="tool_
 FileChangeState = Literal["written", "unsaved", "failed", "unknown", "interrupted"]
 
 
-class PlacesGone(msgspec.Struct, frozen=True, omit_defaults=True):
+class PlacesGone(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Which places of a tool's change its file does not have, counted from 0 as the diff has them, of so many."""
 
     change_id: str
@@ -335,7 +335,7 @@ EventPayload = (
 )
 
 
-class LogEvent(msgspec.Struct, frozen=True):
+class LogEvent(msgspec.Struct, frozen=True, gc=False):
     """One stored event. `seq` rises by 1 within the chat, `ts` is seconds since the epoch."""
 
     seq: int

@@ -47,14 +47,14 @@ UNSHOWN_TAGS = frozenset({GO_ON_TAG, LOOKING_TAG, REAPPLIED_TAG, REVERTED_TAG, S
 _OURS = frozenset({GATHERED_TAG, GO_ON_TAG, LOOKING_TAG, PIN_TAG, SUMMARY_TAG, UPDATE_TAG})
 
 
-class TextPart(msgspec.Struct, frozen=True, tag="text", omit_defaults=True):
+class TextPart(msgspec.Struct, frozen=True, gc=False, tag="text", omit_defaults=True):
     """Text of a message that also has other parts. `phase`: what Responses calls commentary or final answer."""
 
     text: str
     phase: str = ""
 
 
-class ImagePart(msgspec.Struct, frozen=True, tag="image", omit_defaults=True):
+class ImagePart(msgspec.Struct, frozen=True, gc=False, tag="image", omit_defaults=True):
     """An image: either `sha256` of a stored blob, or a `url` (http or data URL, command line only)."""
 
     mime: str = "image/png"
@@ -67,7 +67,7 @@ class ImagePart(msgspec.Struct, frozen=True, tag="image", omit_defaults=True):
     detail: str = ""
 
 
-class DocumentPart(msgspec.Struct, frozen=True, tag="document", omit_defaults=True):
+class DocumentPart(msgspec.Struct, frozen=True, gc=False, tag="document", omit_defaults=True):
     """A PDF: the `sha256` of a stored blob. `pages` 0 = unknown."""
 
     mime: str = "application/pdf"
@@ -77,7 +77,7 @@ class DocumentPart(msgspec.Struct, frozen=True, tag="document", omit_defaults=Tr
     pages: int = 0
 
 
-class ReasoningPart(msgspec.Struct, frozen=True, tag="reasoning", omit_defaults=True):
+class ReasoningPart(msgspec.Struct, frozen=True, gc=False, tag="reasoning", omit_defaults=True):
     """The model's reasoning. `field` is the wire field it came in (`reasoning_content`, `reasoning`).
 
     `encrypted` is what the provider wants back untouched (a signed or encrypted block, as JSON), `origin` who made it
@@ -90,7 +90,7 @@ class ReasoningPart(msgspec.Struct, frozen=True, tag="reasoning", omit_defaults=
     encrypted: str = msgspec.field(default="", name="opaque")  # stored under its older name
 
 
-class CompactionPart(msgspec.Struct, frozen=True, tag="compaction", omit_defaults=True):
+class CompactionPart(msgspec.Struct, frozen=True, gc=False, tag="compaction", omit_defaults=True):
     """What a provider's own compaction left in place of the history before it (R-537, R-539).
 
     `encrypted` is a JSON array of the blocks or items to send back verbatim to `origin`, and to nobody else (R-542).
@@ -105,7 +105,7 @@ class CompactionPart(msgspec.Struct, frozen=True, tag="compaction", omit_default
     on_demand: bool = False
 
 
-class CallMark(msgspec.Struct, frozen=True, tag="call"):
+class CallMark(msgspec.Struct, frozen=True, gc=False, tag="call"):
     """The place of `tool_calls[position]` among the parts; a call without a mark stands after all of them."""
 
     position: int
@@ -115,7 +115,7 @@ Part = TextPart | ImagePart | DocumentPart | ReasoningPart | CompactionPart | Ca
 Content = str | tuple[Part, ...]
 
 
-class ToolCall(msgspec.Struct, frozen=True, omit_defaults=True):
+class ToolCall(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One call the model asked for. `arguments` is the JSON text exactly as the model wrote it.
 
     `encrypted` is what the provider `origin` wants back with the call (Gemini's thought signature), as JSON.
@@ -128,7 +128,7 @@ class ToolCall(msgspec.Struct, frozen=True, omit_defaults=True):
     encrypted: str = msgspec.field(default="", name="opaque")
 
 
-class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
+class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Tokens of **one** provider call, normalised: the four input figures do not overlap.
 
     prompt = input + cache read + cache write; `output_tokens` includes `reasoning_tokens` (lesson 7).
@@ -146,7 +146,7 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
 
 
-class Source(msgspec.Struct, frozen=True, omit_defaults=True):
+class Source(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The origin of a text (issue 20); `model.provenance` defines which origins narrow the grants of a chat.
 
     `name`: the address of a `page`, the name of a `server`, the path of a file `outside` the workspace, the workspace
@@ -157,7 +157,7 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str = ""
 
 
-class GatheredPiece(msgspec.Struct, frozen=True, omit_defaults=True):
+class GatheredPiece(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A piece of code in a gathered message (R-249, R-268): where it stands, who found it, how well it fits.
 
     Lines are 1-based and inclusive, 0 = no lines; `score` is 0..1; `tokens` as the budget counted them. `source` says
@@ -180,7 +180,7 @@ class GatheredPiece(msgspec.Struct, frozen=True, omit_defaults=True):
     is_file: bool = False
 
 
-class AttachedFile(msgspec.Struct, frozen=True, omit_defaults=True):
+class AttachedFile(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Which text of a file a message shows: its sha256, or why there is none (`model.live_files`).
 
     `live`: the model is told when the file changes. `is_diff`: the message holds only what is different from before.
@@ -193,7 +193,7 @@ class AttachedFile(msgspec.Struct, frozen=True, omit_defaults=True):
     outside: str = ""
 
 
-class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
+class Message(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One message of the history or the view (R-001).
 
     `tokens` is the cached, uncalibrated estimate of the whole message (0: not counted yet). `blob` is the sha256 of

@@ -533,7 +533,7 @@ class TurnFinished(Event, frozen=True, kw_only=True, tag="turn_finished"):
     duration_ms: int = 0
 
 
-class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
+class Entry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One entry of a restored chat, in buffer order.
 
     kind: `user` | `updated` | `gathered` | `mentioned` | `reply` | `reasoning` | `tool` | `edited` | `compacted` |
