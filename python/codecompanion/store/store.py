@@ -119,9 +119,9 @@ class Store:
         return self._decode(chat_id, rows, unreadable)
 
     def read_tail(self, chat_id: str, limit: int) -> tuple[list[LogEvent], TailState] | None:
-        """Return the chat's newest events, up to `limit`, and what its log comes to; see `events.read_tail`."""
+        """Return the chat's newest events, up to `limit`, and what its log comes to; see `event_rows.read_tail`."""
         with self._reading() as connection:
-            return events.read_tail(connection, chat_id, limit)
+            return event_rows.read_tail(connection, chat_id, limit)
 
     def save_tail_state(self, chat_id: str, state: TailState) -> Future[None]:
         """Keep what the chat's log comes to, read from all of it, unless the log has grown since. Not reported."""
