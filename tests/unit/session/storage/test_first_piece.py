@@ -21,7 +21,7 @@ from codecompanion.model.history import (
 )
 from codecompanion.model.messages import Message
 from codecompanion.session.chat.buffer_entries import FIRST_PIECE, entries
-from codecompanion.store.log import events as log_events
+from codecompanion.store.log import event_rows as log_events
 from codecompanion.store.log.tail_state import TailState, read_state, save_state
 from codecompanion.store.log.totals import read_totals, save_totals
 from codecompanion.store.opening import open_store
