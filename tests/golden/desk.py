@@ -13,7 +13,7 @@ import random
 import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from codecompanion.wire.events import Event
 from tests.patience import PATIENCE_S
 from tests.providers.anthropic.models import ModelSpec
 from tests.providers.anthropic.server import AnthropicServer
+from tests.providers.chat.answers import reply
 from tests.providers.chat.server import ChatServer
 from tests.providers.loopback.server import LoopbackServer
 from tests.providers.responses.rules import Rules
@@ -33,7 +34,6 @@ from tests.providers.responses.server import ResponsesServer
 
 CHAT = "chat-1"
 MODEL = "test-model"
-_LETTERS = "bcdfghjkmnpqrstvwxz"
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,34 @@ class Setting:
     yolo: bool = False
     chat: dict[str, Any] = field(default_factory=dict)
     more: dict[str, Any] = field(default_factory=dict)
-    adapters: dict[str, Any] = field(default_factory=dict)
     whole_tools: bool = False
+
+
+LASTING: tuple[str, ...] = (
+    *("_guarded", "_ask", "_run_one", "_serve", "_played", "_run_coro", "_read_messages", "_write_messages"),
+    *("_read_stderr", "_keep", "Event.wait", "StreamReader.read", "_answer_when_quiet", "Queue.get"),
+)
+"""How the names of the host's coroutines end that go on while an answer is waited for: the turn, what it asks, servers
+and connections. All others have to end before the story goes on, or their place in the record would be chance."""
+QUIET_LIMIT_S = 20.0
+
+
+async def _quiet() -> None:
+    """Wait until the host has nothing to do but to wait for the editor or the provider."""
+    own = asyncio.current_task()
+
+    def busy() -> list[str]:
+        names = [task.get_coro().__qualname__ for task in asyncio.all_tasks() if task is not own]  # type: ignore[union-attr]
+        return [name for name in names if not name.endswith(LASTING)]
+
+    try:
+        async with asyncio.timeout(QUIET_LIMIT_S):
+            while busy():  # noqa: ASYNC110 - there is no event for it
+                await asyncio.sleep(0.001)
+    except TimeoutError:
+        raise AssertionError(
+            f"these coroutines of the host do not end: {busy()}; if they last, name them in LASTING"
+        ) from None
 
 
 BUILT_IN = (
@@ -86,6 +112,7 @@ class Desk:
         self._submits = 0
         self._answering: set[asyncio.Task[None]] = set()
         self.runtime = Runtime(self._take)
+        self._answer_quietly()
         self._deaf = self._closed = False
 
     # ---- the files and the provider
@@ -112,6 +139,33 @@ class Desk:
         """Add answers to what the provider will say."""
         self.server.script.extend(answers)
 
+    def model_by(self, answer: Callable[[dict[str, Any]], Any]) -> None:
+        """Let the provider answer by what a request says, once its script is used up; `answer` gets the body."""
+        self.server._default = lambda request: answer(request.json)
+
+    def _answer_quietly(self) -> None:
+        """Let the provider answer only when the host does nothing beside waiting for it."""
+        answer = self.server.answer
+
+        def answered(request: Any) -> Any:
+            gate = asyncio.Event()
+
+            async def _answer_when_quiet() -> None:
+                try:
+                    await _quiet()
+                except AssertionError as error:
+                    self.happened.append({"bug": str(error)})
+                finally:
+                    gate.set()
+
+            task = asyncio.get_running_loop().create_task(_answer_when_quiet())
+            self._answering.add(task)
+            task.add_done_callback(self._answering.discard)
+            given = answer(request)
+            return given if request.method != "POST" else replace(given, parts=(gate, *given.parts))
+
+        self.server.answer = answered
+
     # ---- the editor
 
     def snapshot(self) -> dict[str, Any]:
@@ -120,6 +174,7 @@ class Desk:
 
     async def send(self, verb: str, **fields: Any) -> Any:
         """Send a request and return its result; a refusal is kept as the editor would read it."""
+        await _quiet()
         self.happened.append({"send": verb, **{name: value for name, value in fields.items() if name != "snapshot"}})
         try:
             result = await self.runtime.handle(requests.decode(verb, json.dumps(fields)))
@@ -174,6 +229,12 @@ class Desk:
             while any(session.task is not None for session in self.runtime._chats.values()):  # noqa: ASYNC110
                 await asyncio.sleep(0)
 
+    async def until_file(self, name: str) -> None:
+        """Wait until there is a file of this name in the project."""
+        async with asyncio.timeout(PATIENCE_S):
+            while not (self.work / name).exists():  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+
     async def approve(self, decision: str, **fields: Any) -> dict[str, Any]:
         """Wait for a question whether a tool may run, and answer it."""
         asked = await self.until("approval_requested")
@@ -192,9 +253,10 @@ class Desk:
         tools |= more.pop("tools", {})
         mine = {"kind": setting.wire, "base_url": self.server.url, "model": MODEL, "key": "GOLDEN_KEY"}
         mine["context_window"] = setting.window
+        self.adapter = "mine" if setting.wire == "openai_compatible" else setting.wire
         settings = {
-            "chat": {"adapter": "mine", "policy": setting.policy, "tell_environment": False, **setting.chat},
-            "adapters": {"mine": mine, **setting.adapters},
+            "chat": {"adapter": self.adapter, "policy": setting.policy, "tell_environment": False, **setting.chat},
+            "adapters": {self.adapter: mine},
             "tools": tools,
             "rules": {"enabled": False},
             "sandbox": {"mode": "off"},
@@ -274,7 +336,7 @@ class Desk:
                 file["text"], file["tick"] = fields["text"], file["tick"] + 1
                 if fields["save"]:
                     Path(fields["path"]).write_text(fields["text"], encoding="utf-8")
-                result = {"state": "saved", "text": fields["text"]}
+                result = {"state": "written"}
             case "run_tool":
                 result = self.own_tools[fields["name"]](fields["arguments"])
             case _:
@@ -287,6 +349,7 @@ class Desk:
     async def close(self) -> None:
         """End the host."""
         if not self._closed:
+            await _quiet()
             self._closed = self._deaf = True  # nobody hears what it tells an editor that has gone
             await self.runtime.aclose()
 
@@ -301,7 +364,9 @@ class Desk:
     def bodies(self) -> list[dict[str, Any]]:
         """Return what the provider received, in order."""
         return [
-            {"to": f"{one.method} {one.path}", "body": one.json if one.body else None} for one in self.server.requests
+            {"to": f"{one.method} {one.path}", "body": one.json if one.body else None}
+            for one in self.server.requests
+            if one.method == "POST"  # a list of models is asked for in passing
         ]
 
 
@@ -312,16 +377,23 @@ def _server(setting: Setting) -> LoopbackServer:
         case "openai_responses":
             return ResponsesServer(rules=Rules(models=(MODEL,)))
         case _:
-            return ChatServer(check=False)
+            return ChatServer(check=False, default=lambda request: reply("There is no answer left in the script."))
+
+
+def _folder() -> Path:
+    """Return a new folder; as paths are counted as tokens, all of these names are of the same size."""
+    for _ in range(10_000):
+        folder = Path(f"/tmp/golden-{random.SystemRandom().randrange(100, 1_000)}")
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir()
+            return folder
+    raise AssertionError("the folders /tmp/golden-100 … 999 are all there: remove those of runs that were killed")
 
 
 @contextlib.asynccontextmanager
 async def desk_for(setting: Setting) -> AsyncIterator[Desk]:
-    """Give a desk with an open chat.
-
-    The name of its folder is of one length and of letters only: paths are part of what is counted as tokens.
-    """
-    root = Path("/tmp") / ("golden-" + "".join(random.SystemRandom().choices(_LETTERS, k=12)))
+    """Give a desk with an open chat."""
+    root = _folder()
     try:
         async with _server(setting) as server:
             desk = Desk(root, server, setting)

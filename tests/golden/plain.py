@@ -7,6 +7,7 @@ count, and a text of several lines is a list of them, for the sake of the diff.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from typing import Any
@@ -25,7 +26,51 @@ KINDS = {
 _ID = re.compile(r"(?<![0-9a-zA-Z])(?:[0-9a-f]{64}|[0-9a-f]{32}|[0-9a-f]{12})(?![0-9a-zA-Z])")
 _DATE = re.compile(r"\b20\d\d-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?)?")
 _SECONDS = re.compile(r"\b\d+(?:\.\d)? (?:s|ms)\b")
+_MOMENT = re.compile(r"\b1[6-9]\d{11}\b")
+_IDENTITY = re.compile(r"\b\d+-\d{10}\.\d+\b")
+_SEALED = re.compile(r"gAAAA[\w-]+=*|\b(?:rs|msg|fc|resp|cmp|call|toolu|sig)_[0-9a-zA-Z]{16,}")
 _RUN = re.compile(r"(.{2,120}?)\1{7,}", re.DOTALL)
+
+
+BESIDE = {"conversation_snapshot", "memory_flushed", "daily_log_written"}
+"""Events of what is written beside the turn: their order among themselves counts, not their place in it."""
+
+
+def beside_last(told: list[Any]) -> list[Any]:
+    """Return the events with those of `BESIDE` at the end, and calls side by side asking the editor in one order."""
+    last = [one for one in told if one.get("name") in BESIDE]
+    shown = [one for one in told if one.get("name") not in BESIDE]
+    looks = [at for at, one in enumerate(shown) if one.get("type") == "ask" and one["what"] == "look"]
+    for at, following in itertools.pairwise(looks):
+        one, other = shown[at], shown[following]
+        if following == at + 1 and str(one["fields"]) > str(other["fields"]):
+            shown[at], shown[following] = {**one, "fields": other["fields"]}, {**other, "fields": one["fields"]}
+    return [*shown, *last]
+
+
+SHORTENED = {"meter", "request_sent", "notice", "approval_requested", "tool_finished", "view_marks", "turn_finished"}
+
+
+def with_changes_only(told: list[Any]) -> list[Any]:
+    """Return events in which such that come often have only the fields that differ from the last of their type.
+
+    Of the others the chat is left out where it is the one before; a field that is gone is named.
+    """
+    before: dict[str, dict[str, Any]] = {}
+    chat: object = None
+    shown = []
+    for one in told:
+        kind = one.get("type")
+        last = before.get(kind, {}) if kind in SHORTENED else {}
+        if kind:
+            before[kind] = one
+        short = {key: value for key, value in one.items() if key == "type" or key not in last or last[key] != value}
+        if "chat" in short and one["chat"] == chat:
+            del short["chat"]
+        chat = one.get("chat", chat)
+        gone = [key for key in last if key not in one]
+        shown.append({**short, **({"without": gone} if gone else {})})
+    return shown
 
 
 class Placeholders:
@@ -47,15 +92,20 @@ class Placeholders:
             return "<time>" if key in TIMES and _DATE.search(value) else self._text(value, key)
         if isinstance(value, bool) or value is None:
             return value
-        if key in TIMES and value:
+        if (key in TIMES and value) or (isinstance(value, int) and value > 10**12 and key not in DURATIONS):
             return "<time>"
+        if key == "estimatedSizeBytes":  # of a file with times in it, some of which are a digit longer
+            return "<bytes>"
         return "<ms>" if key in DURATIONS and (value or key != "until_ms") else value
 
     def _text(self, text: str, key: str) -> str:
         for found, name in self._fixed:
             text = text.replace(found, name)
         text = _ID.sub(lambda match: self._named(match[0], key), text)
-        return _SECONDS.sub("<s>", _DATE.sub("<date>", text))
+        text = _SEALED.sub(lambda match: self._named(match[0], key), _IDENTITY.sub("<identity>", text))
+        text = _MOMENT.sub("<time>", text)
+        text = re.sub(r"<date>-\d{6}\b", "<date>-<time>", _DATE.sub("<date>", text))
+        return _SECONDS.sub("<s>", text)
 
     def _named(self, value: str, key: str) -> str:
         if value not in self._known:

@@ -24,7 +24,11 @@ def main(wanted: list[str]) -> int:
         return 1
     RECORDS.mkdir(exist_ok=True)
     for name in wanted or names():
-        now = play(name)
+        try:
+            now = play(name)
+        except AssertionError as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            return 1
         if difference(name, now):
             path_of(name).write_text(now, encoding="utf-8")
             print(f"written: {path_of(name).name}")

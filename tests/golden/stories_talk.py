@@ -81,7 +81,7 @@ async def queued_then_cancelled(desk: Desk) -> None:
     gate.set()
 
 
-@story(adapters={})
+@story()
 async def retried_after_overload(desk: Desk) -> None:
     """A provider that is overloaded once is asked again after the time it named."""
     desk.model(failure(503, "overloaded", headers={"retry-after-ms": "1"}), reply("Here I am."))
@@ -135,7 +135,7 @@ async def other_model_and_policy(desk: Desk) -> None:
     """The user changes the model and the policy in the middle of a chat."""
     desk.model(reply("One."), reply("Two."), reply("Three."))
     await desk.say("First")
-    await desk.chat("set_model", adapter="mine", model="other-model")
+    await desk.chat("set_model", adapter=desk.adapter, model="other-model")
     await desk.say("Second")
     await desk.chat("list_policies")
     await desk.chat("set_policy", policy="adaptive")
