@@ -65,11 +65,9 @@ def reading_model(summaries: Callable[[dict[str, Any]], Any], sentences: int = 1
     return answer
 
 
-async def fill(
-    desk: Desk, turns: int, summaries: Callable[[dict[str, Any]], Any], sentences: int = 1, words: int = 900
-) -> None:
-    """Ask about a file of that many words that many times, and get answers of that many sentences."""
-    desk.write("a.txt", "word " * words)
+async def fill(desk: Desk, turns: int, summaries: Callable[[dict[str, Any]], Any], sentences: int = 1) -> None:
+    """Ask about a long file that many times, and get answers of that many sentences."""
+    desk.write("a.txt", "word " * 900)
     desk.model_by(reading_model(summaries, sentences))
     for number in range(1, turns + 1):
         await desk.say(
@@ -124,27 +122,28 @@ async def policy_codecompanion_failing(desk: Desk) -> None:
 @story(window=WINDOW, policy="adaptive")
 async def policy_adaptive(desk: Desk) -> None:
     """Editing that pays, then a summary with recent work kept."""
-    await fill(desk, 4, good(), words=1_800)
+    await fill(desk, 6, good())
     await look_back(desk)
 
 
 @story(window=WINDOW, policy="adaptive")
 async def policy_adaptive_failing(desk: Desk) -> None:
     """No model writes the summary: code writes it from the log."""
-    await fill(desk, 4, refusing, words=1_800)
+    await fill(desk, 6, refusing)
 
 
 @story(window=WINDOW, policy="cowork")
 async def policy_cowork(desk: Desk) -> None:
     """A handoff with its checkpoint, its notes and its snapshot."""
-    await fill(desk, 4, good("cw_9"), words=1_800)
+    await fill(desk, 7, good("cw_9"))
     await look_back(desk)
 
 
-@story(window=WINDOW, policy="cowork")
+@story(window=WINDOW, policy="cowork", chat={"checkpoint_every_messages": 0})
 async def policy_cowork_failing(desk: Desk) -> None:
-    """No model writes the handoff: the old messages themselves, shortened."""
-    await fill(desk, 4, rambling, words=1_800)
+    """No model writes the handoff: the old messages themselves; only the policy's own checkpoints are on."""
+    await fill(desk, 7, rambling)
+    await desk.send("list_checkpoints", of=CHAT)
 
 
 @story(window=8_000, policy="cowork_chat", tools=(), chat={"context_management": SHORT})
@@ -184,14 +183,14 @@ async def policy_codebuddy_failing(desk: Desk) -> None:
 @story(window=WINDOW, policy="kodacode")
 async def policy_kodacode(desk: Desk) -> None:
     """Every request is shaped; finished turns become one durable summary."""
-    await fill(desk, 4, good(), words=1_800)
+    await fill(desk, 6, good())
     await look_back(desk)
 
 
 @story(window=WINDOW, policy="kodacode", chat={"context_management": {"compaction": {"overlay": "always"}}})
 async def policy_kodacode_overlay_failing(desk: Desk) -> None:
     """A utility model that should improve the summary refuses."""
-    await fill(desk, 4, refusing, words=1_800)
+    await fill(desk, 6, refusing)
 
 
 @story()
