@@ -52,7 +52,7 @@ async def cancelled_in_the_middle(desk: Desk) -> None:
     await desk.say("Never mind")
 
 
-@story()
+@story(wire="openai_compatible")
 async def steered_and_queued(desk: Desk) -> None:
     """Two messages sent while the model works are delivered before its next request."""
     gate = asyncio.Event()
