@@ -33,12 +33,12 @@ _RUN = re.compile(r"(.{2,120}?)\1{7,}", re.DOTALL)
 
 
 BESIDE = {"conversation_snapshot", "memory_flushed", "daily_log_written"}
-"""Events of what is written beside the turn: their order among themselves counts, not their place in it."""
+"""Events of what is written beside the turn: the order of those of one name counts, not their place in it."""
 
 
 def beside_last(told: list[Any]) -> list[Any]:
     """Return the events with those of `BESIDE` at the end, and calls side by side asking the editor in one order."""
-    last = [one for one in told if one.get("name") in BESIDE]
+    last = sorted((one for one in told if one.get("name") in BESIDE), key=lambda one: str(one["name"]))
     shown = [one for one in told if one.get("name") not in BESIDE]
     looks = [at for at, one in enumerate(shown) if one.get("type") == "ask" and one["what"] == "look"]
     for at, following in itertools.pairwise(looks):

@@ -117,6 +117,7 @@ async def policy_codecompanion_failing(desk: Desk) -> None:
     desk.model_by(reading_model(refusing))
     await desk.chat("compact")
     await desk.until("compaction_failed")
+    await desk.until("state", state="idle")
 
 
 @story(window=WINDOW, policy="adaptive")

@@ -75,6 +75,7 @@ async def editor_context(desk: Desk) -> None:
     await desk.until("turn_finished")
     await desk.submit("And #{nope}", items=[{"written": "#{nope}", "name": "nope", "error": "there is no nope"}])
     await desk.until("submit_failed")
+    await desk.until("turn_finished")
 
 
 @story(more=RULES, chat={"tell_environment": True})
