@@ -8,6 +8,9 @@ Pacing. A flush is answered with the milliseconds it took in the editor. The nex
 clamp(4 x smoothed cost, 25 ms, 250 ms), so that drawing takes at most a fifth of the editor's time; everything else
 (an answer, a state, the first piece after a silence) and the rest of a burst waits only as long as the last flush
 took. A batch is limited to what costs about `TARGET_MS`, so no flush stalls typing.
+
+Order. Each chat gets its events in order but for the older pieces of a chat that comes back: they go where nothing else
+waits, for each stands above all that is drawn. What is said to a chat of 50,000 messages need not wait for all of them.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from codecompanion.wire.events import Event, Reasoning, Text
+from codecompanion.wire.events import ChatOpened, Event, Reasoning, Redrawn, Restored, Text
 
 SLICE_CHARS = 4096  # pieces are stored in slices of this size, so that a batch can be cut cheaply
 TARGET_MS = 4.0
@@ -70,6 +73,8 @@ class Outbox:
         self._items: deque[_Run | bytes] = deque()
         self._open: dict[str, _Run] = {}
         self._pressing = 0
+        self._older: deque[tuple[str, bytes]] = deque()
+        """Pieces that go above what is drawn, with their chats."""
         self._lock = threading.Lock()
 
     def put(self, event: Event) -> None:
@@ -83,6 +88,11 @@ class Outbox:
             return
         encoded = _encode(event)
         with self._lock:
+            if isinstance(event, Restored) and not event.first:
+                self._older.append((event.chat, encoded))
+                return
+            if isinstance(event, Redrawn | ChatOpened):  # the whole chat is told again
+                self._older = deque(piece for piece in self._older if piece[0] != event.chat)
             self._open.pop(event.chat, None)
             self._items.append(encoded)
             self._pressing += 1
@@ -101,13 +111,13 @@ class Outbox:
     def is_empty(self) -> bool:
         """Whether nothing waits."""
         with self._lock:
-            return not self._items
+            return not self._items and not self._older
 
     @property
     def is_pressing(self) -> bool:
         """Whether something other than streamed text waits."""
         with self._lock:
-            return self._pressing > 0
+            return self._pressing > 0 or bool(self._older)
 
     def take(self, limit_bytes: int) -> str | None:
         """Return the next batch as a JSON array of about `limit_bytes` (one event at least), or None when empty."""
@@ -130,6 +140,10 @@ class Outbox:
                             del self._open[item.chat]
                 batch.append(encoded)
                 size += len(encoded)
+            # One at least, where half of the room is left: a reply that streams does not keep them back.
+            while self._older and (not batch or size < limit_bytes // 2):
+                batch.append(self._older.popleft()[1])
+                size += len(batch[-1])
         return f"[{b','.join(batch).decode()}]" if batch else None
 
     @staticmethod

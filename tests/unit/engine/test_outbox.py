@@ -18,7 +18,18 @@ from codecompanion.engine.outbox import (
     Outbox,
     Pacer,
 )
-from codecompanion.wire.events import Event, Notice, Reasoning, Reply, State, Text
+from codecompanion.wire.events import (
+    ChatOpened,
+    Entry,
+    Event,
+    Notice,
+    Reasoning,
+    Redrawn,
+    Reply,
+    Restored,
+    State,
+    Text,
+)
 
 
 def drain(outbox: Outbox, limit: int = FIRST_LIMIT_BYTES) -> list[list[dict[str, Any]]]:
@@ -100,6 +111,45 @@ def test_half_an_emoji_does_not_break_the_batch(pieces: list[str], whole: str) -
     """Providers split surrogate pairs between chunks; alone they cannot be encoded."""
     (batch,) = drain(filled(*(Text(chat="a", text=piece) for piece in pieces)))
     assert batch[0]["text"] == whole
+
+
+def piece(number: int, chat: str = "a", *, first: bool = False) -> Restored:
+    """Return a piece of a chat that comes back."""
+    return Restored(chat=chat, entries=(Entry(kind="note", text=f"{number} " + "x" * 500),), first=first)
+
+
+def told(batches: list[list[dict[str, Any]]]) -> list[str]:
+    """Return what was sent: the types of events, of pieces their numbers."""
+    return [e["entries"][0]["text"].split()[0] if e["type"] == "restored" else e["type"] for b in batches for e in b]
+
+
+def test_older_pieces_come_after_everything_else_and_in_their_order() -> None:
+    outbox = filled(piece(0, first=True), piece(1), piece(2), Text(chat="a", text="now"))
+    outbox.put(State(chat="a", state="idle"))
+    assert outbox.is_pressing
+    assert told(drain(outbox, 600)) == ["0", "text", "state", "1", "2"]
+    assert outbox.is_empty
+    assert not outbox.is_pressing
+
+
+def test_a_stream_does_not_keep_older_pieces_back() -> None:
+    """Each batch has room for one as long as half of it is free."""
+    outbox = filled(piece(1), piece(2))
+    sent = []
+    for _ in range(2):
+        outbox.put(Text(chat="a", text="now"))
+        sent.append(json.loads(outbox.take(600) or "[]"))
+    assert told(sent) == ["text", "1", "text", "2"]
+
+
+@pytest.mark.parametrize(
+    "again",
+    [Redrawn(chat="a"), ChatOpened(chat="a", title="", adapter="", model="", window=1, policy="")],
+    ids=["redrawn", "opened"],
+)
+def test_pieces_of_a_chat_that_is_told_again_are_not_sent_twice(again: Event) -> None:
+    outbox = filled(piece(1), piece(2, "b"), again, piece(3))
+    assert told(drain(outbox)) == [str(again.__struct_config__.tag), "2", "3"]
 
 
 def test_what_cannot_be_json_is_refused_where_it_was_made() -> None:
