@@ -80,13 +80,18 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """A summary request on its way out: which stage wants it, and whether the chat's own adapter must be used."""
+    """A summary request on its way out: which stage wants it, and whether the chat's own adapter must be used.
+
+    `meanwhile` reads what the steps after it will need, and calls what it is given in between: it may be run in a
+    thread while the summary is written, and changes no result.
+    """
 
     request: SummaryRequest
     stage: Stage
     trigger: Trigger
     before: Measure
     use_chat_adapter: bool = False
+    meanwhile: Callable[[Callable[[], None]], None] = lambda pause: None
 
 
 Preparation = Generator[Ask, SummaryReply, Prepared]

@@ -8,10 +8,12 @@ A generator: it yields `Ask`s, receives `SummaryReply`s and returns a `StageRepo
 from __future__ import annotations
 
 from collections.abc import Generator
+from functools import partial
 
 import msgspec
 
 from codecompanion.context.policy.policy import CHAT_ADAPTER, Stage, Step, Tier
+from codecompanion.context.read_ahead import forget, read_ahead
 from codecompanion.context.stage_report import Ask, StageReport
 from codecompanion.context.strategies import STRATEGIES
 from codecompanion.context.summary.writers import Writers
@@ -47,6 +49,26 @@ def run_stage(
 ) -> Generator[Ask, SummaryReply, StageReport]:
     """Run the tiers of one stage until a result is accepted (R-114, R-309, R-414); the last one needs only be sound.
 
+    What was read of the messages for the checks of a summary is not kept after it.
+    """
+    try:
+        return (yield from _run_tiers(stage, tiers, messages, before, env, trigger, writers, most))
+    finally:
+        forget(env.folds)
+
+
+def _run_tiers(
+    stage: Stage,
+    tiers: tuple[Tier, ...],
+    messages: Messages,
+    before: Measure,
+    env: Env,
+    trigger: Trigger,
+    writers: Writers,
+    most: int,
+) -> Generator[Ask, SummaryReply, StageReport]:
+    """Run the tiers.
+
     What an earlier tier achieved without fitting the target stays when the later ones have nothing to do. `most`: the
     request must not be larger afterwards, whatever the stage's own target (0 = that alone counts).
     """
@@ -62,7 +84,7 @@ def run_stage(
     asked_at_all, not_asked = False, writers.failure(stage.event)
     report = report_of(stage, NOTHING_TO_DO, before, before, trigger)
     for tier in tiers:
-        calls = _Calls(stage, trigger, before, writers)
+        calls = _Calls(stage, trigger, before, writers, tier.steps, messages, env)
         result, asked = yield from _run_tier(tier, reached.get(tier.start, start), env, calls)
         asked_at_all = asked_at_all or asked
         after = before
@@ -93,6 +115,9 @@ class _Calls(msgspec.Struct, frozen=True):
     trigger: Trigger
     before: Measure
     writers: Writers
+    steps: tuple[Step, ...]
+    messages: Messages
+    env: Env
 
 
 def _run_tier(tier: Tier, work: Work, env: Env, calls: _Calls) -> Generator[Ask, SummaryReply, tuple[Outcome, bool]]:
@@ -142,6 +167,7 @@ def _drive(
                 trigger=calls.trigger,
                 before=calls.before,
                 use_chat_adapter=chat_adapter,
+                meanwhile=partial(read_ahead, calls.steps, calls.messages, request.subject, calls.env),
             )
             writers.take_reply(reply, chat_adapter=chat_adapter)
             request = steps.send(reply)

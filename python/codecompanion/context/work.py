@@ -60,6 +60,10 @@ class Folds:
         found: Fold = self._made[kind]
         return found
 
+    def forget(self, kind: type[Any]) -> None:
+        """Keep nothing of that kind any more: the next one begins from scratch."""
+        self._made.pop(kind, None)
+
 
 class LastFlush(msgspec.Struct, frozen=True):
     """When a summary was last written to the memory before anything was removed, and at how many tokens (R-446).

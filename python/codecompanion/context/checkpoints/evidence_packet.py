@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -30,13 +30,24 @@ def newest_meaningful(messages: Sequence[Message]) -> tuple[Message, ...]:
     return tuple(reversed(tuple(newest)))
 
 
-def build_packet(messages: Sequence[Message], chat_id: str, now_ms: int, cap_bytes: int = CAP_BYTES) -> EvidencePacket:
+def build_packet(
+    messages: Sequence[Message],
+    chat_id: str,
+    now_ms: int,
+    cap_bytes: int = CAP_BYTES,
+    *,
+    pause: Callable[[], None] = lambda: None,
+) -> EvidencePacket:
     """Return the packet that covers **all** of these messages.
 
     Texts and excerpts together have at most `cap_bytes` (UTF-8): tool results lose their ends first, the oldest
     before newer ones, then attachments, then the model's words, then the user's. The hash is over the whole texts.
+    `pause` is called between messages.
     """
-    whole = [_span(message, chat_id) for message in messages]
+    whole: list[Span] = []
+    for message in messages:
+        whole.append(_span(message, chat_id))
+        pause()
     return EvidencePacket(
         generated_at=now_ms, span_hash=hash_spans(whole), span_count=len(whole), spans=_fitted(whole, cap_bytes)
     )
@@ -44,8 +55,11 @@ def build_packet(messages: Sequence[Message], chat_id: str, now_ms: int, cap_byt
 
 def hash_spans(spans: Sequence[Span]) -> str:
     """Return the sha256 over `objectId:timestamp:type:text` of every span, joined by `|` (R-468, R-470)."""
-    joined = "|".join(f"{span.object_id}:{span.timestamp}:{span.type}:{span.text}" for span in spans)
-    return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest()
+    digest = hashlib.sha256()
+    for place, span in enumerate(spans):
+        one = f"{'|' if place else ''}{span.object_id}:{span.timestamp}:{span.type}:{span.text}"
+        digest.update(one.encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
 
 
 def exact_text(message: Message) -> str:
@@ -83,7 +97,7 @@ def _type(message: Message) -> str:
 
 
 def _size(text: str) -> int:
-    return len(text.encode("utf-8", "surrogatepass"))
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def _fitted(whole: Sequence[Span], cap_bytes: int) -> tuple[Span, ...]:

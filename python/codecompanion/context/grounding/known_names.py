@@ -7,13 +7,16 @@ stands around it. A path is found as the end, the beginning or the middle of a l
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
+from itertools import islice
 
 from codecompanion.context.grounding.planned_files import without_planned
 from codecompanion.context.ledger.facts import COLOUR
 from codecompanion.context.message_facts.calls import read_arguments, strings_in
+from codecompanion.context.work import Messages
 from codecompanion.formats.regex import regex
+from codecompanion.model.fold import grown_from
 from codecompanion.model.messages import SUMMARY_TAG, ImagePart, Message
 from codecompanion.placeholders import UNVERIFIED
 
@@ -28,25 +31,39 @@ _MAX_NAME_LENGTH = 400
 # Every character that one of the patterns can take in: the others stand between pieces. Beyond ASCII there are digits.
 _TO_SPACES = bytes(byte if byte > 127 or chr(byte).isalnum() or chr(byte) in "_$.,@+~/-" else 32 for byte in range(256))
 _SLICE_BYTES = 65_536
+_PIECES_AT_ONCE = 8_000
+Pause = Callable[[], None]
 
 
 class Known:
-    """What occurs in texts, given as each of their pieces once (`_pieces_of`); what nobody asks for is not read.
+    """What occurs in texts, given as each of their pieces once (`_add_pieces`); what nobody asks for is not read.
 
     `_runs`: every path and word once, between slashes, one a line.
     """
 
-    def __init__(self, pieces: str) -> None:
-        self._pieces = pieces
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = _joined(pieces)
+
+    def read(self, pause: Pause) -> None:
+        """Read all that may be asked for; `pause` is called in between."""
+        for read in (lambda: self._words, lambda: self._numbers, lambda: self._runs):
+            read()
+            pause()
+
+    def _found(self, form: re.Pattern[str]) -> set[str]:
+        found = set[str]()
+        for part in self._pieces:
+            found.update(form.findall(part))
+        return found
 
     @cached_property
     def _words(self) -> frozenset[str]:
-        words = frozenset(WORD.findall(self._pieces))
-        return words.union([word.strip("_") for word in words])
+        words = self._found(WORD)
+        return frozenset(words.union([word.strip("_") for word in words]))
 
     @cached_property
     def _numbers(self) -> frozenset[str]:
-        written = frozenset(NUMBER.findall(self._pieces))
+        written = frozenset(self._found(NUMBER))
         numbers = {_plain_number(number) for number in written}
         for number in written:
             numbers.update(re.split(r"[.,_]", number))
@@ -55,7 +72,7 @@ class Known:
 
     @cached_property
     def _runs(self) -> str:
-        runs = {_without_dots(run) for run in _RUN.findall(self._pieces)} | set(filter(is_hash, self._words))
+        runs = {_without_dots(run) for run in self._found(_RUN)} | set(filter(is_hash, self._words))
         return "\n/" + "/\n/".join(runs) + "/\n"
 
     def has_word(self, word: str) -> bool:
@@ -94,12 +111,32 @@ def is_hash(word: str) -> bool:
     return _HASH.fullmatch(word) is not None
 
 
-def known_in(messages: Sequence[Message]) -> Known:
-    """Return what occurs in the messages, arguments of calls included.
+class KnownNames:
+    """What occurs in the messages of one chat, arguments of calls included; kept while a summary is written (`Folds`).
 
-    What a summary among them marked, or said was to be written, does not count.
+    What a summary among them marked, or said was to be written, does not count. Read once, ahead of the summary where
+    there is time for it; of a list that has only grown only what is new is read.
     """
-    return Known(_pieces_of(text for message in messages for text in _texts_of(message)))
+
+    def __init__(self) -> None:
+        self._messages: Messages = ()
+        self._pieces = set[bytes]()
+        self._known: Known | None = None
+
+    def of(self, messages: Messages, pause: Pause = lambda: None) -> Known:
+        """Return what occurs in these messages; `pause` is called between them."""
+        if self._known is not None and self._messages == messages:
+            return self._known
+        grown = grown_from(self._messages, messages)
+        pieces = self._pieces if grown else set[bytes]()
+        # Where a pause ends it, the next call starts over.
+        self._messages, self._pieces, self._known = (), set(), None
+        for message in messages[grown:]:
+            _add_pieces(pieces, _texts_of(message))
+            pause()
+        known = Known(pieces)
+        self._messages, self._pieces, self._known = messages, pieces, known
+        return known
 
 
 def _texts_of(message: Message) -> Iterator[str]:
@@ -134,19 +171,24 @@ def _name_before(text: str) -> str:
     return line.split()[-1] if line and not line[-1].isspace() else ""
 
 
-def _pieces_of(texts: Iterable[str]) -> str:
-    """Return whatever stands between the characters that belong to no name and no number, each once.
+def _add_pieces(pieces: set[bytes], texts: Iterable[str]) -> None:
+    """Add whatever stands between the characters that belong to no name and no number.
 
     What a pattern finds in the texts it finds in these, and of a long history they are a small part.
     """
-    pieces: set[bytes] = set()
     for given in texts:
         # A line end inside of JSON is written `\n`: the name after it must not be read as part of it.
         plain = _ESCAPE.sub(" ", given) if "\\" in given or "[" in given else given
         for text in (given,) if plain == given else (given, plain):
             for part in _slices(text.encode("utf-8", "surrogatepass").translate(_TO_SPACES)):
                 pieces.update(part.split())
-    return b" ".join(pieces).decode("utf-8", "surrogatepass")
+
+
+def _joined(pieces: Iterable[bytes]) -> tuple[str, ...]:
+    """Return the pieces in texts of some thousand each: other threads wait while a pattern reads one of them."""
+    waiting = iter(pieces)
+    parts = iter(lambda: tuple(islice(waiting, _PIECES_AT_ONCE)), ())
+    return tuple(b" ".join(part).decode("utf-8", "surrogatepass") for part in parts)
 
 
 def _slices(data: bytes) -> Iterator[bytes]:

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from codecompanion.context.grounding.known_names import NUMBER, WORD, Known, is_hash, known_in
+from codecompanion.context.grounding.known_names import NUMBER, WORD, Known, KnownNames, is_hash
 from codecompanion.context.grounding.planned_files import PLACE, planned_files
 from codecompanion.context.message_facts.name_patterns import NOT_A_FILE, PATH, is_code_name
 from codecompanion.context.summary_text.quote_user_messages import is_given
@@ -60,7 +60,7 @@ def verify_summary(work: Work, params: VerifySummary, env: Env) -> Outcome:
         return work
     if is_given(work) and not params.also_given:
         return work
-    text, names, missing = mark_unverified(work.summary, known_in(work.before))
+    text, names, missing = mark_unverified(work.summary, env.folds.get(KnownNames).of(work.before))
     listed = tuple(missing[:_LISTED]) or None
     said = work.saying(names=names, unverified=len(missing), unverified_names=listed)
     return msgspec.structs.replace(said, summary=text)

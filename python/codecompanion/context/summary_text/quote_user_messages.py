@@ -86,7 +86,7 @@ def quote_user_messages(work: Work, params: QuoteUserMessages, env: Env) -> Outc
     freed = env.measure(work.before).tokens - env.measure((*work.messages, *work.pending)).tokens
     most = max(_MIN_ROOM, (freed - env.count_text(work.summary)) // 2)
     room = min(int(params.share * env.window), params.max_tokens, most)
-    kept = fit_quotes(said, room, params.excerpt_chars, env.count_text)
+    kept = fit_quotes(said, room, params.excerpt_chars, env.count_text, env.folds.get(QuoteFacts))
     said_now = work.saying(
         user_messages_quoted=sum(quote.whole for quote in kept.quotes),
         user_messages_excerpted=sum(not quote.whole for quote in kept.quotes),
@@ -126,22 +126,53 @@ def _words(message: Message) -> str:
     return "\n".join([*([message.text.strip("\n")] if message.text.strip() else []), *shown]) or "[empty message]"
 
 
-def fit_quotes(said: Quotes, budget: int, excerpt_chars: int, count: Count) -> Quotes:
+class QuoteFacts:
+    """What was found out about each quote: its size, and what the user demands in it; kept while a summary is written.
+
+    One that was never looked at is looked at when it is asked for.
+    """
+
+    def __init__(self) -> None:
+        self._sizes = dict[Quote, int]()
+        self._demands = dict[str, tuple[str, ...]]()
+
+    def size(self, quote: Quote, count: Count) -> int:
+        """Return the tokens of the quote as it is rendered; `count` is always the same."""
+        if quote not in self._sizes:
+            self._sizes[quote] = _size([quote], count)
+        return self._sizes[quote]
+
+    def demands(self, text: str) -> tuple[str, ...]:
+        """Return what the user demands in the text."""
+        if text not in self._demands:
+            self._demands[text] = _demands_of(text)
+        return self._demands[text]
+
+    def read(self, said: Quotes, excerpt_chars: int, count: Count, pause: Callable[[], None]) -> None:
+        """Find out what `fit_quotes` asks of these in any case; `pause` is called between them."""
+        for quote in said.quotes:
+            self.size(quote, count)
+            self.size(_excerpt(quote, excerpt_chars, self.demands(quote.text)), count)
+            pause()
+
+
+def fit_quotes(said: Quotes, budget: int, excerpt_chars: int, count: Count, facts: QuoteFacts | None = None) -> Quotes:
     """Return the quotes in at most `budget` tokens; where that is too little, in the order of what they are worth.
 
     First comes the newest message, the work goes on there; then what the user demands, word for word as far as most of
     the room goes, strict demands first; then of the others the newest. What is not whole is an excerpt, and of those
     without demands the oldest are only counted.
     """
-    sizes = [_size([quote], count) for quote in said.quotes]
+    facts = facts or QuoteFacts()
+    sizes = [facts.size(quote, count) for quote in said.quotes]
     room = budget - (_size_left_out(said, count) if said.left_out else 0)
     if sum(sizes) <= room or not sizes:
         return said
-    wanted = [_demands_of(quote.text) for quote in said.quotes]
+    wanted = [facts.demands(quote.text) for quote in said.quotes]
     ranks = list(map(_rank, wanted))
     demands = sorted((i for i in range(len(ranks) - 1) if ranks[i]), key=lambda i: (ranks[i], i), reverse=True)
     short = [_excerpt(quote, excerpt_chars, said) for quote, said in zip(said.quotes, wanted, strict=True)]
-    short_sizes = [_size([quote], count) for quote in short]
+    short_sizes = [facts.size(quote, count) for quote in short]
     for chars in (excerpt_chars // 2, excerpt_chars // 4):
         for i in demands if sum(short_sizes[i] for i in demands) > room // 2 else ():
             short[i] = _excerpt(said.quotes[i], chars, wanted[i])

@@ -20,7 +20,15 @@ from codecompanion.context.checkpoints.structured_summary import parse_summary
 from codecompanion.context.server_side import changes_that_inserted, live_blocks
 from codecompanion.context.work import Messages
 from codecompanion.model import checkpoint as payloads
-from codecompanion.model.checkpoint import Checkpoint, FilesState, Kind, Snapshot, StructuredSummary, SummarySource
+from codecompanion.model.checkpoint import (
+    Checkpoint,
+    EvidencePacket,
+    FilesState,
+    Kind,
+    Snapshot,
+    StructuredSummary,
+    SummarySource,
+)
 from codecompanion.model.fold import grown_from
 from codecompanion.model.history import ChangeUndone, LogEvent
 from codecompanion.model.messages import SUMMARY_TAG, Message
@@ -75,6 +83,8 @@ class StateWriter(msgspec.Struct):
     """The same without a provider's own compaction."""
     _standing: Message | None = None
     """The summary that stands in it."""
+    _packet: tuple[Messages, EvidencePacket] | None = None
+    """The evidence of a checkpoint that is about to be written, and the messages it covers."""
     _conversation: ConversationFile = cast("ConversationFile", None)  # made below
 
     def __post_init__(self) -> None:
@@ -101,6 +111,26 @@ class StateWriter(msgspec.Struct):
             read_tally(self.tally, events)
             stand_back()
 
+    def prepare(self, messages: Messages, removed: Messages) -> None:
+        """Do most of the work of a checkpoint before a removal: store the conversation, collect the evidence.
+
+        Raises:
+            StoreError: it could not be stored; what was there before still is.
+        """
+        self.catch_up()
+        self._look_at(messages)
+        if self._readable:
+            self._store(self._readable)
+            covered = tuple(map(self._conversation.redacted, removed))
+            self._packet = covered, build_packet(covered, self.chat_id, 0, pause=self._stand_back())
+
+    def _take_packet(self, covered: Messages, now_ms: int) -> EvidencePacket:
+        """Return the evidence of these messages, as prepared where it was."""
+        prepared, self._packet = self._packet, None
+        if prepared is not None and prepared[0] == covered:
+            return msgspec.structs.replace(prepared[1], generated_at=now_ms)
+        return build_packet(covered, self.chat_id, now_ms, pause=self._stand_back())
+
     def save(self, wanted: Wanted) -> int | None:
         """Write snapshot and checkpoint and return the size of the snapshot; None when there was nothing to write.
 
@@ -125,7 +155,7 @@ class StateWriter(msgspec.Struct):
             return None
         place = self._store(messages)
         covered = tuple(map(redacted, wanted.removed or newest_meaningful(messages)))
-        packet = build_packet(covered, self.chat_id, now_ms)
+        packet = self._take_packet(covered, now_ms)
         if wanted.kind == "periodic":
             if packet.span_hash == self._last_periodic_hash():
                 return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 import msgspec
 
@@ -25,6 +26,7 @@ from codecompanion.session.accounts.accounting import RequestRecord
 from codecompanion.session.compaction.announcer import Announcer
 from codecompanion.session.compaction.compaction_record import CompactionRecord
 from codecompanion.session.compaction.effects import EffectRunner
+from codecompanion.session.compaction.meanwhile import Meanwhile
 from codecompanion.session.compaction.summarise import ask_summary
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services
@@ -32,6 +34,7 @@ from codecompanion.summary_frame import bare_summary
 from codecompanion.waiting import to_the_end
 from codecompanion.wire.events import ContextEdited, Notice, Retrying, Severity
 
+T = TypeVar("T")
 AT_ONCE = 4
 """Parts of a long history that are summarised at the same time (R-120): more would run into rate limits."""
 BESIDE_LOOP_TOKENS = 20_000
@@ -119,7 +122,7 @@ class _Run:
             while isinstance(done, Ask):
                 if done.stage.event == "context_compacted":
                     await to_the_end(self._begin(done))
-                done = await self._step(preparation, await self._answer(done))
+                done = await self._step(preparation, await self._answer_meanwhile(done))
         except BaseException as error:
             await self._abandon(error)
             raise
@@ -132,14 +135,19 @@ class _Run:
 
     async def _step(self, preparation: Preparation, reply: SummaryReply | None) -> Ask | Prepared:
         """Let the preparation go on; where it has much to read, beside the loop: other chats do not wait for it."""
-        step = partial(_next_of, preparation, reply)
+        return await self._beside_loop(partial(_next_of, preparation, reply))
+
+    async def _beside_loop(self, work: Callable[[], T]) -> T:
+        """Return what the work returns, done in a thread when the view is large."""
         if self._owner.log.view.tokens < BESIDE_LOOP_TOKENS:
-            return step()
-        return await to_the_end(asyncio.to_thread(step))
+            return work()
+        return await to_the_end(asyncio.to_thread(work))
 
     async def _begin(self, ask: Ask) -> None:
         """Announce the compaction that asks for a summary, unless it has begun."""
         self._asked = ask
+        if not self.record.is_open:
+            self._owner.effects.prepare_soon(ask.stage.effects.before, ask.request.subject)
         self._writers.append(self._name_summariser(ask.use_chat_adapter))
         announcer, label = self._owner.announcer, self._name_summariser(ask.use_chat_adapter)
         named = await self.record.begin(
@@ -157,6 +165,19 @@ class _Run:
             return self._owner.summariser(use_chat_adapter).label
         except CodeCompanionError:
             return self._policy.summary_adapter.name
+
+    async def _answer_meanwhile(self, ask: Ask) -> SummaryReply:
+        """Ask the summariser; where there is much to read for what follows, it is read while the summary is written."""
+        if self._owner.log.view.tokens < BESIDE_LOOP_TOKENS:
+            return await self._answer(ask)
+        reading = Meanwhile(ask.meanwhile)
+        try:
+            reply = await self._answer(ask)
+        except BaseException:
+            await reading.stop()
+            raise
+        await reading.finish()
+        return reply
 
     async def _answer(self, ask: Ask) -> SummaryReply:
         """Ask the summariser, for some of the parts beside the first one at the same time (R-120)."""
@@ -293,8 +314,9 @@ class _Run:
             began = await begin(report.trigger, NO_MODEL, report.before.tokens, card=report.stage.card)
             announcer.tell(began)
         record.label = author_of(report, self._writers)
-        change = record.placed(
-            view_change(report, work, before, record.id, record.report(work.removed, _sent_summary(work))), before
+        said = record.report(work.removed, _sent_summary(work))
+        change = await self._beside_loop(
+            lambda: record.placed(view_change(report, work, before, record.id, said), before)
         )
         named = announcer.changed(report, record.id, record.label, record.duration_ms)
         await self._owner.effects.before(report.stage.effects.before, report, change)

@@ -25,7 +25,7 @@ from codecompanion.context.named_events import Occasion, events_of
 from codecompanion.context.policy.policy import PolicyEventName
 from codecompanion.context.stage_report import StageReport
 from codecompanion.context.summary_text.recall_keys import without_keys
-from codecompanion.context.work import LastFlush
+from codecompanion.context.work import LastFlush, Messages
 from codecompanion.errors import CodeCompanionError, StoreError
 from codecompanion.model.checkpoint import Kind
 from codecompanion.model.history import ViewChanged
@@ -79,6 +79,13 @@ class EffectRunner(msgspec.Struct):
         self.last_flush = LastFlush(is_off=self.keeping is None or not self.keeping.remembers)
 
     # ---- what a policy asks for
+
+    def prepare_soon(self, names: Sequence[str], subject: Sequence[Message]) -> None:
+        """Prepare in the background the checkpoint that comes before these messages are removed (R-472)."""
+        if (CHECKPOINT in names or self._is_on) and self._writer is not None:
+            gone = {message.id for message in subject}
+            messages = self.log.view.messages
+            self._soon(self._prepare(messages, tuple(message for message in messages if message.id in gone)))
 
     async def before(self, names: Sequence[str], report: StageReport, change: ViewChanged) -> None:
         """Run what must be durable before the change is logged. Never fails: the change comes all the same (R-472)."""
@@ -199,6 +206,16 @@ class EffectRunner(msgspec.Struct):
             await self._save(self._wanted("periodic", "message_added"))
         elif or_snapshot and writer.has_grown:
             await self._save(self._wanted("snapshot", "turn_ended"))
+
+    async def _prepare(self, messages: Messages, removed: Messages) -> None:
+        writer = self._writer
+        if writer is None:
+            return
+        async with self._order:
+            try:
+                await asyncio.to_thread(writer.prepare, messages, removed)
+            except StoreError as error:  # the checkpoint itself meets it again, and tells
+                _log.debug("a checkpoint could not be prepared: %s", error)
 
     async def _save(self, wanted: Wanted) -> None:
         writer = self._writer

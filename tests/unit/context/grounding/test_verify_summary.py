@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codecompanion.context.grounding.known_names import _slices, known_in
+from codecompanion.context.grounding.known_names import Known, KnownNames, _slices
 from codecompanion.context.grounding.verify_summary import VerifySummary, mark_unverified, verify_summary
 from codecompanion.context.summary_text.quote_user_messages import put_quotes
 from codecompanion.context.work import Details, Work
@@ -26,6 +26,10 @@ HISTORY = chat(
     tool("c1", 'func Run_all() { }\nlog: {"m": "x\\nbarBaz"} commit 4f5e6d7a8b9c took 1.25 s in .github/ci.yml'),
     assistant("cd /home/me/proj && python -m pytest lib/deep/test_it.py:123"),
 )
+
+
+def known_in(messages) -> Known:
+    return KnownNames().of(tuple(messages))
 
 
 def marked(text, history=HISTORY):

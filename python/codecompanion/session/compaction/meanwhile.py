@@ -1,0 +1,43 @@
+"""Work in a thread while a summary is written: at leisure, in a hurry once the summary is there, ended by a stop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from codecompanion.session.checkpoint_files.stand_back import StandBack
+from codecompanion.waiting import to_the_end
+
+
+class _Stopped(Exception):
+    """Nobody needs the work any more."""
+
+
+class Meanwhile:
+    """One piece of such work, started at once; it calls the function it is given between its steps."""
+
+    def __init__(self, work: Callable[[Callable[[], None]], None]) -> None:
+        self._is_awaited = self._is_stopped = False
+        self._stand_back = StandBack(lambda: self._is_awaited)
+        self._task = asyncio.ensure_future(asyncio.to_thread(self._run, work))
+
+    def _run(self, work: Callable[[Callable[[], None]], None]) -> None:
+        try:
+            work(self._pause)
+        except _Stopped:
+            return
+
+    def _pause(self) -> None:
+        if self._is_stopped:
+            raise _Stopped
+        self._stand_back()
+
+    async def finish(self) -> None:
+        """Wait for its end; from now on it does not rest."""
+        self._is_awaited = True
+        await to_the_end(self._task)
+
+    async def stop(self) -> None:
+        """End it at its next step, and wait for that."""
+        self._is_stopped = True
+        await self.finish()
