@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from codecompanion.errors import AdapterError
+from tests.oracle.dialects import DIALECTS, Dialect, is_read
 from tests.oracle.reading import Family, Reading, Reply, read_with_ours, read_with_sdk
 from tests.oracle.recordings import FAMILIES, SAID, WIRE, of_our_fakes, of_providers
 
@@ -66,3 +67,17 @@ def test_the_recordings_are_really_read() -> None:
     whole = [reply for reply in PROVIDERS if sdks(reply) is not None]
     assert len(whole) > 200
     assert {(reply.family, reply.streams) for reply in whole} == {(f, s) for f in FAMILIES for s in (True, False)}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+def test_every_dialect_is_read_by_us(dialect: Dialect) -> None:
+    """What it says is written down beside it, because no SDK reads them all."""
+    assert is_read(dialect, by_sdk=False)
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+def test_the_sdk_reads_only_some_dialects() -> None:
+    """Why the SDK is not the transport of everybody (architecture.md); its own dialect it reads."""
+    read = {dialect.name for dialect in DIALECTS if is_read(dialect, by_sdk=True)}
+    assert "OpenAI's own" in read
+    assert len(read) < len(DIALECTS)

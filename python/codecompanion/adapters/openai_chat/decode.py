@@ -124,12 +124,16 @@ class ChatDecoder(ReplyDecoder):
             return
         if chunk.usage is not None:
             self._usage = chunk.usage
+        elif isinstance(chunk.x_groq, Mapping) and chunk.x_groq.get("usage"):
+            self._usage = chunk.x_groq["usage"]
         if chunk.choices:
             require_few_parts(len(chunk.choices))
             for choice in chunk.choices:
                 self._read_choice(choice)
-        elif chunk.x_groq is not None or chunk.done is not None or chunk.choices is None:
-            self._read_unusual(chunk)
+        elif chunk.done is not None and chunk.choices is None:
+            self.problem = self._malformed(
+                "this is Ollama's own format, not Chat Completions; set env.chat_url to /v1/chat/completions"
+            )
         if not self._model and isinstance(chunk.model, str):
             self._model, self._begun = chunk.model, True
 
@@ -199,14 +203,6 @@ class ChatDecoder(ReplyDecoder):
                     self._out.add_reasoning(text, MISTRAL_THINKING)
             elif isinstance(part, Mapping) and isinstance(part.get("text"), str) and part["text"]:
                 self._out.add_text(part["text"])
-
-    def _read_unusual(self, chunk: _Chunk) -> None:
-        if isinstance(chunk.x_groq, Mapping) and chunk.x_groq.get("usage"):
-            self._usage = chunk.x_groq["usage"]
-        elif chunk.done is not None and chunk.choices is None:
-            self.problem = self._malformed(
-                "this is Ollama's own format, not Chat Completions; set env.chat_url to /v1/chat/completions"
-            )
 
     def _reason_of_the_parts(self) -> str:
         """Return why a reply ended that does not say so: servers leave it out, and what came is all there is.

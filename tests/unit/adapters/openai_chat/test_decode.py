@@ -141,6 +141,7 @@ def test_content_parts_are_taken_apart() -> None:
         [{"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 1}}],
         [{"usage": {"prompt_tokens": 5, "completion_tokens": 1}}],
         [{"choices": [], "x_groq": {"id": "x", "usage": {"prompt_tokens": 5, "completion_tokens": 1}}}],
+        [{"choices": [{"index": 0, "delta": {}}], "x_groq": {"usage": {"prompt_tokens": 5, "completion_tokens": 1}}}],
         [{"choices": [{"index": 0, "delta": {}, "usage": {"prompt_tokens": 5, "completion_tokens": 1}}]}],
         [
             {"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 0}},
