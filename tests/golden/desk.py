@@ -175,6 +175,7 @@ class Desk:
     async def send(self, verb: str, **fields: Any) -> Any:
         """Send a request and return its result; a refusal is kept as the editor would read it."""
         await _quiet()
+        self._seen = len(self.happened)
         self.happened.append({"send": verb, **{name: value for name, value in fields.items() if name != "snapshot"}})
         try:
             result = await self.runtime.handle(requests.decode(verb, json.dumps(fields)))
@@ -191,7 +192,6 @@ class Desk:
 
     async def submit(self, text: str, **fields: Any) -> None:
         """Send a message and do not wait for the reply."""
-        self._seen = len(self.happened)
         self._submits += 1
         await self.chat("submit", submit_id=self._submits, text=text, snapshot=self.snapshot(), **fields)
 
@@ -201,7 +201,7 @@ class Desk:
         await self.until("turn_finished")
 
     async def until(self, kind: str, **wanted: Any) -> dict[str, Any]:
-        """Wait for the next event of this kind with these values, counted from the last that was waited for."""
+        """Wait for the next event of this kind with these values, after the last request or wait."""
 
         def position() -> int | None:
             for at in range(self._seen, len(self.happened)):
@@ -253,6 +253,8 @@ class Desk:
         tools |= more.pop("tools", {})
         mine = {"kind": setting.wire, "base_url": self.server.url, "model": MODEL, "key": "GOLDEN_KEY"}
         mine["context_window"] = setting.window
+        if setting.wire == "anthropic":
+            mine["max_output_tokens"] = 4_096  # otherwise it is what a list of models says, if that comes in time
         self.adapter = "mine" if setting.wire == "openai_compatible" else setting.wire
         settings = {
             "chat": {"adapter": self.adapter, "policy": setting.policy, "tell_environment": False, **setting.chat},
