@@ -6,6 +6,7 @@ The same tests then judge both transports: bodies, retries, time limits, errors,
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def use_sdk() -> None:
     from codecompanion.adapters.http import adapter
     from codecompanion.adapters.transport.exchange import open_exchange
 
-    def open_through_sdk(settings: AdapterSettings) -> Exchange:
-        return open_exchange(msgspec.structs.replace(settings, transport="sdk"))
+    def open_through_sdk(settings: AdapterSettings, environ: Mapping[str, str]) -> Exchange:
+        return open_exchange(msgspec.structs.replace(settings, transport="sdk"), environ)
 
     adapter.open_exchange = open_through_sdk

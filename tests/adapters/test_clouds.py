@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -66,16 +67,17 @@ def fresh_sessions() -> None:
     _auth._get_session.cache_clear()
 
 
-def make(url: str, waits: list[float] | None = None, **fields: Any) -> HttpAdapter:
+def make(
+    url: str, waits: list[float] | None = None, environ: dict[str, str] | None = None, **fields: Any
+) -> HttpAdapter:
     """Return an adapter that waits for nothing, without a key."""
 
     async def no_wait(seconds: float) -> None:
         (waits if waits is not None else []).append(seconds)
 
     settings = AdapterSettings(**{"name": "cloud", "kind": "anthropic", "transport": "sdk", "base_url": url, **fields})
-    return HttpAdapter(
-        settings, make_wire(settings, lambda _: b""), read_key=lambda _: "", sleep=no_wait, random=lambda: 0.5
-    )
+    wire = make_wire(settings, lambda _: b"")
+    return HttpAdapter(settings, wire, read_key=lambda _: "", environ=environ, sleep=no_wait, random=lambda: 0.5)
 
 
 @asynccontextmanager
@@ -170,6 +172,54 @@ async def test_a_key_of_bedrock_is_sent_by_the_client(monkeypatch: pytest.Monkey
         outcome = await ask(make(f"{server.url}/anthropic" if is_mantle else server.url, **fields))
         assert "x-amz-date" not in server.requests[0].headers
     assert outcome.text == "Hello"
+
+
+@pytest.mark.parametrize(
+    ("environ", "token"),
+    [
+        ({"AWS_ACCESS_KEY_ID": bedrock.KEY_ID, "AWS_SECRET_ACCESS_KEY": bedrock.SECRET}, ""),
+        (
+            {
+                "AWS_ACCESS_KEY_ID": bedrock.KEY_ID,
+                "AWS_SECRET_ACCESS_KEY": bedrock.SECRET,
+                "AWS_SESSION_TOKEN": bedrock.TOKEN,
+            },
+            bedrock.TOKEN,
+        ),
+        ({"AWS_BEARER_TOKEN_BEDROCK": bedrock.API_KEY}, ""),
+    ],
+    ids=["key", "session", "bearer"],
+)
+async def test_secrets_of_the_users_environment_reach_the_client(environ: dict[str, str], token: str) -> None:
+    """The process of a host is started without them; they are not put back into it."""
+    async with BedrockServer([reply("Hello")], token=token) as server:
+        outcome = await ask(make(server.url, environ=environ, **BEDROCK))
+        assert not server.unsigned
+    assert outcome.text == "Hello"
+    assert not set(environ) & set(os.environ)
+
+
+async def test_a_place_of_the_users_environment_reaches_the_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path is no secret; Google's library reads it in its own process only."""
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "")
+    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS")
+    async with VertexServer([reply("Hello")]) as server:
+        environ = {"GOOGLE_APPLICATION_CREDENTIALS": str(server.write_account(tmp_path / "account.json"))}
+        outcome = await ask(make(f"{server.url}/v1", environ=environ, **VERTEX))
+    assert outcome.text == "Hello"
+
+
+async def test_credentials_that_come_later_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After `aws sso login` or a variable that was set, the next request works."""
+    environ: dict[str, str] = {}
+    async with BedrockServer([reply("Hello")]) as server:
+        adapter = make(server.url, environ=environ, **BEDROCK)
+        request = ChatRequest(messages=(user(),), model=bedrock.MODEL)
+        assert type((await collect(adapter, request)).error) is errors.MissingKey
+        environ |= {"AWS_ACCESS_KEY_ID": bedrock.KEY_ID, "AWS_SECRET_ACCESS_KEY": bedrock.SECRET}
+        assert (await ask(adapter)).text == "Hello"
 
 
 async def test_a_wrong_secret_is_refused_and_told(monkeypatch: pytest.MonkeyPatch) -> None:

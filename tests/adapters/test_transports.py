@@ -168,6 +168,10 @@ adapter = HttpAdapter(settings, make_wire(settings, lambda _: b""), read_key=lam
 
 async def ask():
     try:
+        await adapter.warm_up()
+    except Exception as error:
+        print("warm-up:", type(error).__name__, error)
+    try:
         message = Message(id="u", role="user", content="Hi")
         async for event in adapter.stream(ChatRequest(messages=(message,), model="m")):
             pass
@@ -192,9 +196,10 @@ def run_without(*arguments: str) -> list[str]:
 @pytest.mark.parametrize("kind", ["openai", "openai_responses", "anthropic"])
 def test_a_missing_extra_is_one_sentence_with_its_remedy(kind: str) -> None:
     """Nothing was sent; the chat goes on with another adapter."""
-    said, imported = run_without("missing", kind, "sdk")
+    early, said, imported = run_without("missing", kind, "sdk")
     sentence = 'x: transport = "sdk" needs packages that are not installed. Run :CodeCompanion install sdk.'
     assert said == f"{NotConfigured.__name__} {sentence}"
+    assert early == f"warm-up: {said}"
     assert imported == ""
 
 

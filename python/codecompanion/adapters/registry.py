@@ -209,7 +209,8 @@ class AdapterRegistry:
         if settings.kind in ("copilot", "chatgpt"):
             adapter = self._with_login[settings.name] = self._make_with_login(settings)
             return adapter
-        return HttpAdapter(settings, make_wire(settings, self._read_blob), read_key=self._keys, on_secret=self._on_key)
+        wire = make_wire(settings, self._read_blob)
+        return HttpAdapter(settings, wire, read_key=self._keys, environ=self._environ, on_secret=self._on_key)
 
     def _make_with_login(self, settings: AdapterSettings) -> LoginAdapter:
         if settings.kind == "chatgpt":

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
@@ -58,7 +59,8 @@ LISTING_LIMIT_S = 5.0
 class HttpAdapter:
     """One endpoint that speaks the given wire format. Clock, sleep and random numbers can be given for tests.
 
-    `on_secret` hears each token that the exchange puts into requests by itself, so that no text will show it.
+    `environ` is the user's environment, where the client of a cloud finds credentials. `on_secret` hears each token
+    that the exchange puts into requests by itself, so that no text will show it.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class HttpAdapter:
         wire: WireFormat,
         *,
         read_key: SecretReader,
+        environ: Mapping[str, str] | None = None,
         on_secret: Callable[[str], None] = lambda secret: None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -80,6 +83,7 @@ class HttpAdapter:
         self.cache_lifetime_s = wire.cache_lifetime_s
         self._settings, self._wire, self._gate = settings, wire, wire.gate()
         self._read_key, self._on_secret = read_key, on_secret
+        self._environ = os.environ if environ is None else environ
         self._told = frozenset[str]()
         self._clock, self._sleep, self._random = clock, sleep, random
         self._exchange: Exchange | None = None
@@ -218,8 +222,17 @@ class HttpAdapter:
 
         Then read what the endpoint says of its models, when that is more than names. A key that a command prints is not
         asked for yet: the command may want a passphrase.
+
+        Raises:
+            AdapterError: the transport cannot be used: a package is missing, or the credentials of a cloud.
         """
-        await self._open()
+        problem: errors.AdapterError | None = None
+        try:
+            await self._open()
+        except Exception as caught:
+            problem = error_from_exception(caught, Endpoint(name=self.name, base_url=self._settings.base_url))
+        if problem is not None:
+            raise problem
         if self._settings.key.startswith("cmd:"):
             return
         if self._asks_for_limits:
@@ -441,7 +454,7 @@ class HttpAdapter:
         if exchange is None:
             if self._opening is None or self._loop is not loop:
                 self._loop = loop
-                self._opening = asyncio.ensure_future(asyncio.to_thread(open_exchange, self._settings))
+                self._opening = asyncio.ensure_future(asyncio.to_thread(open_exchange, self._settings, self._environ))
             opening = self._opening
             try:
                 # Shielded: a request that is cancelled meanwhile must not take the exchange from the next one.

@@ -5,6 +5,9 @@ The request was not sent. What the cloud's library says is quoted; what to do ab
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+
 from codecompanion.adapters.clouds import WHOSE
 from codecompanion.adapters.errors.error_body import quote
 
@@ -17,6 +20,21 @@ _REMEDIES = {
     "Google Cloud": "Run gcloud auth application-default login, or set GOOGLE_APPLICATION_CREDENTIALS",
     "Entra ID": "Run az login, or set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET",
 }
+
+
+_PLACES = (
+    *("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN"),
+    *("AWS_ROLE_SESSION_NAME", "AWS_EC2_METADATA_DISABLED", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"),
+    *("GOOGLE_APPLICATION_CREDENTIALS", "AZURE_FEDERATED_TOKEN_FILE", "AZURE_TOKEN_CREDENTIALS"),
+)
+"""Variables that say where credentials are, and are none; commands of the model do not get them all the same."""
+
+
+def show_places(environ: Mapping[str, str]) -> None:
+    """Let the libraries of the clouds see where the user keeps credentials; they read their own process only."""
+    for name in _PLACES:
+        if environ.get(name):
+            os.environ.setdefault(name, environ[name])
 
 
 class NotInstalled(Exception):

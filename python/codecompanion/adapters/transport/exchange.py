@@ -55,8 +55,10 @@ class Exchange(Protocol):
         ...
 
 
-def open_exchange(settings: AdapterSettings) -> Exchange:
+def open_exchange(settings: AdapterSettings, environ: Mapping[str, str]) -> Exchange:
     """Import what an entry's transport needs and return it; takes its time, so in a thread.
+
+    `environ` are the variables of the user's environment: a host's process is started without those that are secret.
 
     Raises:
         NotInstalled: the packages of the extra `sdk` are missing.
@@ -65,4 +67,4 @@ def open_exchange(settings: AdapterSettings) -> Exchange:
         return make_client(settings)
     from codecompanion.adapters.transport.sdk_exchange import open_sdk_exchange
 
-    return open_sdk_exchange(settings)
+    return open_sdk_exchange(settings, environ)

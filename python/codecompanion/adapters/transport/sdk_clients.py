@@ -1,13 +1,14 @@
 """The official client of an entry, made with its settings: OpenAI's and Anthropic's own, and theirs for clouds.
 
 Credentials of a cloud are found by its own library, in the places that its own tools use: an AWS profile, Google's
-application default credentials, Entra ID. None of them is read, kept or logged here.
+application default credentials, Entra ID. Only what is in the user's environment, and for that reason not in the
+host's, is handed on to them. Nothing is kept or logged here.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -33,13 +34,13 @@ def client_key(settings: AdapterSettings) -> tuple[str, str]:
     return "anthropic" if settings.kind == "anthropic" else "openai", settings.client
 
 
-def _openai(settings: AdapterSettings, http: httpx2.AsyncClient) -> Any:
+def _openai(settings: AdapterSettings, http: httpx2.AsyncClient, environ: Mapping[str, str]) -> Any:
     from openai import AsyncOpenAI
 
     return AsyncOpenAI(api_key=_NO_KEY, base_url=settings.base_url, max_retries=0, http_client=http)
 
 
-def _anthropic(settings: AdapterSettings, http: httpx2.AsyncClient) -> Any:
+def _anthropic(settings: AdapterSettings, http: httpx2.AsyncClient, environ: Mapping[str, str]) -> Any:
     from anthropic import AsyncAnthropic
 
     return AsyncAnthropic(
@@ -47,12 +48,31 @@ def _anthropic(settings: AdapterSettings, http: httpx2.AsyncClient) -> Any:
     )
 
 
-def _bedrock(settings: AdapterSettings, http: httpx2.AsyncClient) -> Any:
+def _aws_credentials(settings: AdapterSettings, environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return the credentials of the environment, which the process of a host is started without; {} for others.
+
+    As AWS's libraries choose: a profile that the entry names comes before the environment.
+    """
+    if settings.aws_profile:
+        return {"aws_profile": settings.aws_profile}
+    if environ.get("AWS_BEARER_TOKEN_BEDROCK"):
+        return {"api_key": environ["AWS_BEARER_TOKEN_BEDROCK"]}
+    if not (environ.get("AWS_ACCESS_KEY_ID") and environ.get("AWS_SECRET_ACCESS_KEY")):
+        return {}
+    names = {
+        "aws_access_key": "AWS_ACCESS_KEY_ID",
+        "aws_secret_key": "AWS_SECRET_ACCESS_KEY",
+        "aws_session_token": "AWS_SESSION_TOKEN",
+    }
+    return {argument: environ[name] for argument, name in names.items() if environ.get(name)}
+
+
+def _bedrock(settings: AdapterSettings, http: httpx2.AsyncClient, environ: Mapping[str, str]) -> Any:
     from anthropic.lib.bedrock import AsyncAnthropicBedrock
 
     return AsyncAnthropicBedrock(
         aws_region=settings.region or None,
-        aws_profile=settings.aws_profile or None,
+        **_aws_credentials(settings, environ),
         base_url=None if settings.base_url == BEDROCK_OF_PROFILE else settings.base_url,
         max_retries=0,
         http_client=http,
@@ -60,12 +80,12 @@ def _bedrock(settings: AdapterSettings, http: httpx2.AsyncClient) -> Any:
     )
 
 
-def _bedrock_mantle(settings: AdapterSettings, http: httpx2.AsyncClient) -> Any:
+def _bedrock_mantle(settings: AdapterSettings, http: httpx2.AsyncClient, environ: Mapping[str, str]) -> Any:
     from anthropic.lib.bedrock import AsyncAnthropicBedrockMantle
 
     return AsyncAnthropicBedrockMantle(
         aws_region=settings.region,
-        aws_profile=settings.aws_profile or None,
+        **_aws_credentials(settings, environ),
         base_url=settings.base_url,
         max_retries=0,
         http_client=http,
@@ -73,7 +93,7 @@ def _bedrock_mantle(settings: AdapterSettings, http: httpx2.AsyncClient) -> Any:
     )
 
 
-def _vertex(settings: AdapterSettings, http: httpx2.AsyncClient) -> Any:
+def _vertex(settings: AdapterSettings, http: httpx2.AsyncClient, environ: Mapping[str, str]) -> Any:
     from anthropic.lib.vertex import AsyncAnthropicVertex
 
     return AsyncAnthropicVertex(
@@ -86,19 +106,21 @@ def _vertex(settings: AdapterSettings, http: httpx2.AsyncClient) -> Any:
     )
 
 
-def _azure(settings: AdapterSettings, http: httpx2.AsyncClient) -> Any:
+def _azure(settings: AdapterSettings, http: httpx2.AsyncClient, environ: Mapping[str, str]) -> Any:
     from openai import AsyncOpenAI
 
     host = urlsplit(settings.base_url).hostname or ""
     scope = next((scope for ending, scope in _ENTRA_SCOPES.items() if host.endswith(ending)), _ENTRA_SCOPE)
-    return AsyncOpenAI(api_key=_entra_tokens(scope), base_url=settings.base_url, max_retries=0, http_client=http)
+    return AsyncOpenAI(
+        api_key=_entra_tokens(scope, environ), base_url=settings.base_url, max_retries=0, http_client=http
+    )
 
 
-def _foundry(settings: AdapterSettings, http: httpx2.AsyncClient) -> Any:
+def _foundry(settings: AdapterSettings, http: httpx2.AsyncClient, environ: Mapping[str, str]) -> Any:
     from anthropic import AsyncAnthropicFoundry
 
     return AsyncAnthropicFoundry(
-        azure_ad_token_provider=_entra_tokens(_FOUNDRY_SCOPE),
+        azure_ad_token_provider=_entra_tokens(_FOUNDRY_SCOPE, environ),
         base_url=settings.base_url,
         max_retries=0,
         http_client=http,
@@ -106,11 +128,13 @@ def _foundry(settings: AdapterSettings, http: httpx2.AsyncClient) -> Any:
     )
 
 
-def _entra_tokens(scope: str) -> Callable[[], Awaitable[str]]:
+def _entra_tokens(scope: str, environ: Mapping[str, str]) -> Callable[[], Awaitable[str]]:
     """Return what gives a token of Entra ID for each request, from azure-identity, which keeps and renews it."""
-    from azure.identity import DefaultAzureCredential, get_bearer_token_provider
+    from azure.identity import ClientSecretCredential, DefaultAzureCredential, get_bearer_token_provider
 
-    token = get_bearer_token_provider(DefaultAzureCredential(), scope)
+    account = [environ.get(name, "") for name in ("AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET")]
+    credential = ClientSecretCredential(*account) if all(account) else DefaultAzureCredential()
+    token = get_bearer_token_provider(credential, scope)
 
     async def give() -> str:
         return await asyncio.to_thread(token)
@@ -118,7 +142,7 @@ def _entra_tokens(scope: str) -> Callable[[], Awaitable[str]]:
     return give
 
 
-CLIENTS: dict[tuple[str, str], Callable[[AdapterSettings, httpx2.AsyncClient], Any]] = {
+CLIENTS: dict[tuple[str, str], Callable[[AdapterSettings, httpx2.AsyncClient, Mapping[str, str]], Any]] = {
     ("openai", ""): _openai,
     ("openai", "azure"): _azure,
     ("anthropic", ""): _anthropic,

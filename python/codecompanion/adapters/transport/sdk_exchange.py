@@ -21,7 +21,13 @@ from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.clouds import TAKES_FIELDS
 from codecompanion.adapters.transport.bounded_response import bound
 from codecompanion.adapters.transport.client import Address, NoAnswer, head_limit_s, make_http, read_bounded
-from codecompanion.adapters.transport.cloud_credentials import NotInstalled, is_about_credentials, why_no_credentials
+from codecompanion.adapters.transport.cloud_credentials import (
+    NoCredentials,
+    NotInstalled,
+    is_about_credentials,
+    show_places,
+    why_no_credentials,
+)
 from codecompanion.adapters.transport.event_frames import load_decoder, unwrap_frames
 from codecompanion.adapters.transport.sdk_clients import CLIENTS, LOGGERS, client_key
 from codecompanion.formats.bounded import ACCEPT_ENCODING
@@ -34,21 +40,21 @@ if TYPE_CHECKING:
 class SdkExchange:
     """Sends to one endpoint through an official client (`http.exchange.Exchange`)."""
 
-    def __init__(self, settings: AdapterSettings, http: httpx2.AsyncClient) -> None:
-        self._settings, self._http = settings, http
+    def __init__(self, settings: AdapterSettings, http: httpx2.AsyncClient, environ: Mapping[str, str]) -> None:
+        self._settings, self._http, self._environ = settings, http, environ
         self._address = Address(settings.base_url)
         self._secrets: set[str] = set()
         http.event_hooks = {"request": [self._remember_secrets], "response": [_bound_error]}
         self._left_out = _left_out(settings)
-        self.forget_credentials()
+        self._client: Any = self._make()
 
     def __repr__(self) -> str:
         """Show the name only."""
         return f"SdkExchange({self._settings.name!r})"
 
     def forget_credentials(self) -> None:
-        """Make a client that looks for credentials again."""
-        self._client: Any = CLIENTS[client_key(self._settings)](self._settings, self._http)
+        """Make a client that looks for credentials again before the next request."""
+        self._client = None
 
     def secrets(self) -> frozenset[str]:
         """Return the tokens that requests have carried."""
@@ -77,6 +83,8 @@ class SdkExchange:
             failure = httpx2.ReadTimeout("the head of the response did not end")
         except Exception as error:
             failure = self._plain_failure(error)
+        if isinstance(failure, NoCredentials):
+            self.forget_credentials()  # the user may have logged in when the next request is sent
         if failure is not None or response is None:
             # Outside of the block above: the client's own exception holds the request with its headers.
             raise failure or NoAnswer
@@ -89,6 +97,10 @@ class SdkExchange:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._http.aclose()
+
+    def _make(self) -> Any:
+        show_places(self._environ)
+        return CLIENTS[client_key(self._settings)](self._settings, self._http, self._environ)
 
     async def _call(
         self, method: str, path: str, headers: Mapping[str, str], limits: httpx2.Timeout, content: bytes | None
@@ -110,6 +122,8 @@ class SdkExchange:
             "max_retries": 0,
             "follow_redirects": False,
         }
+        if self._client is None:
+            self._client = await asyncio.to_thread(self._make)
         how: dict[str, Any] = {"cast_to": httpx2.Response, "options": options, "stream": True, "stream_cls": object}
         if method == "GET":
             got: httpx2.Response = await self._client.get(path, **how)
@@ -173,7 +187,7 @@ def _left_out(settings: AdapterSettings) -> dict[str, Any]:
     return {name: left_out for name in names if name}
 
 
-def open_sdk_exchange(settings: AdapterSettings) -> SdkExchange:
+def open_sdk_exchange(settings: AdapterSettings, environ: Mapping[str, str]) -> SdkExchange:
     """Import the official client of an entry and return the exchange; takes its time, so in a thread.
 
     Raises:
@@ -181,7 +195,7 @@ def open_sdk_exchange(settings: AdapterSettings) -> SdkExchange:
         NoCredentials: the client cannot be made with what is configured.
     """
     try:
-        exchange = SdkExchange(settings, make_http(settings))
+        exchange = SdkExchange(settings, make_http(settings), environ)
         if settings.client == "bedrock":
             load_decoder()
     except ImportError as error:
