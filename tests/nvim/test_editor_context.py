@@ -436,3 +436,68 @@ def test_both_sides_find_the_same_mentions(nvim):
         told = {near.written for near in near_mentions(text) if "{x}" not in near.written}
         taken = {one for one in written if "{x}" not in one}
         assert told == taken, text
+
+
+JOINED = """
+local lines = require('codecompanion.editor_context.buffer_lines')
+local shown = require('codecompanion.files.loaded_files').shown
+local bytes = { 'a', ' ', '\\n', '\\0', '\\195\\169', '\\255', '\\128', '\\226\\130', 'x y' }
+math.randomseed(7)
+for _ = 1, 2000 do
+  local given = {}
+  for line = 1, math.random(0, 4) do
+    local parts = {}
+    for part = 1, math.random(0, 5) do
+      parts[part] = bytes[math.random(#bytes)]
+    end
+    given[line] = table.concat(parts)
+  end
+  local one_by_one = shown(table.concat(vim.tbl_map(shown, given), '\\0')):gsub('%z', '\\n')
+  local joined = lines.join(given)
+  if joined ~= one_by_one or not pcall(vim.json.encode, joined) then
+    return { given, one_by_one, joined }
+  end
+end
+return 'all the same'
+"""
+
+
+def test_lines_are_mended_together_as_they_are_one_by_one(nvim):
+    """A NUL becomes a newline, what is not UTF-8 becomes U+FFFD, wherever in the text it is."""
+    assert nvim.lua(JOINED) == "all the same"
+
+
+def test_a_snapshot_costs_the_same_calls_for_each_buffer(nvim):
+    """Sending with hundreds of open files: no option is read the slow way for each of them."""
+    counted = """
+    for number = 1, 60 do
+      vim.bo[vim.fn.bufadd(('f%d.txt'):format(number))].buflisted = true
+    end
+    local slow, real = 0, vim.api.nvim_get_option_value
+    vim.api.nvim_get_option_value = function(...)
+      slow = slow + 1
+      return real(...)
+    end
+    local taken = require('codecompanion.editor_context.snapshot').snapshot()
+    vim.api.nvim_get_option_value = real
+    return { #taken.buffers, slow }
+    """
+    buffers, slow = nvim.lua(counted)
+    assert buffers == 60
+    assert slow < 10
+
+
+def test_a_snapshot_tells_modified_and_hidden_buffers_apart(nvim):
+    nvim.lua("""
+    vim.bo[vim.fn.bufadd('listed.txt')].buflisted = true
+    vim.fn.bufadd('unlisted.txt')
+    local changed = vim.fn.bufadd('changed.txt')
+    vim.fn.bufload(changed)
+    vim.bo[changed].buflisted = true
+    vim.api.nvim_buf_set_lines(changed, 0, -1, false, { 'new' })
+    local scratch = vim.api.nvim_create_buf(true, true)
+    vim.api.nvim_buf_set_name(scratch, 'scratch')
+    """)
+    taken = nvim.lua("return require('codecompanion.editor_context.snapshot').snapshot().buffers")
+    told = {buffer["name"].rpartition("/")[2]: buffer.get("modified") for buffer in taken}
+    assert told == {"listed.txt": None, "changed.txt": True}

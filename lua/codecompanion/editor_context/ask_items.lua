@@ -21,7 +21,7 @@ local EXPECTED = "expected a string, or a table with `text`"
 ---@param text string
 ---@return string
 local function valid(text)
-  return lines.join(vim.split(text, "\n", { plain = true }))
+  return lines.join({ text })
 end
 
 ---@param value any

@@ -13,15 +13,14 @@ M.MAX_BYTES = 4000000
 ---So much is looked at to find out that a buffer is no text, as the host does.
 local SNIFFED_LINES = 200
 
+---ASCII without NUL; a fifth of the time of a pattern.
+local IS_PLAIN = vim.lpeg.R("\1\127") ^ 0 * -1
+
 ---@param bufnr integer
 ---@return boolean
 local function is_binary(bufnr)
-  for _, line in ipairs(api.nvim_buf_get_lines(bufnr, 0, SNIFFED_LINES, false)) do
-    if line:find("\n", 1, true) then -- a NUL
-      return true
-    end
-  end
-  return false
+  local first = table.concat(api.nvim_buf_get_lines(bufnr, 0, SNIFFED_LINES, false))
+  return first:find("\n", 1, true) ~= nil -- a NUL
 end
 
 M.name = named.name
@@ -46,7 +45,11 @@ end
 ---@param lines string[]
 ---@return string
 function M.join(lines)
-  return buffers.shown((table.concat(vim.tbl_map(buffers.shown, lines), "\0"))):gsub("%z", "\n")
+  local text = table.concat(lines, "\n")
+  if not IS_PLAIN:match(text) then
+    text = buffers.shown(text):gsub("%z", "\n")
+  end
+  return text
 end
 
 ---Lines of a buffer as a text of the editor; without `first` all of them.
@@ -61,17 +64,18 @@ function M.text(bufnr, first, last)
     return nil, why
   end
   local lines = api.nvim_buf_get_lines(bufnr, first and first - 1 or 0, last or -1, false)
-  if not table.concat(lines):find("%S") then
+  local text, path = M.join(lines), place.path(bufnr)
+  if not text:find("%S") then
     return nil
   end
   return {
-    text = M.join(lines),
-    title = place.path(bufnr) == "" and M.name(bufnr) or nil,
-    path = place.path(bufnr),
+    text = text,
+    title = path == "" and M.name(bufnr) or nil,
+    path = path,
     first = first or 1,
     whole = first == nil,
-    language = vim.bo[bufnr].filetype,
-    unsaved = vim.bo[bufnr].modified,
+    language = vim.fn.getbufvar(bufnr, "&filetype"),
+    unsaved = vim.fn.getbufvar(bufnr, "&modified") == 1,
   }
 end
 

@@ -11,11 +11,11 @@ local MAX_DIAGNOSTICS = 500
 
 local SEVERITIES = { "ERROR", "WARN", "INFO", "HINT" }
 
----@param bufnr integer
+---@param bufnr integer Not 0
 ---@param name string
 ---@return any
 local function option(bufnr, name)
-  return api.nvim_get_option_value(name, { buf = bufnr }) -- half of what `vim.bo` costs
+  return vim.fn.getbufvar(bufnr, "&" .. name) -- a sixth of what `nvim_get_option_value` costs, a tenth of `vim.bo`
 end
 
 ---@return table[]
@@ -23,10 +23,10 @@ local function buffers()
   local found = {}
   for _, bufnr in ipairs(api.nvim_list_bufs()) do
     local name = api.nvim_buf_get_name(bufnr)
-    if name ~= "" and option(bufnr, "buflisted") and option(bufnr, "buftype") == "" then
+    if name ~= "" and option(bufnr, "buflisted") == 1 and option(bufnr, "buftype") == "" then
       found[#found + 1] = {
         name = name,
-        modified = option(bufnr, "modified") or nil,
+        modified = option(bufnr, "modified") == 1 or nil,
         tick = api.nvim_buf_get_changedtick(bufnr),
       }
     end

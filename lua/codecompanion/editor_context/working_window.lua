@@ -15,7 +15,9 @@ local M = {}
 ---@param bufnr integer
 ---@return boolean
 function M.is_file(bufnr)
-  return vim.bo[bufnr].buftype == "" and api.nvim_buf_get_name(bufnr) ~= ""
+  bufnr = bufnr == 0 and api.nvim_get_current_buf() or bufnr
+  -- `getbufvar` takes a tenth of the time of `vim.bo`, which is felt with hundreds of buffers.
+  return vim.fn.getbufvar(bufnr, "&buftype") == "" and api.nvim_buf_get_name(bufnr) ~= ""
 end
 
 ---A buffer with text of the user's, with or without a file.
@@ -47,7 +49,9 @@ end
 ---@return integer[]
 function M.buffers()
   local found = vim.tbl_filter(function(buf)
-    return M.is_text(buf.bufnr) and (M.is_file(buf.bufnr) or buf.linecount > 1 or buf.changed == 1)
+    local is_text = vim.fn.getbufvar(buf.bufnr, "&buftype") == ""
+      and vim.fn.getbufvar(buf.bufnr, "&filetype") ~= "codecompanion"
+    return is_text and (buf.name ~= "" or buf.linecount > 1 or buf.changed == 1)
   end, vim.fn.getbufinfo({ buflisted = 1 }))
   table.sort(found, function(a, b)
     if a.lastused ~= b.lastused then
