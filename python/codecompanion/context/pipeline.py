@@ -8,7 +8,7 @@ They change nothing; the session commits the result as one event per stage.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from itertools import takewhile
 
 import msgspec
@@ -50,10 +50,10 @@ def prepare(
     arrived = () if draft.fits(reserve=0) else new_results(draft.messages)
     if arrived:
         stages = arrival(policy, draft.messages, env, clears="context_edited" not in paused)
-        yield from _walk(draft, _until_it_fits(draft, stages), as_sent=True)
+        yield from _walk(draft, _until_it_fits(draft, lambda: stages), as_sent=True)
     yield from _walk(draft, _due(draft, policy, automatic_summaries))
     if fitting:
-        yield from _walk(draft, _until_it_fits(draft, _fitting_stages(policy)), as_sent=True)
+        yield from _walk(draft, _until_it_fits(draft, lambda: _fitting_stages(policy)), as_sent=True)
     if arrived:
         _cut_once(draft, policy, arrived)
     return draft.prepared()
@@ -154,8 +154,11 @@ def _by_hand(stage: Stage, draft: _Draft, view: View) -> _Run:
     return _Run(stage, tiers, "manual", _obstacle(stage, view, draft.messages))
 
 
-def _until_it_fits(draft: _Draft, stages: tuple[Stage, ...]) -> Iterator[_Run]:
-    for stage in stages:
+def _until_it_fits(draft: _Draft, stages: Callable[[], tuple[Stage, ...]]) -> Iterator[_Run]:
+    """Yield stages until the request fits; `stages` is not called for one that fits: a file with them may be read."""
+    if draft.fits():
+        return
+    for stage in stages():
         if draft.fits():
             return
         yield _Run(stage, stage.tiers, "reactive")

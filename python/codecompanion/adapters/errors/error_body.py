@@ -40,11 +40,19 @@ _CODES = ("code", "Code", "error_code", "status_code")
 
 
 class Said(msgspec.Struct, frozen=True):
-    """An error as the provider tells it; all parts may be empty. `figures` are (prompt tokens, limit in tokens)."""
+    """An error as the provider tells it; all parts may be empty. `body` is the decoded JSON, or text."""
 
     code: str = ""
     sentence: str = ""
-    figures: tuple[int, int] = (0, 0)
+    body: object = None
+
+    @property
+    def figures(self) -> tuple[int, int]:
+        """Return (prompt tokens, limit in tokens) of a request that is too long, 0 for what the body does not say.
+
+        Searches the sentence for some fifty patterns, so only when the error is an overflow.
+        """
+        return read_overflow(self.sentence, self.body)
 
     @property
     def quote(self) -> str:
@@ -56,7 +64,7 @@ def read_error(body: object) -> Said:
     """Return what an error body (decoded JSON, or text) says."""
     code, sentence = _read(body, 0)
     line = " ".join(sentence[:_MAX_SENTENCE_LENGTH].split())
-    return Said(code, line, read_overflow(line, body))
+    return Said(code, line, body)
 
 
 def decode_body(payload: bytes, max_values: int = FEW_JSON_VALUES) -> object:

@@ -89,7 +89,14 @@ def refuse_nonsense(value: Any, key: str, depth: int = 0) -> None:
 
 def with_sizes(value: Any, kind: Any) -> Any:
     """Return the value with `16k` as 16000 wherever a struct wants a whole number."""
-    return _sized(value, _type_info(kind))
+    return _sized(value, _type_info(kind)) if _has_size(value) else value
+
+
+def _has_size(value: Any) -> bool:
+    """Return whether a text in the value may be a size; without one the types need not be examined."""
+    if isinstance(value, Mapping):
+        return any(_has_size(inner) for inner in value.values())
+    return isinstance(value, str) and is_short_form(value)
 
 
 @cache

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
-from fnmatch import fnmatchcase
+from collections.abc import Callable, Mapping
+from fnmatch import translate
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -121,6 +122,11 @@ def problem_with_pattern(pattern: str) -> str:
     return f"got {pattern!r}; expected the name of a variable, in which * stands for any letters"
 
 
-def _matches(name: str, patterns: Iterable[str]) -> bool:
-    upper = name.upper()
-    return any(fnmatchcase(upper, pattern.upper()) for pattern in patterns)
+def _matches(name: str, patterns: tuple[str, ...]) -> bool:
+    return bool(patterns) and _one_pattern(patterns).fullmatch(name.upper()) is not None
+
+
+@cache
+def _one_pattern(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """Return one pattern for all."""
+    return re.compile("|".join(translate(pattern.upper()) for pattern in patterns))
