@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from codecompanion.context.editing.fit_tool_results import FitToolResults, fit_tool_results, unseen_results
 from codecompanion.context.policy.policy import Policy, Stage, Step
 from codecompanion.context.policy.policy_catalog import OLDER_RESULTS, arrival_stages
+from codecompanion.context.strategy_parameters import FitToolResults
 from codecompanion.context.thresholds import Size, room_of, threshold_tokens
 from codecompanion.context.work import Env, Messages, Work
 from codecompanion.model.messages import Message
@@ -21,6 +21,8 @@ from codecompanion.model.messages import Message
 
 def new_results(messages: Messages) -> Messages:
     """Return the results the model has not seen."""
+    from codecompanion.context.editing.fit_tool_results import unseen_results  # not part of the start
+
     return tuple(messages[index] for index in unseen_results(messages))
 
 
@@ -84,6 +86,8 @@ def cut_again(messages: Messages, whole: Messages, most: int, target: int, env: 
 
     None when they cannot be made to fit that way: then they stay as they are.
     """
+    from codecompanion.context.editing.fit_tool_results import fit_tool_results  # not part of the start
+
     originals = {message.id: message for message in whole}
     restored = tuple(originals.get(message.id, message) for message in messages)
     if env.measure(restored).tokens <= most:

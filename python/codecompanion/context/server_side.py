@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from codecompanion.context.selection.running_turn import is_answering
-from codecompanion.context.selection.select_window import first_pending
 from codecompanion.context.work import Messages, Work
 from codecompanion.model.history import LogEvent, ViewChanged
 from codecompanion.model.invariants import with_partners
@@ -38,6 +36,8 @@ def threshold(compact_at: int | None, window: int, reserve: int) -> int:
 
 def split_for_compaction(messages: Messages) -> tuple[Messages, Messages]:
     """Return (what the provider summarises, what follows its block): user messages without an answer wait (R-551)."""
+    from codecompanion.context.selection.select_window import first_pending  # not part of the start
+
     pending = first_pending(messages)
     return messages[:pending], messages[pending:]
 
@@ -65,6 +65,8 @@ def replace_by_block(messages: Messages, part: CompactionPart, count: Callable[[
 
 def _running_request(head: Messages) -> list[Message]:
     """Return what the user typed that is being answered: all since the last finished reply."""
+    from codecompanion.context.selection.running_turn import is_answering  # not part of the start
+
     if not is_answering(head):
         return []
     typed: list[Message] = []

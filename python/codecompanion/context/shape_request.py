@@ -13,15 +13,9 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from codecompanion.context.policy.policy import Policy, ShapeStep
-from codecompanion.context.shaping.context_packet import ContextPacket
-from codecompanion.context.shaping.prompt_shape import (
-    Fragment,
-    ShapeFragments,
-    ShapeSchemas,
-    join_fragments,
-    shape_specs,
-)
+from codecompanion.context.shaping.prompt_shape import Fragment, join_fragments, shape_specs
 from codecompanion.context.strategies import STRATEGIES
+from codecompanion.context.strategy_parameters import ContextPacket, ShapeFragments, ShapeSchemas
 from codecompanion.context.thresholds import is_crossed, room_of, target_tokens, threshold_tokens
 from codecompanion.context.work import Env, Measure, Messages, Work
 from codecompanion.model.messages import Message, ToolSpec

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from codecompanion.context.summary.insert_summary import InsertSummary, summary_text
+from codecompanion.context.strategy_parameters import InsertSummary
+from codecompanion.context.summary.insert_summary import summary_text
 from codecompanion.context.summary.judge_reply import inside_form
 from codecompanion.context.summary_text.sections import load_schema, parse_sections
 from codecompanion.context.work import SummaryReply, Work

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from codecompanion import prompts
 from codecompanion.context.policy.policy_catalog import load_policy
 from codecompanion.context.shape_request import Kept, Parts, shape
-from codecompanion.context.shaping.prompt_shape import TERSE, Fragment, ShapeSchemas, join_fragments, shape_specs
+from codecompanion.context.shaping.prompt_shape import TERSE, Fragment, join_fragments, shape_specs
+from codecompanion.context.strategy_parameters import ShapeSchemas
 from codecompanion.model.messages import Message, ToolSpec
 from codecompanion.tools import check_arguments
 from codecompanion.tools.builtin import BUILTIN_TOOLS

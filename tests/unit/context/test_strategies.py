@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import typing
+
 import msgspec
 import pytest
 
 from codecompanion.context.policy.policy_catalog import load_policy, policy_names
 from codecompanion.context.shape_request import Parts, shape
 from codecompanion.context.strategies import SHAPERS, STRATEGIES
+from codecompanion.context.strategy_parameters import SchemaName
+from codecompanion.context.summary_text.sections import schema_names
 from codecompanion.context.thresholds import Room, is_crossed, threshold_tokens
 from codecompanion.context.work import Measure, SummaryReply
+from codecompanion.formats.deferred import Deferred
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import Message
 from tests.unit.context.builders import SUMMARISES, assistant, chars4, chat, count, env, run, texts, tool, turns, user
@@ -159,3 +164,18 @@ def test_below_its_triggers_a_policy_asks_nobody_and_changes_nothing(name: str) 
     assert asked == []
     assert prepared.messages == messages
     assert [report for report in prepared.reports if report.outcome == "changed"] == []
+
+
+def test_every_function_of_the_registry_exists_and_takes_its_parameters() -> None:
+    """A module is imported by the first call, so that a wrong name in the table would show only in a long chat."""
+    for name, strategy in STRATEGIES.items():
+        for function in filter(None, (strategy.run, strategy.explain)):
+            assert isinstance(function, Deferred)
+            loaded = function.load()
+            assert loaded.__module__ == function.module
+            assert typing.get_type_hints(loaded)["params"] is strategy.params, name
+
+
+def test_the_names_of_summary_schemas_are_those_of_the_table() -> None:
+    """The parameters name them as a type: reading the table for it cost every start of a host."""
+    assert sorted(typing.get_args(SchemaName)) == list(schema_names())

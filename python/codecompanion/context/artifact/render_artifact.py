@@ -15,6 +15,7 @@ from codecompanion.context.artifact.artifact import EARLIER, Artifact, OpenThrea
 from codecompanion.context.ledger.goal import GOAL_BYTES
 from codecompanion.context.ledger.lines import cut_bytes
 from codecompanion.context.message_facts.demands import is_strict
+from codecompanion.context.strategy_parameters import SummarySize
 
 HEADER = "Compaction Summary:"
 NONE_LINE = "- (none)"
@@ -22,16 +23,6 @@ CONSTRAINTS, WARNINGS = "Constraints & Preferences", "Critical Context"
 
 DERIVED_BYTES, EPISODE_BYTES, VERIFICATION_BYTES, FILE_BYTES = 320, 360, 240, 240
 MAX_FILES, MAX_HINTS, MAX_EVIDENCE = 12, 3, 8
-
-
-class SummarySize(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long the rendered summary may be: input limit / `share`, clamped, at most a part of the target (R-317)."""
-
-    share: int = 64
-    min_tokens: int = 256
-    max_tokens: int = 1024
-    target_share: int = 4
-    bytes_per_token: int = 4
 
 
 def budget_bytes(size: SummarySize, input_limit: int, target: int) -> int:

@@ -8,7 +8,6 @@ that this step never fails for want of a model. Neither places nor stores anythi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import msgspec
 
@@ -16,18 +15,12 @@ from codecompanion import prompts
 from codecompanion.context.artifact.artifact import EARLIER, Artifact, Consolidated, WorkspaceFact, read_consolidated
 from codecompanion.context.artifact.extract_artifact import TurnMessages, extract, split_turns
 from codecompanion.context.artifact.merge_artifacts import merge, overlay, read_artifact
-from codecompanion.context.artifact.render_artifact import (
-    CONSTRAINTS,
-    FILE_BYTES,
-    WARNINGS,
-    SummarySize,
-    budget_bytes,
-    render,
-)
+from codecompanion.context.artifact.render_artifact import CONSTRAINTS, FILE_BYTES, WARNINGS, budget_bytes, render
 from codecompanion.context.ledger.facts import gather
 from codecompanion.context.ledger.goal import goal_of_all
 from codecompanion.context.ledger.lines import cut_bytes
 from codecompanion.context.message_facts.demands import find_demands
+from codecompanion.context.strategy_parameters import SummarizeArtifact
 from codecompanion.context.summary.judge_reply import accept_reply
 from codecompanion.context.summary_text.quote_user_messages import read_quotes
 from codecompanion.context.summary_text.recall_keys import without_keys
@@ -43,20 +36,6 @@ _ENTRY_CHARS = (3000, 800, 200)
 _MIN_ROOM = 500
 _EARLIER_LINES = 12
 _INSTRUCTIONS = "The user asks for this in particular:\n\n"
-
-
-class SummarizeArtifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S10.
-
-    `reason` is what an automatic run calls itself (R-325). `overlay`: whether a utility model is asked, `configured` =
-    when one is; `overlay_in_target`: only when the result fits the stage's target, because it is thrown away otherwise.
-    """
-
-    reason: Literal["semantic_closure", "token_pressure"] = "token_pressure"
-    overlay: Literal["never", "configured", "always"] = "configured"
-    overlay_in_target: bool = False
-    overlay_tokens: int = 2000
-    size: SummarySize = SummarySize()
 
 
 class Scope(msgspec.Struct, frozen=True):

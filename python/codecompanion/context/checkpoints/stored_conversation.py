@@ -24,7 +24,6 @@ from codecompanion.model.messages import (
     TextPart,
     with_changes,
 )
-from codecompanion.model.transcript_format import read_message, write_message
 
 MAX_TEXT_CHARS = 50_000
 MAX_TOOL_RESULT_CHARS = 10_000
@@ -42,6 +41,8 @@ def cut_text(text: str, limit: int) -> str:
 
 def write_stored_message(message: Message) -> dict[str, Any]:
     """Return the message as an object: texts cut to R-463, an image as a line with its type and size."""
+    from codecompanion.model.transcript_format import write_message  # not part of the start
+
     limit = MAX_TOOL_RESULT_CHARS if message.role == "tool" else MAX_TEXT_CHARS
     value = write_message(with_changes(message, content=_limited(message.content, limit)))
     meta = value.setdefault("meta", {})
@@ -78,6 +79,8 @@ def read_conversation(stored: Sequence[Any], where: str) -> tuple[Message, ...]:
     Raises:
         InputError: an entry is no message; the text names the place.
     """
+    from codecompanion.model.transcript_format import read_message  # not part of the start
+
     messages: list[Message] = []
     taken: set[str] = set()
     for position, value in enumerate(stored):

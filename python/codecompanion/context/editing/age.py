@@ -11,20 +11,12 @@ A turn is a cycle (R-002). What a message is (tools, size, protection) is the st
 
 from __future__ import annotations
 
-from typing import Literal, assert_never
+from typing import assert_never
 
-import msgspec
-
+from codecompanion.context.strategy_parameters import OlderThan
 from codecompanion.context.work import Env, Messages
 from codecompanion.model.cycles import is_aged
 from codecompanion.model.messages import is_system_prompt
-
-
-class OlderThan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is old: outside the newest `count` of a unit."""
-
-    unit: Literal["cycles", "messages", "turns", "tool_step", "rounds"] = "cycles"
-    count: int = 3
 
 
 def old_messages(messages: Messages, older_than: OlderThan, env: Env, share: float = 0.0) -> range | frozenset[int]:

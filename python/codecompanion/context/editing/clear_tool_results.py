@@ -8,49 +8,17 @@ mentions of the editor (`editor_context`) leave like the results of tools of the
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 import msgspec
 
-from codecompanion.context.editing.age import OlderThan, newest_finished_turn, old_messages
+from codecompanion.context.editing.age import newest_finished_turn, old_messages
 from codecompanion.context.editing.pointed_at import pointed_at, stands_for_attached
+from codecompanion.context.strategy_parameters import ClearToolResults, RawTail
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.model.invariants import pair_tool_calls
 from codecompanion.model.messages import SUMMARY_TAG, Message, goes_along, is_protected, with_changes
 from codecompanion.placeholders import TEMPLATES, cleared_along, fill_tool_template
-
-
-class RawTail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How much of the finished turns may stay raw, in tokens (R-342): `share` (0..1) of the input limit.
-
-    `max_tokens` (0 = none) bounds it from above, `min_tokens` from below; half of the stage's target bounds all of it.
-    """
-
-    share: float = 0.125
-    max_tokens: int = 0
-    min_tokens: int = 512
-
-
-class ClearToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S2.
-
-    `keep_share` (0..1 of the window): with tool steps and rounds, as many more of the newest stay as that has room for.
-
-    A result must be larger than `min_size` (in `size_unit`, strict). `tools` are the only tool names that count (empty
-    = all), `exclude_tools` never do (R-512). With `stop_when` results are cleared from the oldest on, and only until
-    the finished turns are within that budget. `template` names a placeholder text.
-    """
-
-    older_than: OlderThan = OlderThan()
-    keep_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
-    min_size: int = 0
-    size_unit: Literal["chars", "bytes"] = "chars"
-    tools: tuple[str, ...] = ()
-    exclude_tools: tuple[str, ...] = ()
-    include_errors: bool = True
-    template: str = "tool_result_cleared"
-    only_if_shorter: bool = True
-    stop_when: RawTail | None = None
 
 
 def clear_tool_results(work: Work, params: ClearToolResults, env: Env) -> Outcome:

@@ -20,55 +20,21 @@ that question is over, and of any later one that points back to it.
 from __future__ import annotations
 
 from itertools import groupby
-from typing import Annotated, Literal
 
 import msgspec
 
 from codecompanion.context.editing.age import newest_finished_turn
 from codecompanion.context.editing.file_uses import FileUses
-from codecompanion.context.editing.needed_looks import KeepReads, why_needed, why_not_needed
-from codecompanion.context.editing.old_replies import Arguments, shorten_calls, without_reasoning
+from codecompanion.context.editing.needed_looks import why_needed, why_not_needed
+from codecompanion.context.editing.old_replies import shorten_calls, without_reasoning
 from codecompanion.context.editing.pointed_at import pointed_at
+from codecompanion.context.strategy_parameters import ClearWhenItPays
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.model.messages import Message, ReasoningPart, goes_along, with_changes
 from codecompanion.placeholders import TEMPLATES, cleared_along
 
 SHORT_LIFETIME_S = 300.0
 """The lifetime `max_to_come` is about."""
-NotNegative = Annotated[int, msgspec.Meta(ge=0)]
-Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
-
-
-class ClearWhenItPays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters.
-
-    `cache`: run only when the provider's cache has expired (`cold`), or is warm or there is none (`warm`).
-    `keep_messages`, `keep_tokens`: the newest messages that stay, whichever keeps more. `keep_reads`: how long looks at
-    files stay. Requests whose messages have fewer than `min_tokens` are left alone. `min_size`: tokens one message must
-    lose to be worth it; `min_freed` tokens and `min_share` (0..1) of the messages the whole batch. `repay`: how many
-    times over the gain must pay for the lost cache; 0 = at any price. `come_share`, `min_to_come`, `max_to_come`: how
-    many requests are taken to come, for each there was, within bounds; the upper bound is for a cache of five minutes,
-    and grows with its lifetime. `arguments`: which long texts of old calls are cleared as well: those that edits
-    `replaced`, those they have `written` once the file was shown again, those of `other` calls. `reasoning`: that of
-    finished turns goes, too.
-    """
-
-    cache: Literal["any", "cold", "warm"] = "any"
-    keep_messages: NotNegative = 16
-    keep_tokens: NotNegative = 8000
-    keep_reads: KeepReads = KeepReads()
-    min_tokens: NotNegative = 20000
-    min_size: NotNegative = 100
-    min_freed: NotNegative = 0
-    min_share: Share = 0.05
-    repay: Annotated[float, msgspec.Meta(ge=0)] = 1.5
-    come_share: Annotated[float, msgspec.Meta(ge=0)] = 0.5
-    min_to_come: NotNegative = 2
-    max_to_come: NotNegative = 20
-    arguments: Arguments = ("replaced",)
-    reasoning: bool = False
-    exclude_tools: tuple[str, ...] = ("memory",)
-    template: str = "tool_result_cleared"
 
 
 def clear_when_it_pays(work: Work, params: ClearWhenItPays, env: Env) -> Outcome:

@@ -7,10 +7,9 @@ there is one note, and it tells all that is missing.
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import msgspec
 
+from codecompanion.context.strategy_parameters import FitToolResults
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.model.messages import Message, is_protected, replaced_text, with_changes
 from codecompanion.placeholders import RESULT_CUT
@@ -18,20 +17,6 @@ from codecompanion.placeholders import RESULT_CUT
 _HEAD_SHARE = 2 / 3
 _WORTH_CUTTING = 1.25
 """A result that is this much larger than what it may be cut to; cut by less it makes no room to speak of."""
-
-Positive = Annotated[int, msgspec.Meta(ge=1)]
-
-
-class FitToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters: which results are cut, and how far at most, in estimated tokens.
-
-    `newest_only`: those no reply has followed yet, which the model has not seen. No result is cut below `least`
-    tokens, nor below `min_share` (0..1) of the window: what makes room then is the rest of the history.
-    """
-
-    newest_only: bool = False
-    least: Positive = 200
-    min_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
 
 
 def fit_tool_results(work: Work, params: FitToolResults, env: Env) -> Outcome:

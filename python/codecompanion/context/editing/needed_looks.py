@@ -14,25 +14,10 @@ from typing import Annotated
 import msgspec
 
 from codecompanion.context.editing.file_uses import FileUses
+from codecompanion.context.strategy_parameters import KeepReads
 from codecompanion.formats.plural import counted
 
 NotNegative = Annotated[int, msgspec.Meta(ge=0)]
-
-
-class KeepReads(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """For how many messages the newest look at a file stays after the file was last read, edited or named by the model.
-
-    `edited…`: the file was edited since the look. `…_spoken`: the user has written since. Besides, a look at a file
-    that was not edited since stays while fewer than `near_tokens` tokens stand after it, and one at a file that the
-    user named within so many messages (`named`).
-    """
-
-    unedited: NotNegative = 200
-    unedited_spoken: NotNegative = 80
-    edited: NotNegative = 60
-    edited_spoken: NotNegative = 40
-    near_tokens: NotNegative = 0
-    named: NotNegative = 0
 
 
 def why_needed(index: int, uses: FileUses, keep: KeepReads) -> str:

@@ -11,17 +11,17 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 from codecompanion.context.editing.file_reads import file_use
 from codecompanion.context.editing.file_uses import MIN_LONG_ARGUMENTS, FileUses
 from codecompanion.context.message_facts.calls import read_arguments
+from codecompanion.context.strategy_parameters import Arguments
 from codecompanion.model.messages import Message, ReasoningPart, ToolCall, has_encrypted, is_protected, with_changes
 from codecompanion.placeholders import ARGUMENT_CLEARED
 
 MAX_KEPT_LENGTH = 200
 """Characters: a shorter value is not worth a placeholder, and tells what the call was about."""
-Arguments = tuple[Literal["replaced", "written", "other"], ...]
 
 
 def shorten_calls(

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from codecompanion.context.strategy_parameters import ReplaceAttachments
 from codecompanion.context.work import Env, Outcome, Work
 from codecompanion.model.messages import BUFFER_TAGS, FILE_TAGS, IMAGE_TAG, Message, with_changes
 from codecompanion.placeholders import TEMPLATES, image_cleared, mentioned_cleared
-
-
-class ReplaceAttachments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S5: names of the templates in `placeholders.py`."""
-
-    file: str = "file_cleared"
-    buffer: str = "buffer_cleared"
 
 
 def replace_attachments(work: Work, params: ReplaceAttachments, env: Env) -> Outcome:

@@ -2,23 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import msgspec
-
+from codecompanion.context.strategy_parameters import RequireSavings, RequireTarget
 from codecompanion.context.work import Env, Outcome, Skipped, Work
-
-
-class RequireSavings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters: least savings in tokens, for an automatic and for a manual compaction.
-
-    Of an automatic one never more than `window_share` (0..1) of the window is asked: a small window has not so much to
-    free, and the chat would walk past its end.
-    """
-
-    automatic: int = 10000
-    manual: int = 0
-    window_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.2
 
 
 def require_savings(work: Work, params: RequireSavings, env: Env) -> Outcome:
@@ -32,10 +17,6 @@ def require_savings(work: Work, params: RequireSavings, env: Env) -> Outcome:
     if savings < least:
         return Skipped("savings_too_small", f"compacting would free {savings:,} tokens, the minimum is {least:,}")
     return work
-
-
-class RequireTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """No parameters: the target is the stage's."""
 
 
 def require_target(work: Work, params: RequireTarget, env: Env) -> Outcome:

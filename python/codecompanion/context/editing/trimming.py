@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
-from codecompanion.context.editing.age import OlderThan, old_messages
+from codecompanion.context.editing.age import old_messages
+from codecompanion.context.strategy_parameters import OlderThan, PruneToolErrors, RequireRoom, StripToolArgs, TrimToFit
 from codecompanion.context.summary_text.recall_keys import note_keys
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.model.invariants import pair_tool_calls, with_partners
@@ -21,15 +22,7 @@ from codecompanion.model.messages import (
     with_changes,
     without_encrypted,
 )
-from codecompanion.placeholders import ARGUMENTS_TRUNCATED, ERROR_PRUNED, without_gathered_code
-
-
-class StripToolArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S3: arguments longer than `min_size` characters (strict) become `placeholder`, valid JSON."""
-
-    older_than: OlderThan = OlderThan("messages", 4)
-    min_size: int = 200
-    placeholder: str = ARGUMENTS_TRUNCATED
+from codecompanion.placeholders import ERROR_PRUNED, without_gathered_code
 
 
 def strip_tool_args(work: Work, params: StripToolArgs, env: Env) -> Outcome:
@@ -59,12 +52,6 @@ def strip_tool_args(work: Work, params: StripToolArgs, env: Env) -> Outcome:
     return msgspec.structs.replace(work.saying(stripped_arguments=stripped), messages=tuple(messages))
 
 
-class TrimToFit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S15: how many of the newest messages are never dropped."""
-
-    protect: int = 4
-
-
 def trim_to_fit(work: Work, params: TrimToFit, env: Env) -> Outcome:
     """Return the work without its oldest messages, as few as make it fit the stage's target (R-133).
 
@@ -89,12 +76,6 @@ def trim_to_fit(work: Work, params: TrimToFit, env: Env) -> Outcome:
         removed=(*work.removed, *map(without_gathered_code, dropped)),
     )
     return note_keys(trimmed, env)
-
-
-class RequireRoom(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters: how many of the newest messages are never dropped (as S15)."""
-
-    protect: int = 4
 
 
 def require_room(work: Work, params: RequireRoom, env: Env) -> Outcome:
@@ -131,13 +112,6 @@ def _droppable(messages: Messages, params: TrimToFit, env: Env) -> list[frozense
 def _without(messages: Messages, groups: list[frozenset[int]]) -> Messages:
     gone = frozenset[int]().union(*groups)
     return tuple(message for index, message in enumerate(messages) if index not in gone)
-
-
-class PruneToolErrors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S17: which errors are noise (`markers`, in any case of letters), and which are old."""
-
-    older_than: OlderThan = OlderThan("messages", 4)
-    markers: tuple[str, ...] = ("duplicate", "blocked")
 
 
 def prune_tool_errors(work: Work, params: PruneToolErrors, env: Env) -> Outcome:

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from codecompanion.context.strategy_parameters import TruncateToolResults
 from codecompanion.context.work import Env, Outcome, Skipped, Work
 from codecompanion.formats.cutting import cut_with_note
 from codecompanion.formats.outside_text import NOT_READABLE
@@ -24,18 +25,6 @@ _DOCUMENT_RESERVE_TOKENS = 1500
 _DOCUMENT_MIN_TOKENS = 4000
 _DOCUMENT_KINDS = ("docx", "pdf", "pptx")
 _DOCUMENT_KEYS = ("format", "type", "mime", "path", "file_path", "filename", "file")
-
-
-class TruncateToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S4. `max_tokens` is the limit of one result, `document_max` of an expanded docx, pdf or pptx.
-
-    `array_items` is what stays of a JSON list. `json_aware` false cuts everything as plain text.
-    """
-
-    max_tokens: int = 10_000
-    document_max: int = 30_000
-    json_aware: bool = True
-    array_items: int = 50
 
 
 def truncate_tool_results(work: Work, params: TruncateToolResults, env: Env) -> Outcome:

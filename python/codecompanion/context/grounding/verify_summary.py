@@ -22,6 +22,7 @@ import msgspec
 from codecompanion.context.grounding.known_names import NUMBER, WORD, Known, KnownNames, is_hash
 from codecompanion.context.grounding.planned_files import PLACE, planned_files
 from codecompanion.context.message_facts.name_patterns import NOT_A_FILE, PATH, is_code_name
+from codecompanion.context.strategy_parameters import VerifySummary
 from codecompanion.context.summary_text.quote_user_messages import is_given
 from codecompanion.context.summary_text.sections import lines_and_fences
 from codecompanion.context.work import Env, Outcome, Work
@@ -46,12 +47,6 @@ _COMMON = frozenset(
     True False None null nil true false undefined self this void async await return import class def function const
     let var int str bool float list dict set tuple string number object""".split()
 )
-
-
-class VerifySummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters: whether names are looked up also in a text without sections that the caller gave."""
-
-    also_given: bool = False
 
 
 def verify_summary(work: Work, params: VerifySummary, env: Env) -> Outcome:

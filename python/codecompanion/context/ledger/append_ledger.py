@@ -22,6 +22,7 @@ from codecompanion.context.ledger.lines import (
     todo_lines,
     write_within,
 )
+from codecompanion.context.strategy_parameters import AppendLedger
 from codecompanion.context.summary_text.sections import parse_sections
 from codecompanion.context.work import Env, Outcome, Work
 from codecompanion.formats.regex import regex
@@ -32,17 +33,6 @@ _SHOWN = ("Files", "Commands", "Errors", "Todos", "Decisions")
 _NAMES = "Names: "
 _NOT_WORTH_IT = 60
 _TODO = regex(r"- \[[ x]\] \S")
-
-
-class AppendLedger(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters, in estimated tokens: at most `max_tokens`, and with the prose `with_prose` together.
-
-    A long prose leaves it `min_tokens` all the same. It never takes more than half of what the compaction frees.
-    """
-
-    max_tokens: int = 2500
-    with_prose: int = 4000
-    min_tokens: int = 500
 
 
 def append_ledger(work: Work, params: AppendLedger, env: Env) -> Outcome:

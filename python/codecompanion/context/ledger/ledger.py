@@ -28,8 +28,8 @@ from codecompanion.context.ledger.lines import (
 )
 from codecompanion.context.message_facts.calls import describe_call
 from codecompanion.context.message_facts.noise import is_pasted
+from codecompanion.context.strategy_parameters import EXCERPT_CHARS
 from codecompanion.context.summary_text.quote_user_messages import (
-    EXCERPT_CHARS,
     Quote,
     Quotes,
     demands_something,

@@ -7,12 +7,11 @@ is a little longer than asked for, so that the prompt cache of the provider keep
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import msgspec
 
 from codecompanion.context.selection.running_turn import without_calls
 from codecompanion.context.selection.select_window import first_pending
+from codecompanion.context.strategy_parameters import RollingChatWindow
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.model.invariants import with_partners
 from codecompanion.model.messages import (
@@ -29,25 +28,6 @@ from codecompanion.placeholders import without_gathered_code
 
 _MIN = 200
 """A summary is hardly shorter than so many tokens."""
-
-Positive = Annotated[int, msgspec.Meta(ge=1)]
-
-
-class RollingChatWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S18, in messages that say something; calls and tool results are none.
-
-    The `window` newest stay. The first summary is due from `trigger_messages` messages or `trigger_tokens` tokens on,
-    the next ones when `refresh_messages` have left the window since (R-457, R-458). While the provider is known to hold
-    the chat in its prompt cache, what is removed must be worth the call and the lost cache: `min_tokens`, but in a
-    small window no more than `min_share` (0..1) of it.
-    """
-
-    window: Positive = 16
-    trigger_messages: Positive = 24
-    trigger_tokens: Positive = 12_000
-    refresh_messages: Positive = 8
-    min_tokens: Annotated[int, msgspec.Meta(ge=0)] = 0
-    min_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
 
 
 def rolling_chat_window(work: Work, params: RollingChatWindow, env: Env) -> Outcome:

@@ -8,12 +8,13 @@ next summary is about, wherever it stands and whoever wrote it.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, assert_never
+from typing import assert_never
 
 import msgspec
 
 from codecompanion.context.selection.fill_window import fill_to_target
 from codecompanion.context.selection.running_turn import is_answering, kept_of_running, running_from, without_calls
+from codecompanion.context.strategy_parameters import SelectWindow
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.model.cycles import is_aged
 from codecompanion.model.invariants import with_partners
@@ -27,41 +28,6 @@ from codecompanion.model.messages import (
     is_typed_by_user,
 )
 from codecompanion.placeholders import quoted_request, without_gathered_code
-
-NotNegative = Annotated[int, msgspec.Meta(ge=0)]
-Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
-
-
-class SelectWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S6. Protected messages (system, rules, pinned) always stay, under every policy (K8).
-
-    `keep_compacted`: placeholders of an earlier compaction stay. `keep_pending`: user messages that have no answer
-    yet are put aside to follow the summary (R-551). `keep_running`: so is what the running turn needs to go on, its
-    newest rounds up to that share (0..1) of the window among it; 0 = it is summarised like the rest. `newest_turn`:
-    only what belongs to the newest turn waits or runs; of older words a compaction may have taken the answer away.
-    `keep_first`: the first message that is neither system prompt nor attached (R-416). `keep_tags`: messages with
-    these tags (R-420).
-
-    `count` newest of `unit` stay; with `turns` those are completed ones, and the running one stays, too (R-309).
-    `fill`: besides, as many of the newest as fit the stage's target; `active_path_share` (0..1) of the target goes
-    first to older messages that name the files in use. `half`: only the older half of what would go goes (R-131).
-    With fewer than `min_total` messages, or `min_older` besides the newest, nothing goes (R-120).
-    """
-
-    keep_compacted: bool = True
-    keep_pending: bool = True
-    keep_running: Share = 0.0
-    newest_turn: bool = False
-    keep_first: bool = False
-    keep_tags: tuple[str, ...] = ()
-    unit: Literal["messages", "cycles", "turns"] = "messages"
-    count: NotNegative = 0
-    fill: bool = False
-    active_path_share: Share = 0.0
-    half: bool = False
-    min_total: NotNegative = 0
-    min_older: NotNegative = 0
-
 
 _NOTHING = Skipped("nothing_to_summarise", "there is nothing to summarise yet")
 

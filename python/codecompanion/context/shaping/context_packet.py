@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from codecompanion.context.strategy_parameters import ContextPacket
 from codecompanion.formats.regex import regex
 
 Section = Literal["repo", "git", "git_dirty_summary", "diagnostics"]
@@ -35,14 +36,6 @@ _ABOUT_DIAGNOSTICS = regex(
     r"build|broken)\b",
     re.IGNORECASE,
 )
-
-
-class ContextPacket(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S21: how large it may be (R-352), and above which size of the request it is left out (R-354)."""
-
-    share: int = 20
-    max_tokens: int = 2000
-    omit_above: Literal["never", "target", "trigger"] = "trigger"
 
 
 class ChangedFile(msgspec.Struct, frozen=True):

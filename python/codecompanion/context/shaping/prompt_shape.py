@@ -7,31 +7,12 @@ arguments are valid, and loses only what explains them. Pure functions; `shaping
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
+from codecompanion.context.strategy_parameters import ShapeSchemas
 from codecompanion.model.messages import ToolSpec
-
-Above = Literal["always", "target", "trigger"]
-"""Above which size of the request a step is taken: the policy's target or its trigger."""
-
-
-class ShapeFragments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S19."""
-
-    above: Above = "trigger"
-
-
-class ShapeSchemas(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S20. `depth`: descriptions stay that far below the tool: 0 = only its own, 1 = its arguments', too.
-
-    `keep_tools`: tools whose schemas stay whole.
-    """
-
-    above: Above = "target"
-    depth: int = 0
-    keep_tools: tuple[str, ...] = ()
 
 
 class Fragment(msgspec.Struct, frozen=True):

@@ -9,12 +9,8 @@ from __future__ import annotations
 
 import msgspec
 
-from codecompanion.context.summary_text.quote_user_messages import (
-    EXCERPT_CHARS,
-    fit_quotes,
-    parse_quotes,
-    render_quotes,
-)
+from codecompanion.context.strategy_parameters import EXCERPT_CHARS, FitSummary
+from codecompanion.context.summary_text.quote_user_messages import fit_quotes, parse_quotes, render_quotes
 from codecompanion.context.summary_text.recall_keys import put_span, put_text, read_span, without_span
 from codecompanion.context.summary_text.sections import (
     Part,
@@ -24,7 +20,7 @@ from codecompanion.context.summary_text.sections import (
     load_schema,
     parse_sections,
 )
-from codecompanion.context.thresholds import Size, is_within, room_of, threshold_tokens
+from codecompanion.context.thresholds import is_within, room_of, threshold_tokens
 from codecompanion.context.work import Env, Outcome, Work
 from codecompanion.formats.cutting import cut_with_note
 from codecompanion.model.messages import SUMMARY_TAG
@@ -34,18 +30,6 @@ from codecompanion.summary_frame import split_frame
 CUT_MARKER = "\n\n[... content truncated due to length ...]"
 _CHARS_PER_TOKEN = 4
 _SHRINK = 0.75
-
-
-class FitSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S13.
-
-    `limit`: what request and summary may measure together. A summary beyond it is cut to what the other messages leave
-    of the limit's basis less `slack_tokens`, then to three quarters again and again, but never below `floor_tokens`.
-    """
-
-    limit: Size = Size(at=0.95)
-    slack_tokens: int = 2000
-    floor_tokens: int = 200
 
 
 def fit_summary(work: Work, params: FitSummary, env: Env) -> Outcome:

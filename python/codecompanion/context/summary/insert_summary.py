@@ -6,11 +6,12 @@ always the same, so that the next compaction finds it under any policy.
 
 from __future__ import annotations
 
-from typing import Literal, assert_never
+from typing import assert_never
 
 import msgspec
 
 from codecompanion.context.selection.fill_window import legal_cuts
+from codecompanion.context.strategy_parameters import InsertSummary
 from codecompanion.context.summary_text.recall_keys import note_keys
 from codecompanion.context.work import Env, Failed, Messages, Outcome, Work
 from codecompanion.model.messages import (
@@ -22,31 +23,7 @@ from codecompanion.model.messages import (
     is_typed_by_user,
 )
 from codecompanion.placeholders import quote_request
-from codecompanion.summary_frame import SUMMARY_HEADERS, SummaryHeader, neutralise_element
-
-Place = Literal["last", "first", "history_head", "after_first_user"]
-
-
-class InsertSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S14.
-
-    `place`: `last` after all that stays; `first` after the system prompt; `history_head` after the rules, too;
-    `after_first_user` after the first message the user typed. `upsert`: where the previous summary stood, when there
-    was one (R-443). What the summary must not do is stand between a call and its result: it moves on then.
-
-    `header` names the words in front of it, `wrapper` the element around both ("" = none). `carry`: the previous
-    summary was part of the transcript (`in_transcript`) or of a typed artifact (`merge`), or is given up
-    (`overwrite`).
-    """
-
-    role: Literal["user", "assistant", "system"] = "user"
-    place: Place = "last"
-    tag: Literal["compact_summary"] = "compact_summary"
-    header: SummaryHeader = "summary_of_previous"
-    wrapper: str = ""
-    pinned: bool = False
-    upsert: bool = False
-    carry: Literal["in_transcript", "merge", "overwrite"] = "in_transcript"
+from codecompanion.summary_frame import SUMMARY_HEADERS, neutralise_element
 
 
 def insert_summary(work: Work, params: InsertSummary, env: Env) -> Outcome:

@@ -13,10 +13,10 @@ from collections.abc import Generator, Sequence
 import msgspec
 
 from codecompanion import prompts
+from codecompanion.context.strategy_parameters import SummarizeChunked
 from codecompanion.context.summary.summary_run import SummaryRun, Texts
-from codecompanion.context.summary_text.sections import check_schema
 from codecompanion.context.transcript.chunk_entries import chunk_entries, chunk_greedily
-from codecompanion.context.transcript.chunk_plan import ChunkFormula, chunk_tokens, is_oversized
+from codecompanion.context.transcript.chunk_plan import chunk_tokens, is_oversized
 from codecompanion.context.transcript.format_transcript import escape, wrap
 from codecompanion.context.work import Env, Failed, Messages, Skipped, Steps, SummaryReply, SummaryRequest, Work
 from codecompanion.formats.cutting import cut_with_note
@@ -26,22 +26,6 @@ from codecompanion.placeholders import OMITTED_MESSAGE
 _LABELS = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool"}
 _SEPARATOR = "\n\n---\n\n"
 _SMALLEST_ROOM = 64
-
-
-class SummarizeChunked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S9. `schema` says in what form a part is written, `max_tokens` caps each reply.
-
-    `max_message_chars` caps a message before it is sent (R-127). There may be any number of chunks: what ends a run is
-    its deadline, and they may be written at the same time (R-120).
-    """
-
-    chunk: ChunkFormula = ChunkFormula()
-    max_message_chars: int = 10_000
-    schema: str = "brief"
-    max_tokens: int = 2048
-
-    def __post_init__(self) -> None:
-        check_schema(self.schema)
 
 
 def summarize_chunked(work: Work, params: SummarizeChunked, env: Env) -> Steps:

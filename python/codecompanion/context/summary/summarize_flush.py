@@ -6,28 +6,13 @@ Behind a flush the next one waits until time has passed and something new was sa
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import msgspec
 
-from codecompanion.context.summary.summarize_one import SummarizeOne, summarize_one
-from codecompanion.context.transcript.format_transcript import FormatTranscript, format_transcript
+from codecompanion.context.strategy_parameters import FormatTranscript, SummarizeFlush, SummarizeOne
+from codecompanion.context.summary.summarize_one import summarize_one
+from codecompanion.context.transcript.format_transcript import format_transcript
 from codecompanion.context.work import Env, Outcome, Skipped, Steps, Work
 from codecompanion.model.messages import RULES_TAG, Message, is_system_prompt
-
-
-class SummarizeFlush(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters: fewest messages, least seconds and tokens since the last flush, how much is read and written.
-
-    `max_tokens` is the length of the reply; `max_chars` of the newest messages are read, `max_entry_chars` of each.
-    """
-
-    min_messages: int = 4
-    cooldown_s: float = 120.0
-    min_new_tokens: int = 250
-    max_tokens: Annotated[int, msgspec.Meta(ge=32, le=600)] = 220
-    max_chars: int = 24_000
-    max_entry_chars: int = 1_500
 
 
 def summarize_flush(work: Work, params: SummarizeFlush, env: Env) -> Steps:

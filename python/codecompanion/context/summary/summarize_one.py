@@ -14,10 +14,10 @@ import msgspec
 
 from codecompanion import prompts
 from codecompanion.context.ledger.ledger import summarise
+from codecompanion.context.strategy_parameters import SummarizeLedger, SummarizeOne
 from codecompanion.context.summary.fit_summary import shrink
 from codecompanion.context.summary.judge_reply import inside_form
 from codecompanion.context.summary.summary_run import SummaryRun, Texts
-from codecompanion.context.summary_text.sections import check_schema
 from codecompanion.context.transcript.chunk_entries import chunk_entries, fit_entry
 from codecompanion.context.transcript.format_transcript import escape
 from codecompanion.context.transcript.size import roughly
@@ -32,35 +32,6 @@ _MAX_FOR_QUOTES = 16_000
 # Three summaries of parts must fit into one request, or putting parts together would never end.
 _PARTS_AT_ONCE = 3
 _DEEPEST = 5
-
-
-class SummarizeOne(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S8. `schema` names a table of `prompts/schemas.toml`; `max_tokens` caps the reply (R-526).
-
-    The cap shrinks to `share_of_available` of what the window leaves beside `available_reserve`, system prompt and
-    tools, and to `share_of_slack` of what is still free there when the removed messages are gone; 0 = not looked at. It
-    never falls below `min_tokens` (R-427, R-428). The number of calls is bounded by the run's deadline alone (R-120).
-    """
-
-    schema: str = "cc_9"
-    max_tokens: int = 8000
-    min_tokens: int = 0
-    share_of_available: float = 0.0
-    share_of_slack: float = 0.0
-    available_reserve: int = 8000
-
-    def __post_init__(self) -> None:
-        check_schema(self.schema)
-
-
-class SummarizeLedger(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S12: whose headings it writes, and how long the summary may be, in estimated tokens."""
-
-    schema: str = "cc_9"
-    max_tokens: int = 4000
-
-    def __post_init__(self) -> None:
-        check_schema(self.schema)
 
 
 def summarize_one(work: Work, params: SummarizeOne, env: Env) -> Steps:

@@ -7,25 +7,14 @@ from __future__ import annotations
 
 import msgspec
 
-from codecompanion.context.summary.summarize_one import SummarizeOne, summary_budget
+from codecompanion.context.strategy_parameters import SummarizeOne, SummarizeRaw
+from codecompanion.context.summary.summarize_one import summary_budget
 from codecompanion.context.transcript.format_transcript import is_spoken
 from codecompanion.context.transcript.size import fit_entries
 from codecompanion.context.work import Env, Outcome, Skipped, Work
 
 LABEL = "Dropped context (raw, truncated):\n"
 _CHARS_PER_TOKEN = 4
-
-
-class SummarizeRaw(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters: how long the text may be; the same formula as for a summary (R-427).
-
-    It has at most `share_of_removed` of what it stands for: raw text that saves nothing would not be accepted.
-    """
-
-    max_tokens: int = 4096
-    min_tokens: int = 500
-    share_of_available: float = 0.08
-    share_of_removed: float = 0.5
 
 
 def summarize_raw(work: Work, params: SummarizeRaw, env: Env) -> Outcome:

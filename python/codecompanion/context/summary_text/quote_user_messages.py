@@ -17,6 +17,7 @@ import msgspec
 
 from codecompanion.context.message_facts.demands import find_demands, is_strict
 from codecompanion.context.message_facts.noise import is_noise
+from codecompanion.context.strategy_parameters import QuoteUserMessages
 from codecompanion.context.summary_text.recall_keys import Span, is_span_line, no_key, span_of
 from codecompanion.context.summary_text.sections import Schema, guess_schema, parse_sections, replace_section
 from codecompanion.context.work import Env, Messages, Outcome, Work
@@ -33,28 +34,12 @@ _KEY_LINE = regex(r"\(recall (r\d+)\)")
 _CLOSING_TAG = regex(r"\n</\w+>\s*\Z")
 _NOTHING = frozenset({"none", "none.", NO_ROOM})
 _SMALLEST_QUOTE = 24
-EXCERPT_CHARS = 120
 _MAX_EXCERPTS = 4
 """An excerpt with demands may be so many times as long as one without."""
 _MIN_ROOM = 60
 _LONG = 100
 
 Count = Callable[[str], int]
-
-
-class QuoteUserMessages(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters. A message is quoted in at most `max_chars`, an excerpt has `excerpt_chars`.
-
-    Quotes have a budget of their own beside what the model writes (R-431): `share` (0..1) of the window, at most
-    `max_tokens`, and never more than half of what the compaction frees. A text without sections that the caller gave
-    stays as it is, unless `also_given`.
-    """
-
-    max_chars: int = 3000
-    excerpt_chars: int = EXCERPT_CHARS
-    share: float = 0.125
-    max_tokens: int = 16_000
-    also_given: bool = False
 
 
 class Quote(msgspec.Struct, frozen=True):

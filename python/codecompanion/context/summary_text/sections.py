@@ -108,12 +108,6 @@ def schema_names() -> tuple[str, ...]:
     return tuple(sorted(prompts.load_table("schemas")))
 
 
-def check_schema(name: str) -> None:
-    """Raise ValueError when a parameter names no built-in schema."""
-    if name not in schema_names():
-        raise ValueError(f"there is no summary schema {name!r}; expected one of {', '.join(schema_names())}")
-
-
 @cache
 def load_schema(name: str) -> Schema:
     """Return a built-in schema.

@@ -7,28 +7,11 @@ from __future__ import annotations
 
 import math
 
-import msgspec
+from codecompanion.context.strategy_parameters import ChunkFormula
 
 _DENSE = 0.1
 _DENSITY_DROP = 0.25
 _LARGE_WINDOW, _LARGEST_WINDOW = 128_000, 1_048_576
-
-
-class ChunkFormula(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The figures of R-121…R-123 and R-125.
-
-    A chunk is `ratio` of the window, falling to `min_ratio`, from `min_tokens` to `max_tokens`. The summariser's own
-    window must hold a chunk and `overhead` (at most a quarter of that window). A message of more than `oversize` of the
-    window, `margin` applied, is left out.
-    """
-
-    ratio: float = 0.4
-    min_ratio: float = 0.15
-    max_tokens: int = 12_000
-    overhead: int = 4096
-    min_tokens: int = 256
-    margin: float = 1.2
-    oversize: float = 0.5
 
 
 def chunk_ratio(average_tokens: float, window: int, formula: ChunkFormula) -> float:

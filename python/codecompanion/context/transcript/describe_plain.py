@@ -7,11 +7,10 @@ carried on from description to description (lesson 10).
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import msgspec
 
 from codecompanion.context.message_facts.demands import find_demands, is_strict
+from codecompanion.context.strategy_parameters import DescribePlain
 from codecompanion.context.summary_text.recall_keys import without_span
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.formats.cutting import cut_line, cut_middle
@@ -25,20 +24,6 @@ _TOPICS = "Topics discussed:"
 _RULES = "Rules from the user, in the user's own words:"
 _EARLIER = "\n\nEarlier summary:\n"
 _BEFORE = "Topics before that:"
-
-
-class DescribePlain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S11: how many topics are listed, and from which length on a topic is cut to three less and `...`.
-
-    `earlier_chars` caps what is kept of an earlier summary, `rules_share` (0..1 of the window) the demands,
-    `files_chars` the names of the files that code was gathered from.
-    """
-
-    topics: int = 10
-    topic_chars: int = 80
-    earlier_chars: int = 4000
-    files_chars: int = 400
-    rules_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.125
 
 
 def describe_plain(work: Work, params: DescribePlain, env: Env) -> Outcome:

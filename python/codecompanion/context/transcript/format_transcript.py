@@ -7,10 +7,11 @@ are left out because they are re-attached verbatim. One entry a message; `wrap` 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, assert_never
+from typing import assert_never
 
 import msgspec
 
+from codecompanion.context.strategy_parameters import Caps, FormatTranscript
 from codecompanion.context.summary_text.recall_keys import without_keys
 from codecompanion.context.transcript.size import fit_entries
 from codecompanion.context.work import Env, Outcome, Work
@@ -26,35 +27,8 @@ _SPOKEN = regex(r'(?:--- Turn \d+ ---\n)?\[user\]|<message role="user">')
 _MEGABYTE = 1_000_000
 PREVIOUS_SUMMARY = "[previous summary]"
 
-Style = Literal["xml", "lines"]
-NotNegative = Annotated[int, msgspec.Meta(ge=0)]
-
-
-class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How many characters of a text stay, by who wrote it; `call` is the arguments of one call. 0 = all (R-436)."""
-
-    user: NotNegative = 0
-    assistant: NotNegative = 0
-    tool: NotNegative = 0
-    call: NotNegative = 0
-
 
 _ALL = Caps()
-
-
-class FormatTranscript(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S7. `style`: an element a message, or lines that say who speaks (R-438).
-
-    `max_entry_chars` caps a whole entry (head 70 %, tail 30 %), `caps` the texts in it (R-436, R-437), `max_chars` all
-    of it (R-439); 0 = no cap. `previous_summary`: it stands where it stood (`entry`), in front of everything (`lead`,
-    R-424), or nowhere (`out`).
-    """
-
-    style: Style = "xml"
-    max_entry_chars: NotNegative = 0
-    caps: Caps = Caps()
-    max_chars: NotNegative = 0
-    previous_summary: Literal["entry", "lead", "out"] = "entry"
 
 
 def format_transcript(work: Work, params: FormatTranscript, env: Env) -> Outcome:

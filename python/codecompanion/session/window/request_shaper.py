@@ -21,13 +21,13 @@ from codecompanion.context.shape_request import Kept, Parts, Shaped, shape
 from codecompanion.context.shaping.context_packet import (
     PACKET_TAG,
     ChangedFile,
-    ContextPacket,
     DiagnosticFact,
     Facts,
     Packet,
     budget_tokens,
     plan_packet,
 )
+from codecompanion.context.strategy_parameters import ContextPacket
 from codecompanion.context.work import Env, Measure, Messages
 from codecompanion.model.messages import Message, ToolSpec, is_typed_by_user
 from codecompanion.model.view import View
@@ -38,7 +38,6 @@ from codecompanion.session.window.chat_model import ChatModel
 from codecompanion.session.window.prior_turns import PriorTurns
 from codecompanion.wire.events import Severity
 from codecompanion.wire.requests import Snapshot
-from codecompanion.workspace.git import read_status
 
 _log = logging.getLogger(__name__)
 UNREACHABLE, PRESSURE = "input_limit_unreachable", "input_limit_pressure"
@@ -178,6 +177,8 @@ class RequestShaper:
             self._said[view.cycle] = packet.sections
 
     async def _facts(self, enabled: Sequence[str]) -> Facts:
+        from codecompanion.workspace.git import read_status  # not part of the start
+
         snapshot = self.snapshot()
         root = self._chat.services.root(snapshot)
         wants_diagnostics = "diagnostics" in enabled and snapshot.send_code

@@ -15,8 +15,9 @@ from codecompanion.context.artifact.artifact import (
     Verification,
     WorkspaceFact,
 )
-from codecompanion.context.artifact.render_artifact import SummarySize, budget_bytes, render
+from codecompanion.context.artifact.render_artifact import budget_bytes, render
 from codecompanion.context.ledger.lines import cut_bytes
+from codecompanion.context.strategy_parameters import SummarySize
 
 FULL = Artifact(
     session_objective="Build the parser",

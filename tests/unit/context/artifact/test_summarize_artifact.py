@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from codecompanion.context.artifact.artifact import EARLIER, read_consolidated
-from codecompanion.context.artifact.summarize_artifact import SummarizeArtifact, artifact_from_text, summarize_artifact
+from codecompanion.context.artifact.summarize_artifact import artifact_from_text, summarize_artifact
+from codecompanion.context.strategy_parameters import SummarizeArtifact
 from codecompanion.context.work import Skipped, SummaryReply, SummaryRequest, Work
 from codecompanion.model.messages import SUMMARY_TAG, Message
 from codecompanion.placeholders import QUOTES_HEADING

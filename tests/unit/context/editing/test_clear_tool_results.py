@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.context.editing.age import OlderThan
-from codecompanion.context.editing.clear_tool_results import ClearToolResults, RawTail, clear_tool_results
+from codecompanion.context.editing.clear_tool_results import clear_tool_results
+from codecompanion.context.strategy_parameters import ClearToolResults, OlderThan, RawTail
 from codecompanion.context.work import Skipped, Work
 from codecompanion.model.messages import with_changes
 from codecompanion.placeholders import TOOL_RESULT_CLEARED

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from codecompanion.context.editing.clear_when_it_pays import ClearWhenItPays, clear_when_it_pays, explain_results
-from codecompanion.context.editing.needed_looks import KeepReads
+from codecompanion.context.editing.clear_when_it_pays import clear_when_it_pays, explain_results
+from codecompanion.context.strategy_parameters import ClearWhenItPays, KeepReads
 from codecompanion.context.work import CacheState, Env, Measure, Messages, Skipped, Work
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.model.messages import Message, ReasoningPart, TextPart, ToolCall, with_changes

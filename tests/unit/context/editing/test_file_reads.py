@@ -9,7 +9,8 @@ import pytest
 from codecompanion.context.editing import file_uses
 from codecompanion.context.editing.file_reads import FileUse, file_use
 from codecompanion.context.editing.file_uses import FileUses
-from codecompanion.context.editing.old_replies import Arguments, shorten_calls, without_reasoning
+from codecompanion.context.editing.old_replies import shorten_calls, without_reasoning
+from codecompanion.context.strategy_parameters import Arguments
 from codecompanion.model.messages import Message, ReasoningPart, TextPart, ToolCall, with_changes
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from codecompanion.context.editing.age import OlderThan
-from codecompanion.context.editing.clear_tool_results import ClearToolResults, clear_tool_results
-from codecompanion.context.editing.fit_tool_results import FitToolResults, fit_tool_results
-from codecompanion.context.editing.truncate_tool_results import TruncateToolResults, truncate_tool_results
+from codecompanion.context.editing.clear_tool_results import clear_tool_results
+from codecompanion.context.editing.fit_tool_results import fit_tool_results
+from codecompanion.context.editing.truncate_tool_results import truncate_tool_results
+from codecompanion.context.strategy_parameters import ClearToolResults, FitToolResults, OlderThan, TruncateToolResults
 from codecompanion.context.work import Messages, Skipped, Work
 from codecompanion.placeholders import RESULT_CUT, kept_percent, original_chars
 from tests.unit.context.builders import assistant, chat, env, tool, user

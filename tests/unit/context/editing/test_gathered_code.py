@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.context.editing.age import OlderThan
-from codecompanion.context.editing.clear_tool_results import ClearToolResults, clear_tool_results
-from codecompanion.context.editing.clear_when_it_pays import ClearWhenItPays, clear_when_it_pays
-from codecompanion.context.editing.truncate_tool_results import TruncateToolResults, truncate_tool_results
+from codecompanion.context.editing.clear_tool_results import clear_tool_results
+from codecompanion.context.editing.clear_when_it_pays import clear_when_it_pays
+from codecompanion.context.editing.truncate_tool_results import truncate_tool_results
 from codecompanion.context.ledger.facts import gather
 from codecompanion.context.policy.policy_catalog import load_policy, policy_names
-from codecompanion.context.selection.select_window import SelectWindow, first_pending, select_window
+from codecompanion.context.selection.select_window import first_pending, select_window
+from codecompanion.context.strategy_parameters import (
+    ClearToolResults,
+    ClearWhenItPays,
+    OlderThan,
+    SelectWindow,
+    TruncateToolResults,
+)
 from codecompanion.context.work import CacheState, Skipped, Work
 from codecompanion.model.cycles import assign_cycles
 from codecompanion.model.mentioned import Reference

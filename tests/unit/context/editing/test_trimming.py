@@ -6,17 +6,8 @@ import json
 
 import pytest
 
-from codecompanion.context.editing.age import OlderThan
-from codecompanion.context.editing.trimming import (
-    PruneToolErrors,
-    RequireRoom,
-    StripToolArgs,
-    TrimToFit,
-    prune_tool_errors,
-    require_room,
-    strip_tool_args,
-    trim_to_fit,
-)
+from codecompanion.context.editing.trimming import prune_tool_errors, require_room, strip_tool_args, trim_to_fit
+from codecompanion.context.strategy_parameters import OlderThan, PruneToolErrors, RequireRoom, StripToolArgs, TrimToFit
 from codecompanion.context.work import Details, Skipped, Work
 from codecompanion.model.messages import Message, ReasoningPart, TextPart, ToolCall, has_encrypted, with_changes
 from tests.unit.context.builders import assistant, chat, count, env, system, tool, user

@@ -8,12 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codecompanion.context.editing.truncate_tool_results import (
-    TruncateToolResults,
-    cut_text,
-    shorten_result,
-    truncate_tool_results,
-)
+from codecompanion.context.editing.truncate_tool_results import cut_text, shorten_result, truncate_tool_results
+from codecompanion.context.strategy_parameters import TruncateToolResults
 from codecompanion.context.work import Skipped, Work
 from codecompanion.model.messages import ImagePart, TextPart, with_changes
 from tests.unit.context.builders import assistant, chat, count, env, tool, user

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codecompanion.context.ledger.append_ledger import AppendLedger, append_ledger, write_ledger
+from codecompanion.context.ledger.append_ledger import append_ledger, write_ledger
 from codecompanion.context.ledger.facts import gather
 from codecompanion.context.ledger.ledger import summarise
 from codecompanion.context.message_facts.earlier_files import earlier_files
-from codecompanion.context.summary.summarize_one import SummarizeLedger, summarize_ledger
-from codecompanion.context.summary_text.quote_user_messages import QuoteUserMessages, quote_user_messages, read_quotes
+from codecompanion.context.strategy_parameters import AppendLedger, QuoteUserMessages, SummarizeLedger
+from codecompanion.context.summary.summarize_one import summarize_ledger
+from codecompanion.context.summary_text.quote_user_messages import quote_user_messages, read_quotes
 from codecompanion.context.summary_text.sections import load_schema, parse_sections
 from codecompanion.context.work import Details, Work
 from codecompanion.model.messages import SUMMARY_TAG, Message, ToolCall

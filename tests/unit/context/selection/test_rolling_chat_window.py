@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.context.selection.rolling_chat_window import RollingChatWindow, rolling_chat_window
+from codecompanion.context.selection.rolling_chat_window import rolling_chat_window
+from codecompanion.context.strategy_parameters import RollingChatWindow
 from codecompanion.context.work import CacheState, Skipped, Work
 from codecompanion.model.invariants import violations
 from tests.unit.context.builders import assistant, chat, env, system, texts, tool, user

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.context.selection.select_window import SelectWindow, running_turn, select_window
+from codecompanion.context.selection.select_window import running_turn, select_window
+from codecompanion.context.strategy_parameters import SelectWindow
 from codecompanion.context.work import Skipped, Work
 from codecompanion.model.invariants import violations
 from tests.unit.context.builders import assistant, chat, count, env, system, texts, tool, turns, user

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from codecompanion.context.shaping.context_packet import (
     SECTIONS,
     ChangedFile,
-    ContextPacket,
     DiagnosticFact,
     Facts,
     budget_tokens,
     plan_packet,
     section_text,
 )
+from codecompanion.context.strategy_parameters import ContextPacket
 from tests.unit.context.builders import chars4
 
 CHANGED = (ChangedFile("M", "README.md"), ChangedFile("??", "docs/skills.mdx"))

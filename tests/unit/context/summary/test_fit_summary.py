@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.context.summary.fit_summary import CUT_MARKER, FitSummary, cut_plainly, fit_summary
-from codecompanion.context.summary.insert_summary import InsertSummary, insert_summary
+from codecompanion.context.strategy_parameters import FitSummary, InsertSummary
+from codecompanion.context.summary.fit_summary import CUT_MARKER, cut_plainly, fit_summary
+from codecompanion.context.summary.insert_summary import insert_summary
 from codecompanion.context.summary_text.quote_user_messages import read_quotes
 from codecompanion.context.summary_text.recall_keys import Span, put_span, read_span
 from codecompanion.context.summary_text.sections import load_schema, parse_sections

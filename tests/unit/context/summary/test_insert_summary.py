@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.context.summary.insert_summary import InsertSummary, insert_summary
+from codecompanion.context.strategy_parameters import InsertSummary
+from codecompanion.context.summary.insert_summary import insert_summary
 from codecompanion.context.work import Failed, Work
 from codecompanion.model.messages import SUMMARY_TAG
 from codecompanion.placeholders import SUMMARY_PREFIX, quoted_request

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.context.summary.summarize_chunked import (
-    SummarizeChunked,
-    cap_message,
-    format_message,
-    summarize_chunked,
-)
+from codecompanion.context.policy.table_checks import convert
+from codecompanion.context.strategy_parameters import SummarizeChunked
+from codecompanion.context.summary.summarize_chunked import cap_message, format_message, summarize_chunked
 from codecompanion.context.summary.summary_run import summary_prompt
 from codecompanion.context.work import Failed, Skipped, SummaryReply, Work
+from codecompanion.errors import ConfigError
 from codecompanion.model.messages import Message, ToolCall
 from tests.unit.context.builders import assistant, chars4, chat, env, tool, user
 
@@ -182,5 +180,5 @@ def test_the_wishes_of_the_user_go_with_every_chunk():
 
 
 def test_an_unknown_schema_is_refused():
-    with pytest.raises(ValueError, match="no summary schema 'nope'"):
-        SummarizeChunked(schema="nope")
+    with pytest.raises(ConfigError, match="there is no 'nope'"):
+        convert({"schema": "nope"}, SummarizeChunked, "policies.mine")

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from codecompanion.context.policy.policy_catalog import load_policy
-from codecompanion.context.summary.summarize_flush import SummarizeFlush, summarize_flush
+from codecompanion.context.strategy_parameters import SummarizeFlush
+from codecompanion.context.summary.summarize_flush import summarize_flush
 from codecompanion.context.thresholds import Room, Trigger, is_crossed, threshold_tokens
 from codecompanion.context.work import Failed, LastFlush, Measure, Skipped, SummaryReply, Work
 from codecompanion.errors import ConfigError

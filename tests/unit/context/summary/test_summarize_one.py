@@ -5,9 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from codecompanion.context.summary.summarize_one import SummarizeOne, summarize_one, summary_budget
+from codecompanion.context.policy.table_checks import convert
+from codecompanion.context.strategy_parameters import SummarizeOne
+from codecompanion.context.summary.summarize_one import summarize_one, summary_budget
 from codecompanion.context.summary_text.sections import load_schema, schema_names
 from codecompanion.context.work import Failed, SummaryReply, Work
+from codecompanion.errors import ConfigError
 from codecompanion.formats.sanitise import REMOVED
 from tests.unit.context.builders import assistant, chars4, chat, env, user
 
@@ -82,8 +85,8 @@ def test_the_reply_is_bounded_by_the_budget_and_by_the_summarisers_window():
 
 def test_an_unknown_schema_is_refused_when_a_policy_is_read():
     """K17; bad configuration names what was expected."""
-    with pytest.raises(msgspec.ValidationError, match="cc_9"):
-        msgspec.convert({"schema": "nine"}, SummarizeOne)
+    with pytest.raises(ConfigError, match="cc_9"):
+        convert({"schema": "nine"}, SummarizeOne, "policies.mine")
 
 
 @pytest.mark.parametrize("window", [4_000, 5_000, 6_000, 8_000])

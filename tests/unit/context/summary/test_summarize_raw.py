@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from codecompanion.context.summary.summarize_raw import LABEL, SummarizeRaw, summarize_raw
-from codecompanion.context.transcript.format_transcript import FormatTranscript, format_transcript
+from codecompanion.context.strategy_parameters import FormatTranscript, SummarizeRaw
+from codecompanion.context.summary.summarize_raw import LABEL, summarize_raw
+from codecompanion.context.transcript.format_transcript import format_transcript
 from codecompanion.context.work import Skipped, Work
 from tests.unit.context.builders import assistant, chars4, chat, count, env, user
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from codecompanion.context.ledger.ledger import summarise
 from codecompanion.context.message_facts import demands
+from codecompanion.context.strategy_parameters import QuoteUserMessages
 from codecompanion.context.summary_text import quote_user_messages as user_quotes
 from codecompanion.context.summary_text.quote_user_messages import (
     Quote,
     Quotes,
-    QuoteUserMessages,
     fit_quotes,
     gather_quotes,
     parse_quotes,

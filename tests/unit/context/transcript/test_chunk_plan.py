@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codecompanion.context.strategy_parameters import ChunkFormula
 from codecompanion.context.transcript.chunk_entries import chunk_greedily
-from codecompanion.context.transcript.chunk_plan import ChunkFormula, chunk_ratio, chunk_tokens, is_oversized
+from codecompanion.context.transcript.chunk_plan import chunk_ratio, chunk_tokens, is_oversized
 from tests.unit.context.builders import chat, count, user
 
 FORMULA = ChunkFormula()

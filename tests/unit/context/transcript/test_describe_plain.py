@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.context.transcript.describe_plain import DescribePlain, describe_plain
+from codecompanion.context.strategy_parameters import DescribePlain
+from codecompanion.context.transcript.describe_plain import describe_plain
 from codecompanion.context.work import Skipped, Work
 from codecompanion.placeholders import quote_request
 from tests.unit.context.builders import assistant, chars4, chat, env, tool, turns, user

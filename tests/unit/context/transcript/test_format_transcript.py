@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.context.transcript.format_transcript import (
-    Caps,
-    FormatTranscript,
-    format_transcript,
-    wrap,
-)
+from codecompanion.context.strategy_parameters import Caps, FormatTranscript
+from codecompanion.context.transcript.format_transcript import format_transcript, wrap
 from codecompanion.context.work import Work
 from codecompanion.formats.cutting import cut_middle_or_tail
 from codecompanion.model.messages import ImagePart, Message, TextPart

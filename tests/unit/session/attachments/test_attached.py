@@ -6,7 +6,8 @@ import hashlib
 
 import pytest
 
-from codecompanion.context.editing.replace_attachments import ReplaceAttachments, _placeholder
+from codecompanion.context.editing.replace_attachments import _placeholder
+from codecompanion.context.strategy_parameters import ReplaceAttachments
 from codecompanion.errors import InputError
 from codecompanion.model.messages import DocumentPart, ImagePart, TextPart
 from codecompanion.session.attachments.attached import (

@@ -1,0 +1,469 @@
+"""The parameters of every strategy, and their defaults: what a step of a policy may say (pipeline.md 5.4).
+
+In one module without the strategies, because every policy is checked against them when settings are read and most
+strategies never run in a session: `strategies` imports a function when a step first runs it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from codecompanion.context.thresholds import Size
+from codecompanion.placeholders import ARGUMENTS_TRUNCATED
+from codecompanion.summary_frame import SummaryHeader
+
+NotNegative = Annotated[int, msgspec.Meta(ge=0)]
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Arguments = tuple[Literal["replaced", "written", "other"], ...]
+SchemaName = Literal["brief", "cc_9", "cw_9", "flush"]
+"""The tables of `prompts/schemas.toml`."""
+Style = Literal["xml", "lines"]
+Place = Literal["last", "first", "history_head", "after_first_user"]
+Above = Literal["always", "target", "trigger"]
+"""Above which size of the request a step is taken: the policy's target or its trigger."""
+EXCERPT_CHARS = 120
+
+
+class OlderThan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is old: outside the newest `count` of a unit."""
+
+    unit: Literal["cycles", "messages", "turns", "tool_step", "rounds"] = "cycles"
+    count: int = 3
+
+
+class RawTail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How much of the finished turns may stay raw, in tokens (R-342): `share` (0..1) of the input limit.
+
+    `max_tokens` (0 = none) bounds it from above, `min_tokens` from below; half of the stage's target bounds all of it.
+    """
+
+    share: float = 0.125
+    max_tokens: int = 0
+    min_tokens: int = 512
+
+
+class ClearToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S2.
+
+    `keep_share` (0..1 of the window): with tool steps and rounds, as many more of the newest stay as that has room for.
+
+    A result must be larger than `min_size` (in `size_unit`, strict). `tools` are the only tool names that count (empty
+    = all), `exclude_tools` never do (R-512). With `stop_when` results are cleared from the oldest on, and only until
+    the finished turns are within that budget. `template` names a placeholder text.
+    """
+
+    older_than: OlderThan = OlderThan()
+    keep_share: Share = 0.0
+    min_size: int = 0
+    size_unit: Literal["chars", "bytes"] = "chars"
+    tools: tuple[str, ...] = ()
+    exclude_tools: tuple[str, ...] = ()
+    include_errors: bool = True
+    template: str = "tool_result_cleared"
+    only_if_shorter: bool = True
+    stop_when: RawTail | None = None
+
+
+class StripToolArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S3: arguments longer than `min_size` characters (strict) become `placeholder`, valid JSON."""
+
+    older_than: OlderThan = OlderThan("messages", 4)
+    min_size: int = 200
+    placeholder: str = ARGUMENTS_TRUNCATED
+
+
+class TruncateToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S4. `max_tokens` is the limit of one result, `document_max` of an expanded docx, pdf or pptx.
+
+    `array_items` is what stays of a JSON list. `json_aware` false cuts everything as plain text.
+    """
+
+    max_tokens: int = 10_000
+    document_max: int = 30_000
+    json_aware: bool = True
+    array_items: int = 50
+
+
+class FitToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters: which results are cut, and how far at most, in estimated tokens.
+
+    `newest_only`: those no reply has followed yet, which the model has not seen. No result is cut below `least`
+    tokens, nor below `min_share` (0..1) of the window: what makes room then is the rest of the history.
+    """
+
+    newest_only: bool = False
+    least: Positive = 200
+    min_share: Share = 0.0
+
+
+class ReplaceAttachments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S5: names of the templates in `placeholders.py`."""
+
+    file: str = "file_cleared"
+    buffer: str = "buffer_cleared"
+
+
+class KeepReads(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """For how many messages the newest look at a file stays after the file was last read, edited or named by the model.
+
+    `edited…`: the file was edited since the look. `…_spoken`: the user has written since. Besides, a look at a file
+    that was not edited since stays while fewer than `near_tokens` tokens stand after it, and one at a file that the
+    user named within so many messages (`named`).
+    """
+
+    unedited: NotNegative = 200
+    unedited_spoken: NotNegative = 80
+    edited: NotNegative = 60
+    edited_spoken: NotNegative = 40
+    near_tokens: NotNegative = 0
+    named: NotNegative = 0
+
+
+class ClearWhenItPays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters.
+
+    `cache`: run only when the provider's cache has expired (`cold`), or is warm or there is none (`warm`).
+    `keep_messages`, `keep_tokens`: the newest messages that stay, whichever keeps more. `keep_reads`: how long looks at
+    files stay. Requests whose messages have fewer than `min_tokens` are left alone. `min_size`: tokens one message must
+    lose to be worth it; `min_freed` tokens and `min_share` (0..1) of the messages the whole batch. `repay`: how many
+    times over the gain must pay for the lost cache; 0 = at any price. `come_share`, `min_to_come`, `max_to_come`: how
+    many requests are taken to come, for each there was, within bounds; the upper bound is for a cache of five minutes,
+    and grows with its lifetime. `arguments`: which long texts of old calls are cleared as well: those that edits
+    `replaced`, those they have `written` once the file was shown again, those of `other` calls. `reasoning`: that of
+    finished turns goes, too.
+    """
+
+    cache: Literal["any", "cold", "warm"] = "any"
+    keep_messages: NotNegative = 16
+    keep_tokens: NotNegative = 8000
+    keep_reads: KeepReads = KeepReads()
+    min_tokens: NotNegative = 20000
+    min_size: NotNegative = 100
+    min_freed: NotNegative = 0
+    min_share: Share = 0.05
+    repay: Annotated[float, msgspec.Meta(ge=0)] = 1.5
+    come_share: Annotated[float, msgspec.Meta(ge=0)] = 0.5
+    min_to_come: NotNegative = 2
+    max_to_come: NotNegative = 20
+    arguments: Arguments = ("replaced",)
+    reasoning: bool = False
+    exclude_tools: tuple[str, ...] = ("memory",)
+    template: str = "tool_result_cleared"
+
+
+class PruneToolErrors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S17: which errors are noise (`markers`, in any case of letters), and which are old."""
+
+    older_than: OlderThan = OlderThan("messages", 4)
+    markers: tuple[str, ...] = ("duplicate", "blocked")
+
+
+class RequireSavings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters: least savings in tokens, for an automatic and for a manual compaction.
+
+    Of an automatic one never more than `window_share` (0..1) of the window is asked: a small window has not so much to
+    free, and the chat would walk past its end.
+    """
+
+    automatic: int = 10000
+    manual: int = 0
+    window_share: Share = 0.2
+
+
+class RequireTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """No parameters: the target is the stage's."""
+
+
+class RequireRoom(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters: how many of the newest messages are never dropped (as S15)."""
+
+    protect: int = 4
+
+
+class TrimToFit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S15: how many of the newest messages are never dropped."""
+
+    protect: int = 4
+
+
+class SelectWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S6. Protected messages (system, rules, pinned) always stay, under every policy (K8).
+
+    `keep_compacted`: placeholders of an earlier compaction stay. `keep_pending`: user messages that have no answer
+    yet are put aside to follow the summary (R-551). `keep_running`: so is what the running turn needs to go on, its
+    newest rounds up to that share (0..1) of the window among it; 0 = it is summarised like the rest. `newest_turn`:
+    only what belongs to the newest turn waits or runs; of older words a compaction may have taken the answer away.
+    `keep_first`: the first message that is neither system prompt nor attached (R-416). `keep_tags`: messages with
+    these tags (R-420).
+
+    `count` newest of `unit` stay; with `turns` those are completed ones, and the running one stays, too (R-309).
+    `fill`: besides, as many of the newest as fit the stage's target; `active_path_share` (0..1) of the target goes
+    first to older messages that name the files in use. `half`: only the older half of what would go goes (R-131).
+    With fewer than `min_total` messages, or `min_older` besides the newest, nothing goes (R-120).
+    """
+
+    keep_compacted: bool = True
+    keep_pending: bool = True
+    keep_running: Share = 0.0
+    newest_turn: bool = False
+    keep_first: bool = False
+    keep_tags: tuple[str, ...] = ()
+    unit: Literal["messages", "cycles", "turns"] = "messages"
+    count: NotNegative = 0
+    fill: bool = False
+    active_path_share: Share = 0.0
+    half: bool = False
+    min_total: NotNegative = 0
+    min_older: NotNegative = 0
+
+
+class RollingChatWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S18, in messages that say something; calls and tool results are none.
+
+    The `window` newest stay. The first summary is due from `trigger_messages` messages or `trigger_tokens` tokens on,
+    the next ones when `refresh_messages` have left the window since (R-457, R-458). While the provider is known to hold
+    the chat in its prompt cache, what is removed must be worth the call and the lost cache: `min_tokens`, but in a
+    small window no more than `min_share` (0..1) of it.
+    """
+
+    window: Positive = 16
+    trigger_messages: Positive = 24
+    trigger_tokens: Positive = 12_000
+    refresh_messages: Positive = 8
+    min_tokens: NotNegative = 0
+    min_share: Share = 1.0
+
+
+class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How many characters of a text stay, by who wrote it; `call` is the arguments of one call. 0 = all (R-436)."""
+
+    user: NotNegative = 0
+    assistant: NotNegative = 0
+    tool: NotNegative = 0
+    call: NotNegative = 0
+
+
+class FormatTranscript(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S7. `style`: an element a message, or lines that say who speaks (R-438).
+
+    `max_entry_chars` caps a whole entry (head 70 %, tail 30 %), `caps` the texts in it (R-436, R-437), `max_chars` all
+    of it (R-439); 0 = no cap. `previous_summary`: it stands where it stood (`entry`), in front of everything (`lead`,
+    R-424), or nowhere (`out`).
+    """
+
+    style: Style = "xml"
+    max_entry_chars: NotNegative = 0
+    caps: Caps = Caps()
+    max_chars: NotNegative = 0
+    previous_summary: Literal["entry", "lead", "out"] = "entry"
+
+
+class SummarizeOne(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S8. `schema` names a table of `prompts/schemas.toml`; `max_tokens` caps the reply (R-526).
+
+    The cap shrinks to `share_of_available` of what the window leaves beside `available_reserve`, system prompt and
+    tools, and to `share_of_slack` of what is still free there when the removed messages are gone; 0 = not looked at. It
+    never falls below `min_tokens` (R-427, R-428). The number of calls is bounded by the run's deadline alone (R-120).
+    """
+
+    schema: SchemaName = "cc_9"
+    max_tokens: int = 8000
+    min_tokens: int = 0
+    share_of_available: float = 0.0
+    share_of_slack: float = 0.0
+    available_reserve: int = 8000
+
+
+class ChunkFormula(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The figures of R-121…R-123 and R-125.
+
+    A chunk is `ratio` of the window, falling to `min_ratio`, from `min_tokens` to `max_tokens`. The summariser's own
+    window must hold a chunk and `overhead` (at most a quarter of that window). A message of more than `oversize` of the
+    window, `margin` applied, is left out.
+    """
+
+    ratio: float = 0.4
+    min_ratio: float = 0.15
+    max_tokens: int = 12_000
+    overhead: int = 4096
+    min_tokens: int = 256
+    margin: float = 1.2
+    oversize: float = 0.5
+
+
+class SummarizeChunked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S9. `schema` says in what form a part is written, `max_tokens` caps each reply.
+
+    `max_message_chars` caps a message before it is sent (R-127). There may be any number of chunks: what ends a run is
+    its deadline, and they may be written at the same time (R-120).
+    """
+
+    chunk: ChunkFormula = ChunkFormula()
+    max_message_chars: int = 10_000
+    schema: SchemaName = "brief"
+    max_tokens: int = 2048
+
+
+class SummarySize(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How long the rendered summary may be: input limit / `share`, clamped, at most a part of the target (R-317)."""
+
+    share: int = 64
+    min_tokens: int = 256
+    max_tokens: int = 1024
+    target_share: int = 4
+    bytes_per_token: int = 4
+
+
+class SummarizeArtifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S10.
+
+    `reason` is what an automatic run calls itself (R-325). `overlay`: whether a utility model is asked, `configured` =
+    when one is; `overlay_in_target`: only when the result fits the stage's target, because it is thrown away otherwise.
+    """
+
+    reason: Literal["semantic_closure", "token_pressure"] = "token_pressure"
+    overlay: Literal["never", "configured", "always"] = "configured"
+    overlay_in_target: bool = False
+    overlay_tokens: int = 2000
+    size: SummarySize = SummarySize()
+
+
+class DescribePlain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S11: how many topics are listed, and from which length on a topic is cut to three less and `...`.
+
+    `earlier_chars` caps what is kept of an earlier summary, `rules_share` (0..1 of the window) the demands,
+    `files_chars` the names of the files that code was gathered from.
+    """
+
+    topics: int = 10
+    topic_chars: int = 80
+    earlier_chars: int = 4000
+    files_chars: int = 400
+    rules_share: Share = 0.125
+
+
+class SummarizeLedger(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S12: whose headings it writes, and how long the summary may be, in estimated tokens."""
+
+    schema: SchemaName = "cc_9"
+    max_tokens: int = 4000
+
+
+class SummarizeRaw(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters: how long the text may be; the same formula as for a summary (R-427).
+
+    It has at most `share_of_removed` of what it stands for: raw text that saves nothing would not be accepted.
+    """
+
+    max_tokens: int = 4096
+    min_tokens: int = 500
+    share_of_available: float = 0.08
+    share_of_removed: float = 0.5
+
+
+class SummarizeFlush(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters: fewest messages, least seconds and tokens since the last flush, how much is read and written.
+
+    `max_tokens` is the length of the reply; `max_chars` of the newest messages are read, `max_entry_chars` of each.
+    """
+
+    min_messages: int = 4
+    cooldown_s: float = 120.0
+    min_new_tokens: int = 250
+    max_tokens: Annotated[int, msgspec.Meta(ge=32, le=600)] = 220
+    max_chars: int = 24_000
+    max_entry_chars: int = 1_500
+
+
+class FitSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S13.
+
+    `limit`: what request and summary may measure together. A summary beyond it is cut to what the other messages leave
+    of the limit's basis less `slack_tokens`, then to three quarters again and again, but never below `floor_tokens`.
+    """
+
+    limit: Size = Size(at=0.95)
+    slack_tokens: int = 2000
+    floor_tokens: int = 200
+
+
+class InsertSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S14.
+
+    `place`: `last` after all that stays; `first` after the system prompt; `history_head` after the rules, too;
+    `after_first_user` after the first message the user typed. `upsert`: where the previous summary stood, when there
+    was one (R-443). What the summary must not do is stand between a call and its result: it moves on then.
+
+    `header` names the words in front of it, `wrapper` the element around both ("" = none). `carry`: the previous
+    summary was part of the transcript (`in_transcript`) or of a typed artifact (`merge`), or is given up
+    (`overwrite`).
+    """
+
+    role: Literal["user", "assistant", "system"] = "user"
+    place: Place = "last"
+    tag: Literal["compact_summary"] = "compact_summary"
+    header: SummaryHeader = "summary_of_previous"
+    wrapper: str = ""
+    pinned: bool = False
+    upsert: bool = False
+    carry: Literal["in_transcript", "merge", "overwrite"] = "in_transcript"
+
+
+class QuoteUserMessages(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters. A message is quoted in at most `max_chars`, an excerpt has `excerpt_chars`.
+
+    Quotes have a budget of their own beside what the model writes (R-431): `share` (0..1) of the window, at most
+    `max_tokens`, and never more than half of what the compaction frees. A text without sections that the caller gave
+    stays as it is, unless `also_given`.
+    """
+
+    max_chars: int = 3000
+    excerpt_chars: int = EXCERPT_CHARS
+    share: float = 0.125
+    max_tokens: int = 16_000
+    also_given: bool = False
+
+
+class VerifySummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters: whether names are looked up also in a text without sections that the caller gave."""
+
+    also_given: bool = False
+
+
+class AppendLedger(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters, in estimated tokens: at most `max_tokens`, and with the prose `with_prose` together.
+
+    A long prose leaves it `min_tokens` all the same. It never takes more than half of what the compaction frees.
+    """
+
+    max_tokens: int = 2500
+    with_prose: int = 4000
+    min_tokens: int = 500
+
+
+class ShapeFragments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S19."""
+
+    above: Above = "trigger"
+
+
+class ShapeSchemas(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S20. `depth`: descriptions stay that far below the tool: 0 = only its own, 1 = its arguments', too.
+
+    `keep_tools`: tools whose schemas stay whole.
+    """
+
+    above: Above = "target"
+    depth: int = 0
+    keep_tools: tuple[str, ...] = ()
+
+
+class ContextPacket(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of S21: how large it may be (R-352), and above which size of the request it is left out (R-354)."""
+
+    share: int = 20
+    max_tokens: int = 2000
+    omit_above: Literal["never", "target", "trigger"] = "trigger"
