@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codecompanion.context.grounding.known_names import Known, KnownNames, _slices, known_in
+from codecompanion.context.grounding.known_names import Known, KnownNames, _slices
 from codecompanion.context.grounding.verify_summary import mark_unverified, verify_summary
 from codecompanion.context.strategy_parameters import VerifySummary
 from codecompanion.context.summary_text.quote_user_messages import put_quotes
