@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from codecompanion.context.grounding.known_names import KnownNames
-from codecompanion.context.grounding.verify_summary import VerifySummary
 from codecompanion.context.policy.policy import Step
-from codecompanion.context.summary_text.quote_user_messages import QuoteFacts, QuoteUserMessages, gather_quotes
+from codecompanion.context.strategy_parameters import QuoteUserMessages, VerifySummary
+from codecompanion.context.summary_text.quote_user_messages import QuoteFacts, gather_quotes
 from codecompanion.context.work import Env, Folds, Messages
 
 
