@@ -22,6 +22,7 @@ from codecompanion.tools.builtin.run_command import RUN_COMMAND
 from codecompanion.wire.events import ApprovalRequested, ToolFinished
 from codecompanion.wire.requests import Approve, ShowAudit
 from tests.attacks.sizes import amount
+from tests.patience import PATIENCE_S
 from tests.secret_shapes import Fake
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
@@ -142,7 +143,7 @@ def _filled(folder, count=6) -> None:
                 "n": number,
             }
         )
-    log.close()
+    log.close(PATIENCE_S)
 
 
 def test_a_record_that_was_changed_left_out_or_put_in_is_found(tmp_path, tally) -> None:
@@ -199,7 +200,7 @@ def test_an_unwritable_log_is_reported_once(tmp_path) -> None:
     log = AuditLog(tmp_path / "data", str, said.append)
     for _ in range(3):
         log.add({"event": "ran"})
-        log.close()
+        log.close(PATIENCE_S)
     [sentence] = said
     assert "Audit log not written" in sentence
 
@@ -207,7 +208,7 @@ def test_an_unwritable_log_is_reported_once(tmp_path) -> None:
 def test_a_long_argument_is_cut_with_its_hash(tmp_path) -> None:
     log = AuditLog(tmp_path, str, pytest.fail)
     log.add({"event": "ran", "time": "", "arguments": {"content": "x" * 300_000}})
-    log.close()
+    log.close(PATIENCE_S)
     [record] = read_audit(tmp_path).records
     assert hashlib.sha256(b"x" * 300_000).hexdigest() in record["arguments"]["content"]
     assert (tmp_path / FILE).stat().st_size < 10_000
@@ -234,9 +235,9 @@ def _nested(depth: int) -> dict:
 def test_a_line_is_bounded_whatever_the_arguments_are(tmp_path, arguments) -> None:
     log = AuditLog(tmp_path, str, pytest.fail)
     log.add({"event": "ran", "time": "", "arguments": arguments})
-    log.close()
+    log.close(PATIENCE_S)
     log.add({"event": "ran", "time": "", "arguments": {"command": "next"}})
-    log.close()
+    log.close(PATIENCE_S)
     audit = read_audit(tmp_path)
     assert (len(audit.records), audit.broken) == (2, "")
     assert max(map(len, (tmp_path / FILE).read_bytes().splitlines())) < MAX_LINE_BYTES
@@ -289,7 +290,7 @@ def test_undeclared_secrets_are_not_recorded(tmp_path) -> None:
     log = AuditLog(tmp_path, hide_in_audit(KnownSecrets()), pytest.fail)
     for command in commands:
         log.add({"event": "began", "kind": "command", "time": "", "arguments": {"command": command}})
-    log.close()
+    log.close(PATIENCE_S)
     text = (tmp_path / FILE).read_text()
     assert not [value for value in fake.values if value in text]
     assert text.count("example.org") == 3

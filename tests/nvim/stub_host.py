@@ -24,6 +24,7 @@ class StubRuntime:
     def __init__(self, emit):
         """Keep `emit`."""
         self.emit = emit
+        self.listed = asyncio.Event()
 
     async def handle(self, request):
         """Do what the request says."""
@@ -36,12 +37,13 @@ class StubRuntime:
                         file.write(f"hello {os.getpid()}\n")
                 return None
             case requests.OpenChat():
-                await asyncio.sleep(0.05)
+                await (self.listed.wait() if "STUB_LISTS_FIRST" in os.environ else asyncio.sleep(0.05))
                 self.emit(events.Notice(chat=request.chat, level="INFO", text="opened"))
                 return None
             case requests.SaveDraft(text=text):
                 return await self.obey(request, text)
             case requests.ListSessions():
+                self.listed.set()
                 return [{"cwd": request.cwd, "pid": os.getpid()}]
         return type(request).__name__
 

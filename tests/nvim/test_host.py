@@ -94,7 +94,7 @@ def test_a_request_made_before_the_host_is_up_is_answered(start: Callable[..., N
 
 def test_requests_of_a_chat_wait_until_it_is_open(start: Callable[..., Nvim]) -> None:
     """A submit sent right after opening must find its chat."""
-    nvim = start()
+    nvim = start(env={"STUB_LISTS_FIRST": "1"})
     snapshot = "snapshot = vim.empty_dict()"
     nvim.lua(f"ask('open_chat', {{ chat = 'c1', {snapshot} }}); draft('after'); ask('list_sessions', {{ cwd = '/x' }})")
     results = [reply.get("result") for reply in replies(nvim, 3)]
