@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -60,11 +61,13 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def fresh_sessions() -> None:
-    """boto3's sessions are kept by the client for the life of a process."""
+def fresh_sessions() -> Iterator[None]:
+    """boto3's sessions are kept by the client for the life of a process, connections of Google's until collected."""
     from anthropic.lib.aws import _auth
 
     _auth._get_session.cache_clear()
+    yield
+    gc.collect()
 
 
 def make(
