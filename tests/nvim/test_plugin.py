@@ -108,7 +108,7 @@ def test_an_unknown_subcommand_names_the_known_ones(nvim_factory: Callable[..., 
     ("line", "expected"),
     [
         ("CodeCompanion re", ["reject", "reopen", "restart", "restore", "resume", "review"]),
-        ("CodeCompanion install ", ["mcp", "semantic"]),
+        ("CodeCompanion install ", ["mcp", "sdk", "semantic"]),
         ("CodeCompanion complete ", ["off", "on", "status"]),
         ("CodeCompanionChat ", ["Add", "New", "Resume", "Toggle", "adapter=", "model=", "policy="]),
         ("CodeCompanionChat a", ["Add", "adapter="]),
