@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sqlite3
@@ -168,7 +169,8 @@ def opened(chat: RealChat) -> tuple[list[str], dict[str, Any]]:
 
 
 def forget_the_row(root: Path) -> None:
-    with sqlite3.connect(root / "data" / "nvim" / "codecompanion" / "sessions.db") as connection:
+    path = root / "data" / "nvim" / "codecompanion" / "sessions.db"
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         assert connection.execute("DELETE FROM tail_state").rowcount > 0
 
 

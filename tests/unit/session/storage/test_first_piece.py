@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 
 import msgspec
@@ -46,7 +47,7 @@ async def store_turns(bench, turns=TURNS, *more):
 
 def change(bench, run):
     """Change the file as another program would."""
-    with sqlite3.connect(bench.store.path) as connection:
+    with contextlib.closing(sqlite3.connect(bench.store.path)) as connection, connection:
         run(connection)
 
 
