@@ -24,7 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 from codecompanion.model.history import MessageAdded
 from codecompanion.model.messages import Message, Role
-from codecompanion.store import Store, open_memory_store, open_store
+from codecompanion.store.opening import open_memory_store, open_store
+from codecompanion.store.store import Store
 
 CHAT = "bench"
 WORDS = [

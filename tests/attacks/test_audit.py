@@ -18,7 +18,7 @@ from codecompanion.session.actions.show_audit import show_audit
 from codecompanion.session.tool_calls.audited import AuditedCall
 from codecompanion.session.trust.trust import Trust
 from codecompanion.store.audit import FILE, HEAD, MAX_LINE_BYTES, OLDER, AuditLog, read_audit
-from codecompanion.tools.builtin.run_command import RUN_COMMAND
+from codecompanion.tools.builtin import RUN_COMMAND
 from codecompanion.wire.events import ApprovalRequested, ToolFinished
 from codecompanion.wire.requests import Approve, ShowAudit
 from tests.attacks.sizes import amount

@@ -19,8 +19,9 @@ from pathlib import Path
 import pytest
 
 from codecompanion.tools.commands import grant_rules
-from codecompanion.tools.commands.grant_offer import Family, Workspace, offer_for
+from codecompanion.tools.commands.grant_offer import Workspace, offer_for
 from codecompanion.tools.commands.grant_rules import rules
+from codecompanion.tools.commands.offer import Family
 from codecompanion.tools.tool import walk_everything
 from codecompanion.workspace.git_config import read_certainly
 from codecompanion.workspace.secret_files import is_secret

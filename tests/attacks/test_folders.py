@@ -10,9 +10,9 @@ import pytest
 
 from codecompanion.adapters.private_file import write_private
 from codecompanion.engine.log import close_log, open_log
-from codecompanion.store import open_store
 from codecompanion.store.files.checkpoints import CheckpointFiles
 from codecompanion.store.files.memory_files import MemoryFiles
+from codecompanion.store.opening import open_store
 from tests.attacks.conftest import Tally
 
 MODES = (0o700, 0o750, 0o755, 0o770, 0o775, 0o777, 0o1777, 0o2775)

@@ -16,9 +16,7 @@ import pytest
 from codecompanion.formats.package_table import package_table
 from codecompanion.settings_sections import ToolSettings
 from codecompanion.tools.approval import Approvals
-from codecompanion.tools.builtin.create_file import CREATE_FILE
-from codecompanion.tools.builtin.delete_file import DELETE_FILE
-from codecompanion.tools.builtin.insert_edit import INSERT_EDIT
+from codecompanion.tools.builtin import CREATE_FILE, DELETE_FILE, INSERT_EDIT
 from codecompanion.tools.files.code_files import GUARDED, groups, why_it_becomes_code, why_it_runs_code
 from codecompanion.tools.tool import ApprovalQuestion, Tool
 from tests.attacks.conftest import Tally

@@ -26,7 +26,7 @@ from codecompanion.session.tool_calls.calling_chat import ForTools
 from codecompanion.session.trust.trust import Trust
 from codecompanion.settings_sections import SandboxSettings, ToolSettings
 from codecompanion.tools.builtin import BUILTIN_TOOLS
-from codecompanion.tools.commands.grant_offer import exact_key
+from codecompanion.tools.commands.offer import exact_key
 from codecompanion.tools.narrowing import is_narrowed_away
 from codecompanion.tools.sandbox.sandbox import Sandbox
 from codecompanion.tools.tool import ANY_HOST, ApprovalQuestion, Narrowed, Tool, ToolContext, ToolOutput

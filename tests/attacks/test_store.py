@@ -21,7 +21,7 @@ import pytest
 
 from codecompanion.errors import CodeCompanionError, StoreError
 from codecompanion.session.storage.missing_chats import MissingChats
-from codecompanion.store import open_store
+from codecompanion.store.opening import open_store
 from codecompanion.store.store import Store
 from codecompanion.wire.events import Notice, Severity
 from tests.attacks.conftest import Tally

@@ -12,7 +12,7 @@ from codecompanion.errors import LeaseHeld, StoreUnavailable
 from codecompanion.model.history import MessageAdded
 from codecompanion.model.messages import Message
 from codecompanion.session.storage.missing_chats import MissingChats
-from codecompanion.store import open_store
+from codecompanion.store.opening import open_store
 from tests.attacks.conftest import Tally
 from tests.attacks.sizes import amount
 from tests.attacks.test_store import bench_of, texts_of

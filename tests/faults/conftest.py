@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from codecompanion.store import open_store
+from codecompanion.store.opening import open_store
 
 pytest.register_assert_rewrite("tests.faults.scene")
 

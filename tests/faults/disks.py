@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codecompanion.store import Store
 from codecompanion.store.sqlite_connection import told_as_ours
+from codecompanion.store.store import Store
 
 PLENTY = 1_000_000
 

@@ -30,7 +30,8 @@ from codecompanion.model.messages import Message, is_typed_by_user
 from codecompanion.session.session import Session
 from codecompanion.session.state import State
 from codecompanion.settings import load
-from codecompanion.store import Store, open_store
+from codecompanion.store.opening import open_store
+from codecompanion.store.store import Store
 from codecompanion.tools.builtin import BUILTIN_TOOLS
 from codecompanion.tools.tool_provider import GivenTools
 from codecompanion.tools.toolbox import Toolbox

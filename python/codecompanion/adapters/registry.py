@@ -20,7 +20,6 @@ from codecompanion.adapters.http.adapter import HttpAdapter
 from codecompanion.adapters.keys.kept_logins import tokens_in
 from codecompanion.adapters.keys.key_source import FROM_FUNCTION, KeyReader, key_variable
 from codecompanion.adapters.keys.redact import secrets_in_url
-from codecompanion.adapters.offline.adapter import OfflineAdapter, OfflineOptions
 from codecompanion.adapters.own_options import options_of, refuse_reserved
 from codecompanion.adapters.transport.time_limits import is_loopback
 from codecompanion.adapters.unusable import UnusableAdapter
@@ -192,6 +191,8 @@ class AdapterRegistry:
         await asyncio.gather(*(adapter.aclose() for adapter in made))
 
     def _make(self, settings: AdapterSettings) -> Adapter:
+        from codecompanion.adapters.offline.adapter import OfflineAdapter, OfflineOptions  # not part of the start
+
         path = f"adapters.http.{settings.name}"
         if settings.kind == "offline":
             offline = options_of(settings, OfflineOptions)

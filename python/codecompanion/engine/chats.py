@@ -9,18 +9,12 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, assert_never
 
-from codecompanion.session.actions.choose_policy import choose_policy, list_policies
-from codecompanion.session.actions.follow_trust import tell_waiting
-from codecompanion.session.attachments.read_attachment import read_attachment
-from codecompanion.session.chat.redraw import redraw
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
 from codecompanion.session.storage.lost_history import LostHistory
 from codecompanion.session.storage.open_chat import open_new, open_stored
-from codecompanion.session.turn.going_on import check_incomplete
 from codecompanion.wire import requests
 from codecompanion.wire.events import Notice, Severity
-from codecompanion.workspace.secret_text import find_secrets
 
 
 def watch_history(
@@ -37,6 +31,10 @@ async def open_chat(services: Services, request: requests.OpenChat) -> Session |
 
 async def carry_out(services: Services, session: Session, request: requests.Request) -> object:
     """Carry out one request about an open chat and return its result; raises `CodeCompanionError`."""
+    from codecompanion.session.actions.choose_policy import choose_policy, list_policies  # not part of the start
+    from codecompanion.session.chat.redraw import redraw  # not part of the start
+    from codecompanion.session.turn.going_on import check_incomplete  # not part of the start
+
     if isinstance(
         request,
         requests.RedrawChat | requests.GoOn | requests.Inspect | requests.ForecastCompaction | requests.Preview,
@@ -133,6 +131,9 @@ async def _look_at_code(
 
 
 async def _attach(services: Services, session: Session, request: requests.Attach) -> dict[str, object]:
+    from codecompanion.session.attachments.read_attachment import read_attachment  # not part of the start
+    from codecompanion.workspace.secret_text import find_secrets  # not part of the start
+
     message = await read_attachment(services, request, session.root())
     await session.attach(message)
     found = await asyncio.to_thread(find_secrets, message.text)
@@ -145,6 +146,8 @@ async def _attach(services: Services, session: Session, request: requests.Attach
 
 
 async def _add_rules(services: Services, session: Session, group: str) -> None:
+    from codecompanion.session.actions.follow_trust import tell_waiting  # not part of the start
+
     root = services.root(session.snapshot)
     messages, problems = await session.context.rules.add_group(group, root)
     level = Severity.WARN if messages else Severity.INFO

@@ -26,6 +26,7 @@ from codecompanion.engine.log import count_secrets
 from codecompanion.engine.log import redact as hide_secrets
 from codecompanion.engine.policy_files import PolicyFiles, read_policy_files, told_by_file
 from codecompanion.errors import ConfigError, InputError
+from codecompanion.formats.deferred import Deferred
 from codecompanion.session.code.project_indexes import ProjectIndexes, choice_of
 from codecompanion.session.gather.for_chat import ProjectGatherer
 from codecompanion.session.services import OPTIONS_KEY, POLICIES_KEY, POLICY_KEY, Keeping, Services
@@ -36,13 +37,12 @@ from codecompanion.store.files.checkpoints import CheckpointFiles
 from codecompanion.store.files.memory_files import MemoryFiles, compile_exclusions
 from codecompanion.tools.builtin import BUILTIN_TOOLS
 from codecompanion.tools.commands.command_environment import problem_with_pattern
-from codecompanion.tools.commands.command_prefix import problem_with
-from codecompanion.tools.sandbox.sandbox import Sandbox
 from codecompanion.wire.events import Notice, Severity
 from codecompanion.wire.requests import Hello
 
 if TYPE_CHECKING:
     from codecompanion.session.vectors.project_vectors import ProjectVectors
+    from codecompanion.tools.sandbox.sandbox import Sandbox
 
 EXCLUDE_KEY = "interactions.chat.opts.memory.exclude"
 
@@ -68,6 +68,8 @@ def configure(services: Services, request: Hello) -> None:
 
 def _sandbox(services: Services, request: Hello) -> Sandbox:
     """Return the sandbox for commands, without the plugin's folders; a copied environment in them may be needed."""
+    from codecompanion.tools.sandbox.sandbox import Sandbox  # not part of the start
+
     data_dir = Path(request.data_dir)
     own = [Path(folder) for folder in (request.data_dir, request.state_dir) if folder]
     return Sandbox(services.settings.sandbox, data_dir / "sandbox", own, services.environment)
@@ -137,7 +139,11 @@ def _check_patterns(services: Services) -> None:
 
 
 _PATTERNS = (
-    ("allowed_prefixes", problem_with, "Such commands still ask."),
+    (
+        "allowed_prefixes",
+        Deferred("codecompanion.tools.commands.command_prefix", "problem_with"),
+        "Such commands still ask.",
+    ),
     ("keep_variables", problem_with_pattern, "It is left out."),
     ("hide_variables", problem_with_pattern, "It is left out."),
 )

@@ -35,7 +35,6 @@ from codecompanion.store.store import Store
 from codecompanion.tools.code_lookup import CodeLookup, LookupKind, no_code_lookup
 from codecompanion.tools.commands.command_environment import HiddenVariables
 from codecompanion.tools.files.open_files import Editor, NoEditor
-from codecompanion.tools.sandbox.sandbox import Sandbox
 from codecompanion.tools.tool import ToolContext
 from codecompanion.tools.toolbox import Toolbox
 from codecompanion.wire.events import Event, Mistakes, Notice, Severity
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from codecompanion.session.codebase.gatherer import Gatherer
     from codecompanion.session.editor_context.source import Source
     from codecompanion.session.vectors.project_vectors import ProjectVectors
+    from codecompanion.tools.sandbox.sandbox import Sandbox
 
 OPTIONS_KEY = "interactions.chat.opts.context_management"
 POLICIES_KEY = "interactions.chat.opts.policies"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from codecompanion.errors import InputError
@@ -22,11 +22,8 @@ from codecompanion.model.messages import (
 )
 from codecompanion.model.view import is_of_answer
 from codecompanion.session.actions.fetches import Fetches
-from codecompanion.session.actions.reverting import Reverter
 from codecompanion.session.actions.spending import Spending
-from codecompanion.session.actions.view_edits import ViewEdits
 from codecompanion.session.chat.chat import Chat
-from codecompanion.session.chat.redraw import redraw
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services
 from codecompanion.session.state import State
@@ -35,6 +32,8 @@ from codecompanion.wire.events import Event, ModelChanged, Queued, Severity, Tur
 from codecompanion.wire.requests import Snapshot, Submit
 
 if TYPE_CHECKING:
+    from codecompanion.session.actions.reverting import Reverter
+    from codecompanion.session.actions.view_edits import ViewEdits
     from codecompanion.session.turn.edit_turn import EditTurn
 
 
@@ -43,8 +42,6 @@ class Session(Chat):
 
     def __init__(self, services: Services, log: ChatLog, snapshot: Snapshot) -> None:
         super().__init__(services, log, snapshot, self._finished)
-        self.edits = ViewEdits(self)
-        self.changes = Reverter(self)
         self.spending = Spending(services, self.chat_id)
         self.fetches = Fetches()
         self._goes_on = False
@@ -53,6 +50,20 @@ class Session(Chat):
         """The turn that runs, or ran last."""
         self._edit: EditTurn | None = None
         """The edit in place whose reply is awaited."""
+
+    @cached_property
+    def edits(self) -> ViewEdits:
+        """The user's changes of the view: undo, pins, removed messages."""
+        from codecompanion.session.actions.view_edits import ViewEdits  # not part of the start
+
+        return ViewEdits(self)
+
+    @cached_property
+    def changes(self) -> Reverter:
+        """The changes of files by the tools of this chat, and reverting them."""
+        from codecompanion.session.actions.reverting import Reverter  # not part of the start
+
+        return Reverter(self)
 
     # ---- what the user may ask
 
@@ -144,6 +155,8 @@ class Session(Chat):
 
     async def clear(self) -> None:
         """Empty the view but for rules (`/clear`); the log keeps everything. What runs is stopped first."""
+        from codecompanion.session.chat.redraw import redraw  # not part of the start
+
         await self.stop()
         await self.log.write_late()
         gone = tuple(message.id for message in self.log.view.messages if message.tag != RULES_TAG)

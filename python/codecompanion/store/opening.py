@@ -15,7 +15,6 @@ from codecompanion.errors import StoreCorrupt, StoreError, StoreUnavailable
 from codecompanion.store import lease
 from codecompanion.store.damage import lost_file, marks
 from codecompanion.store.damage.marks import set_aside_foreign_log
-from codecompanion.store.damage.salvage import finish_swap, keep_damaged, repair
 from codecompanion.store.durable_files import remove_drafts
 from codecompanion.store.files.blobs import FOLDER as BLOB_FOLDER
 from codecompanion.store.files.blobs import Blobs
@@ -86,6 +85,8 @@ def open_memory_store(report: Report = log_problem) -> Store:
 
 
 def _open_or_repair(path: Path, owner: Owner, now: float) -> tuple[sqlite3.Connection, StoreCorrupt | None]:
+    from codecompanion.store.damage.salvage import finish_swap, repair  # not part of the start
+
     lost_file.put_back(path.resolve())
     foreign = _set_foreign_aside(path, now)
     if foreign is not None:
@@ -117,6 +118,8 @@ def _open_or_repair(path: Path, owner: Owner, now: float) -> tuple[sqlite3.Conne
 
 def _set_foreign_aside(path: Path, now: float) -> StoreCorrupt | None:
     """Rename a folder, or the database of another program; return a notice about it."""
+    from codecompanion.store.damage.salvage import keep_damaged  # not part of the start
+
     what = ""
     if path.is_dir():
         what = "a folder"

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -31,18 +31,19 @@ from codecompanion.store import lease
 from codecompanion.store.damage.renewal import Renewal
 from codecompanion.store.files.blobs import Blobs
 from codecompanion.store.lease import Lease, Owner
-from codecompanion.store.log import copying, deletion, event_rows, scratch
+from codecompanion.store.log import event_rows, scratch
 from codecompanion.store.log.deletion import Sweeper
 from codecompanion.store.log.encoding import storable
 from codecompanion.store.log.event_rows import Row
 from codecompanion.store.log.scratch import Calibration
 from codecompanion.store.log.tail_state import TailState, read_state, save_state
 from codecompanion.store.log.totals import SessionInfo, Spent, list_rows, read_spent, read_totals
-from codecompanion.store.search import find as search
-from codecompanion.store.search.find import SearchHit
 from codecompanion.store.search.inner_index import Completion, is_complete
 from codecompanion.store.sqlite_connection import SEE_RESTORE, Database, create_private_file
 from codecompanion.store.writer_thread import Writer
+
+if TYPE_CHECKING:
+    from codecompanion.store.search.find import SearchHit
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
@@ -205,6 +206,8 @@ class Store:
         draft: str = "",
     ) -> Future[None]:
         """Make the chat `chat_id` out of the beginning of another one, with a draft; see `copying.copy_chat`."""
+        from codecompanion.store.log import copying  # not part of the start
+
         batch, now = tuple(payloads), self._clock()
 
         def run(connection: sqlite3.Connection) -> None:
@@ -221,6 +224,7 @@ class Store:
         Raises (in the future):
             LeaseHeld: another host owns the chat; nothing was deleted.
         """
+        from codecompanion.store.log import deletion  # not part of the start
 
         def run(connection: sqlite3.Connection) -> int:
             lease.refuse_foreign(connection, self._owner, chat_id)
@@ -239,9 +243,11 @@ class Store:
         self, query: str, chat_id: str | None = None, limit: int = 50, seqs: Collection[int] | None = None
     ) -> list[SearchHit]:
         """Return the messages a question or some words may mean, best first; `seqs`: only these places of the log."""
+        from codecompanion.store.search.find import search_messages  # not part of the start
+
         today = datetime.date.fromtimestamp(self._clock())
         with self._reading() as connection:
-            return search.search_messages(connection, query, today, chat_id=chat_id, seqs=seqs, limit=limit)
+            return search_messages(connection, query, today, chat_id=chat_id, seqs=seqs, limit=limit)
 
     def index_completed(self) -> Future[None]:
         """Return what is done once everything an older version stored is in the index, or this store is closed."""

@@ -23,18 +23,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from codecompanion.settings_sections import ToolSettings
-from codecompanion.tools.commands.command_line import words
-from codecompanion.tools.commands.command_prefix import covers
-from codecompanion.tools.commands.destroyers import destroys_work
-from codecompanion.tools.commands.grant_offer import Family
-from codecompanion.tools.commands.lasting_changes import why_no_always
-from codecompanion.tools.files.code_files import why_it_runs_code
 from codecompanion.tools.tool import ANY_HOST, ApprovalQuestion, Tool
+
+if TYPE_CHECKING:
+    from codecompanion.tools.commands.offer import Family
 
 Decision = Literal["once", "always", "reject", "cancel"]
 NETWORK_GRANT = "network:"
@@ -78,6 +75,10 @@ class Approvals(msgspec.Struct, frozen=True):
 
         `given_path` is the path as the model wrote it, which may be a symlink into a guarded place.
         """
+        from codecompanion.tools.commands.destroyers import destroys_work  # not part of the start
+        from codecompanion.tools.commands.lasting_changes import why_no_always  # not part of the start
+        from codecompanion.tools.files.code_files import why_it_runs_code  # not part of the start
+
         if question.command:
             why = "this can destroy work and cannot be undone" if destroys_work(question.command) else ""
             why = why or why_no_always(question.command, question.folder, root)
@@ -150,6 +151,9 @@ class Approvals(msgspec.Struct, frozen=True):
         `./run.sh` is a different program in another folder, so a prefix whose program is a path applies only in the
         root of the workspace.
         """
+        from codecompanion.tools.commands.command_line import words  # not part of the start
+        from codecompanion.tools.commands.command_prefix import covers  # not part of the start
+
         for prefix in setting.allowed_prefixes if setting else ():
             found = words(prefix)
             if found and (not question.folder or "/" not in found[0]) and covers(prefix, question.command):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
@@ -17,10 +17,12 @@ from codecompanion.model.messages import Source, ToolSpec
 from codecompanion.settings_sections import ToolSettings
 from codecompanion.tools.code_lookup import CodeLookup, no_code_lookup
 from codecompanion.tools.commands.command_environment import HiddenVariables
-from codecompanion.tools.commands.grant_offer import Offer
+from codecompanion.tools.commands.offer import Offer
 from codecompanion.tools.files.open_files import Editor, NoEditor, Opened
-from codecompanion.tools.sandbox.sandbox import Sandbox
-from codecompanion.wire.requests import Snapshot
+
+if TYPE_CHECKING:
+    from codecompanion.tools.sandbox.sandbox import Sandbox
+    from codecompanion.wire.requests import Snapshot
 
 
 class Walk(Protocol):

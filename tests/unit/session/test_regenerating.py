@@ -16,7 +16,7 @@ from codecompanion.model.invariants import violations
 from codecompanion.model.messages import Message
 from codecompanion.model.view import project
 from codecompanion.session.actions.forking import fork
-from codecompanion.store import open_store
+from codecompanion.store.opening import open_store
 from codecompanion.wire.events import Redrawn, Restored, ViewMarks
 from codecompanion.wire.requests import Pin, RedoChange, RestoreMessage, Snapshot, UndoChange
 from tests.unit.session.actions.test_forking import opened, request, typed

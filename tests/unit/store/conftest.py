@@ -15,8 +15,9 @@ import pytest
 from codecompanion.errors import StoreError
 from codecompanion.model.history import ChatCreated, LogEvent, MessageAdded
 from codecompanion.model.messages import Message, Role
-from codecompanion.store import Store, open_store
 from codecompanion.store.log.scratch import Calibration
+from codecompanion.store.opening import open_store
+from codecompanion.store.store import Store
 
 PYTHON_DIR = Path(__file__).resolve().parents[3] / "python"
 CREATED = ChatCreated(adapter="offline", model="m", policy="codecompanion", cwd="/work")

@@ -27,8 +27,9 @@ from codecompanion.model.history import (
     ViewChanged,
 )
 from codecompanion.model.messages import ImagePart, Message, ReasoningPart, TextPart, ToolCall
-from codecompanion.store import Store, durable, open_memory_store, open_store
 from codecompanion.store.log.scratch import Calibration, save_calibration
+from codecompanion.store.opening import open_memory_store, open_store
+from codecompanion.store.store import Store, durable
 from codecompanion.store.writer_thread import CHECKPOINT_BYTES
 from tests.patience import PATIENCE_S
 

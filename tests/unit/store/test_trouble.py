@@ -12,10 +12,11 @@ import pytest
 
 from codecompanion.errors import StoreCorrupt, StoreUnavailable
 from codecompanion.model.history import LogEvent
-from codecompanion.store import Store, open_store
 from codecompanion.store.log.migrations import MIGRATIONS, migrate
 from codecompanion.store.log.scratch import Calibration
 from codecompanion.store.log.totals import Spent
+from codecompanion.store.opening import open_store
+from codecompanion.store.store import Store
 
 from .conftest import CREATED, Desk, Start, fill, said
 

@@ -11,7 +11,7 @@ import pytest
 from codecompanion.model.messages import ToolSpec
 from codecompanion.settings_sections import ToolSettings
 from codecompanion.tools.approval import Approvals
-from codecompanion.tools.commands.grant_offer import Family, Offer, exact_key
+from codecompanion.tools.commands.offer import Family, Offer, exact_key
 from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
 
 

@@ -31,7 +31,6 @@ from codecompanion.adapters.base import (
 )
 from codecompanion.adapters.clouds import credentials_of
 from codecompanion.adapters.errors.error_map import Endpoint, error_from_exception
-from codecompanion.adapters.errors.retry import wait_before_retry
 from codecompanion.adapters.http.limits_reader import LimitsReader
 from codecompanion.adapters.http.reply_stream import final_cut, read_reply
 from codecompanion.adapters.keys.key_source import key_label
@@ -399,6 +398,8 @@ class HttpAdapter:
         return msgspec.structs.replace(endpoint, secrets=(*endpoint.secrets, *added)) if added else endpoint
 
     def _wait(self, error: errors.AdapterError, attempt: int) -> float | None:
+        from codecompanion.adapters.errors.retry import wait_before_retry  # not part of the start
+
         return wait_before_retry(error, attempt, max_retries=self._settings.max_retries, random=self._random())
 
     async def _first_model(self) -> str:

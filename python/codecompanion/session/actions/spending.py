@@ -7,12 +7,14 @@ nothing is asked.
 from __future__ import annotations
 
 import asyncio
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from codecompanion.errors import StoreError
-from codecompanion.reports.spending_budgets import Budget
 from codecompanion.session.services import Services
 from codecompanion.store.log.totals import Spent
+
+if TYPE_CHECKING:
+    from codecompanion.reports.spending_budgets import Budget
 
 
 class Spending:
@@ -74,4 +76,6 @@ class Spending:
 
 
 def _budget(scope: Literal["chat", "total"], limit: float, warn_at: float, spent: Spent) -> Budget:
+    from codecompanion.reports.spending_budgets import Budget  # not part of the start
+
     return Budget(scope=scope, limit_usd=limit, warn_at=warn_at, spent_usd=spent.usd, unpriced=spent.unpriced)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from codecompanion import prompts
-from codecompanion.adapters.offline.adapter import OfflineAdapter
 from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.model.history import MessageAdded
 from codecompanion.model.messages import GO_ON_TAG, Message, ToolCall
@@ -23,10 +23,8 @@ from codecompanion.session.accounts.accounting import RequestParts
 from codecompanion.session.accounts.meter import ContextMeter
 from codecompanion.session.attachments.chosen_tools import Choice, chosen_by
 from codecompanion.session.attachments.context_block import ContextBlock
-from codecompanion.session.chat.answer import Answer
 from codecompanion.session.chat.buffer_entries import ASKED_TO_GO_ON
 from codecompanion.session.chat.outbound import OutboundQueue
-from codecompanion.session.chat.removed_messages import Removed
 from codecompanion.session.chat.streamed_reply import ReplySoFar
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.message_context.before_message import BeforeMessage
@@ -38,16 +36,17 @@ from codecompanion.session.provenance.narrowed_grants import Narrowing
 from codecompanion.session.services import DEFAULT_TOOL_TIMEOUT_S, Services
 from codecompanion.session.state import State, step
 from codecompanion.session.tool_calls.approval_desk import ApprovalDesk
-from codecompanion.session.tool_calls.calling_chat import ForTools
 from codecompanion.session.tool_calls.grants import Grants
 from codecompanion.session.tool_calls.tool_round import Recorded, RoundParts, ToolRound
 from codecompanion.session.window.context_control import ContextControl
-from codecompanion.session.window.too_large import too_large_alone
 from codecompanion.tools.approval import Approvals
 from codecompanion.tools.tool import ANY_HOST, ToolContext
 from codecompanion.wire.events import Event, Notice, PackagesMissing, Severity, TurnFinished
 from codecompanion.wire.events import State as StateEvent
 from codecompanion.wire.requests import Snapshot
+
+if TYPE_CHECKING:
+    from codecompanion.session.chat.removed_messages import Removed
 
 BUSY = "Wait until the reply is complete, or stop it with q, then change the context."
 
@@ -91,8 +90,6 @@ class Chat:
         self.effects = self.control.effects
         self.effects.root, self.effects.queued = self.root, lambda: self.queue.texts
         self.effects.outside = self.narrowing.of_messages
-        self.removed = Removed(services.store, log, self.root)
-        """What was taken out of the view, for the user and the model."""
         self.task: asyncio.Task[None] | None = None
         """What works on the history now."""
         self.compaction_request: str | None = None
@@ -107,6 +104,13 @@ class Chat:
         """The tool round that runs, or ran last."""
 
     # ---- the model it talks to
+
+    @cached_property
+    def removed(self) -> Removed:
+        """What was taken out of the view, for the user and the model."""
+        from codecompanion.session.chat.removed_messages import Removed  # not part of the start
+
+        return Removed(self.services.store, self.log, self.root)
 
     @property
     def meter(self) -> ContextMeter:
@@ -209,6 +213,8 @@ class Chat:
         Raises:
             InputError: something does, or the change was stopped before it began.
         """
+        from codecompanion.session.chat.answer import Answer  # not part of the start
+
         async with self._one_change:
             self.must_be_idle(BUSY)
             answer = Answer(change)
@@ -256,6 +262,8 @@ class Chat:
 
     async def attach(self, *messages: Message) -> None:
         """Attach messages (file, buffer, image, rules) to the next request; once per kind and path."""
+        from codecompanion.session.window.too_large import too_large_alone  # not part of the start
+
         if not messages:
             return
         self.context.add(*messages)
@@ -334,6 +342,8 @@ class Chat:
 
     def _recorded(self) -> Recorded | None:
         """Return the tool results of the recording that plays the model, None for a real model."""
+        from codecompanion.adapters.offline.adapter import OfflineAdapter  # not part of the start
+
         adapter = self.control.adapter()
         if not isinstance(adapter, OfflineAdapter) or adapter.playback is None:
             return None
@@ -345,6 +355,8 @@ class Chat:
         return self.services.root(self.snapshot)
 
     def _tool_context(self, name: str) -> ToolContext:
+        from codecompanion.session.tool_calls.calling_chat import ForTools  # not part of the start
+
         timeout_s = self.control.tools.offered().timeout_s(name, DEFAULT_TOOL_TIMEOUT_S)
         context = self.services.tool_context(self.snapshot, timeout_s)
         calling = ForTools(self.services, self.chat_id, lambda: self.state, self.attach, self.desk)

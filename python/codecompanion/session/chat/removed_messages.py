@@ -24,7 +24,7 @@ from codecompanion.session.history.recorded_title import recorded_title
 from codecompanion.session.history.undo import undone_ids
 from codecompanion.store.search.parsed_question import has_words
 from codecompanion.store.store import Store
-from codecompanion.tools.builtin.recall import NAME as RECALL_TOOL
+from codecompanion.tools.builtin import RECALL_NAME as RECALL_TOOL
 from codecompanion.tools.tool import RemovedMessage
 
 MAX_LISTED = 200

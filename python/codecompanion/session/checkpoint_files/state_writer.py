@@ -9,14 +9,12 @@ any thread may read.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
 from codecompanion.context.checkpoints.evidence_packet import build_packet, newest_meaningful
-from codecompanion.context.checkpoints.precedence import RestoredState
 from codecompanion.context.checkpoints.snapshot import Tally, build_checkpoint, build_snapshot, read_tally
-from codecompanion.context.checkpoints.structured_summary import parse_summary
 from codecompanion.context.server_side import changes_that_inserted, live_blocks
 from codecompanion.context.work import Messages
 from codecompanion.model import checkpoint as payloads
@@ -38,6 +36,9 @@ from codecompanion.session.checkpoint_files.stand_back import StandBack
 from codecompanion.store.files.checkpoints import REACHED, CheckpointFiles
 from codecompanion.store.files.conversations import KEY, Place
 from codecompanion.store.store import Store
+
+if TYPE_CHECKING:
+    from codecompanion.context.checkpoints.precedence import RestoredState
 
 _BULKY = ("conversationHistory", "evidencePacket", KEY)
 _BATCH = 250
@@ -178,6 +179,8 @@ class StateWriter(msgspec.Struct):
         Raises:
             StoreError: it could not be written.
         """
+        from codecompanion.context.checkpoints.structured_summary import parse_summary  # not part of the start
+
         self._unknown = _without_bulk(state.raw)
         self.tally.last_seq = max(self.tally.last_seq, self.store.last_seq(self.chat_id))
         self.tally.files = dict(state.snapshot.files.read)
@@ -238,6 +241,8 @@ class StateWriter(msgspec.Struct):
 
     def _summary(self, wanted: Wanted, standing: Message | None) -> StructuredSummary:
         """Return the compact half: the summary at hand, else the one that stands in the view, else the last answer."""
+        from codecompanion.context.checkpoints.structured_summary import parse_summary  # not part of the start
+
         sources: dict[Kind, SummarySource] = {"pre_compaction": "compaction_summary", "completion": "completion"}
         if wanted.summary.strip():
             return parse_summary(self.redact(wanted.summary), sources.get(wanted.kind, "snapshot"))

@@ -14,7 +14,6 @@ import msgspec
 
 from codecompanion.adapters.base import Adapter, RetryScheduled
 from codecompanion.context.change import cuts_of, repair_change, view_change, why_edited
-from codecompanion.context.compaction_notes import NO_MODEL, author_of, notes_on
 from codecompanion.context.policy.policy import Policy
 from codecompanion.context.stage_report import Ask, Preparation, Prepared, StageReport
 from codecompanion.context.work import SummaryReply, SummaryRequest, Work
@@ -27,7 +26,6 @@ from codecompanion.session.compaction.announcer import Announcer
 from codecompanion.session.compaction.compaction_record import CompactionRecord
 from codecompanion.session.compaction.effects import EffectRunner
 from codecompanion.session.compaction.meanwhile import Meanwhile
-from codecompanion.session.compaction.summarise import ask_summary
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services
 from codecompanion.summary_frame import bare_summary
@@ -194,6 +192,8 @@ class _Run:
 
     async def _ask(self, ask: Ask, request: SummaryRequest) -> SummaryReply:
         """Ask once; a name that does not resolve is a failure like any other (R-504)."""
+        from codecompanion.session.compaction.summarise import ask_summary  # not part of the start
+
         too_long = f"summarising took longer than {MAX_RUN_LENGTH * self._owner.timeout_s:g} s in all"
         if self._left_s <= 0:
             return SummaryReply(error=too_long)
@@ -306,6 +306,8 @@ class _Run:
 
     async def _commit_compaction(self, report: StageReport, work: Work, before: tuple[Message, ...]) -> None:
         """Log a compaction; one that asked no model begins and ends here."""
+        from codecompanion.context.compaction_notes import NO_MODEL, author_of, notes_on  # not part of the start
+
         record, announcer = self.record, self._owner.announcer
         if not report.asked:
             # Or it takes the place of one that asked without an answer.

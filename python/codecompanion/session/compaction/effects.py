@@ -20,11 +20,9 @@ from typing import Any
 import msgspec
 
 from codecompanion.context.checkpoints.snapshot import is_periodic_due, is_worth_completing
-from codecompanion.context.checkpoints.structured_summary import parse_summary
 from codecompanion.context.named_events import Occasion, events_of
 from codecompanion.context.policy.policy import PolicyEventName
 from codecompanion.context.stage_report import StageReport
-from codecompanion.context.summary_text.recall_keys import without_keys
 from codecompanion.context.work import LastFlush, Messages
 from codecompanion.errors import CodeCompanionError, StoreError
 from codecompanion.model.checkpoint import Kind
@@ -244,6 +242,8 @@ class EffectRunner(msgspec.Struct):
 
     async def _remember(self, names: Sequence[str], report: StageReport, summary: str) -> None:
         """Write the summary to the memory and to the daily log (R-446…R-449); failing is only logged."""
+        from codecompanion.context.summary_text.recall_keys import without_keys  # not part of the start
+
         keeping = self.keeping
         if keeping is None or not keeping.remembers or not summary.strip() or report.work is None:
             return
@@ -275,6 +275,8 @@ class EffectRunner(msgspec.Struct):
         self, keeping: Keeping, names: Sequence[str], is_flush: bool, summary: str, sources: Sequence[Source]
     ) -> list[str]:
         """Write where it is wanted and return where that was."""
+        from codecompanion.context.checkpoints.structured_summary import parse_summary  # not part of the start
+
         targets: list[str] = []
         now = self.clock()
         # What is private must not reach the workspace, where it may be committed (R-449).

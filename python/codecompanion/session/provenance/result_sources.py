@@ -10,7 +10,6 @@ from codecompanion.model.messages import Source
 from codecompanion.model.provenance import COMMAND, FILE, UNKNOWN, named
 from codecompanion.session.provenance.memory_sources import MemorySources
 from codecompanion.tools.builtin import BUILTIN_TOOLS
-from codecompanion.tools.commands.network import printing_program
 from codecompanion.tools.limit import STORED_PREFIX
 from codecompanion.tools.tool import Recall, Tool, ToolOutput
 
@@ -42,6 +41,8 @@ def sources_of_result(
 
 def _of_command(command: str, output: ToolOutput) -> tuple[Source, ...]:
     """Return the pages that a command line names, or its program, if it printed text that others may have written."""
+    from codecompanion.tools.commands.network import printing_program  # not part of the start
+
     if not output.printed:
         return (COMMAND,)
     program = printing_program(command) or (_WORD.search(command) or ("command",))[0]

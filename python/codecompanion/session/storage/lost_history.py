@@ -12,7 +12,7 @@ import logging
 import sqlite3
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from codecompanion.errors import StoreError
 from codecompanion.formats.plural import counted
@@ -30,13 +30,14 @@ from codecompanion.model.live_files import live_event
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
 from codecompanion.session.state import State
-from codecompanion.session.storage.from_checkpoint import restore_chat, without_old_keys
-from codecompanion.store.damage.lost_file import State as FileState
-from codecompanion.store.damage.rebuild import LiveChat, Loss, Rebuilt
 from codecompanion.store.lease import REBUILDING, FileLock
 from codecompanion.store.sqlite_connection import RESTORE
 from codecompanion.store.writer_thread import LOOK_EVERY_S
 from codecompanion.wire.events import Notice, Severity
+
+if TYPE_CHECKING:
+    from codecompanion.store.damage.lost_file import State as FileState
+    from codecompanion.store.damage.rebuild import LiveChat, Loss, Rebuilt
 
 _log = logging.getLogger(__name__)
 _HAPPENED: Mapping[FileState, str] = {
@@ -83,6 +84,8 @@ class LostHistory:
 
     async def _refresh(self, session: Session, rebuilt: Rebuilt) -> None:
         """Let the chat know that what it could have undone is not stored any more, and what can be recalled."""
+        from codecompanion.session.storage.from_checkpoint import without_old_keys  # not part of the start
+
         if rebuilt.extent == "view":
             session.log.forget_changes()
             await session.log.rewrite(without_old_keys)
@@ -94,6 +97,8 @@ class LostHistory:
 
     async def _bring_back(self, loss: Loss) -> None:
         """Restore the chats that have checkpoints and are not in the new file; say how many, and which are lost."""
+        from codecompanion.session.storage.from_checkpoint import restore_chat  # not part of the start
+
         keeping, path = self._services.keeping, self._services.store.path
         if keeping is None or path is None:
             return
@@ -150,6 +155,9 @@ class LostHistory:
 
 
 def _live_chat(session: Session, new_id: str) -> LiveChat:
+    from codecompanion.session.storage.from_checkpoint import without_old_keys  # not part of the start
+    from codecompanion.store.damage.rebuild import LiveChat  # not part of the start
+
     log, control, view = session.log, session.control, session.log.view
     opening: list[EventPayload] = [
         ChatCreated(

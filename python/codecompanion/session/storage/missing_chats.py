@@ -24,7 +24,6 @@ from codecompanion.model.messages import Message
 from codecompanion.model.view import project
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
-from codecompanion.session.storage.from_checkpoint import read_state, restore_chat, without_old_keys
 from codecompanion.store.durable_files import write_whole
 from codecompanion.store.files.checkpoints import CheckpointFiles, file_name
 from codecompanion.store.lease import REBUILDING, FileLock
@@ -112,6 +111,8 @@ class MissingChats:
 
     async def _bring_back(self, chats: Sequence[MissingChat]) -> tuple[int, list[str]]:
         """Return the number of restored chats and why the others failed; no other Neovim restores at the same time."""
+        from codecompanion.session.storage.from_checkpoint import restore_chat  # not part of the start
+
         back, failed = 0, list[str]()
         for one in chats:
             try:
@@ -165,6 +166,8 @@ async def catch_up(services: Services, chat: str) -> int:
     Raises: LeaseHeld: another Neovim has the chat open. InputError: the checkpoint cannot be read. StoreError: nothing
     was written.
     """
+    from codecompanion.session.storage.from_checkpoint import read_state, without_old_keys  # not part of the start
+
     keeping = services.keeping
     if keeping is None:
         return 0
@@ -228,6 +231,8 @@ def _inserted(events: Sequence[LogEvent]) -> set[str]:
 
 async def read_mended(services: Services, chat: str, *, may_write: bool) -> tuple[list[LogEvent], str]:
     """Return a chat's events, damaged messages replaced from its checkpoint, and a notice about it ("" = none)."""
+    from codecompanion.session.storage.from_checkpoint import read_state  # not part of the start
+
     store, keeping = services.store, services.keeping
     events, damaged = await asyncio.to_thread(store.read_log, chat)
     missing = sorted({*damaged, *gaps(events)})

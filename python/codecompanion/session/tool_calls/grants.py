@@ -19,7 +19,7 @@ from codecompanion.formats.plural import counted
 from codecompanion.session.services import Services
 from codecompanion.session.tool_calls.approval_desk import ApprovalDesk
 from codecompanion.tools.approval import Approvals, Grant
-from codecompanion.tools.commands.grant_offer import Family
+from codecompanion.tools.commands.offer import Family
 from codecompanion.tools.tool import ANY_HOST
 from codecompanion.wire.events import Notice, Severity
 from codecompanion.wire.requests import ListGrants, RevokeGrant

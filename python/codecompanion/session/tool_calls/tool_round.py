@@ -22,7 +22,6 @@ from codecompanion.model.history import ChangeShown, EventPayload, MessageAdded,
 from codecompanion.model.messages import Message, ToolCall
 from codecompanion.model.provenance import PLUGIN, USER
 from codecompanion.placeholders import CANCELLED_BY_USER
-from codecompanion.session.files.file_log import FileLog
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.history.recorded_title import title_of_call
 from codecompanion.session.provenance.memory_sources import MemorySources
@@ -30,11 +29,8 @@ from codecompanion.session.provenance.narrowed_grants import Narrowing
 from codecompanion.session.provenance.result_sources import reads_disk, sources_of_result
 from codecompanion.session.services import Services
 from codecompanion.session.tool_calls.approval_desk import ApprovalDesk, Verdict
-from codecompanion.session.tool_calls.audited import AuditedCall
-from codecompanion.session.untrusted.written_by_commands import instructions_watched
-from codecompanion.tools.builtin.memory import MEMORY
+from codecompanion.tools.builtin import MEMORY
 from codecompanion.tools.limit import shorten
-from codecompanion.tools.runner import ResolveOnce, decided, failed, question_now, run_call
 from codecompanion.tools.tool import ApprovalQuestion, FileChange, Tool, ToolContext, ToolOutput
 from codecompanion.tools.tool_registry import ToolRegistry
 from codecompanion.wire import events
@@ -142,6 +138,12 @@ class ToolRound:
         return tuple(started for index, started in self._announced.items() if index not in self._done)
 
     async def _run_one(self, index: int) -> _Ran:
+        # not part of the start
+        from codecompanion.session.files.file_log import FileLog  # not part of the start
+        from codecompanion.session.tool_calls.audited import AuditedCall  # not part of the start
+        from codecompanion.session.untrusted.written_by_commands import instructions_watched  # not part of the start
+        from codecompanion.tools.runner import ResolveOnce, decided, failed, question_now, run_call
+
         parts, services, call = self._parts, self._services, self._calls[index]
         title = self._title(call)
         if parts.recorded is not None:
@@ -350,6 +352,8 @@ def cut_diff(diff: str) -> str:
 
 
 def _recorded_output(result: Message | None) -> ToolOutput:
+    from codecompanion.tools.runner import failed  # not part of the start
+
     if result is None:
         return failed("The recording has no result for this call.")
     return ToolOutput(text=result.text, is_error=result.is_error)

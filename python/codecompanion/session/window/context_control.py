@@ -21,7 +21,6 @@ from codecompanion.session.compaction.announcer import Announcer
 from codecompanion.session.compaction.compaction import Compactor, Summariser
 from codecompanion.session.compaction.compaction_record import CompactionRecord, failure
 from codecompanion.session.compaction.effects import EffectRunner
-from codecompanion.session.compaction.recovery_record import RecoveryRecord
 from codecompanion.session.compaction.summary_sources import SummarySources
 from codecompanion.session.compaction.watch import CompactionWatch
 from codecompanion.session.history.chat_log import ChatLog
@@ -191,6 +190,8 @@ class ContextControl(ChatModel):
         What the refusal tells of the true size and window is learned first. A provider's own compaction no longer
         counts: what it stood for is summarised from the log.
         """
+        from codecompanion.session.compaction.recovery_record import RecoveryRecord  # not part of the start
+
         self.learn_size(overflow)
         if await self.fitting.impossible(self.log.view):
             return False

@@ -12,7 +12,6 @@ import logging
 from collections.abc import Collection, Sequence
 from functools import reduce
 
-from codecompanion.context.selection.select_window import first_pending
 from codecompanion.context.shape_request import Shaped
 from codecompanion.context.work import Messages
 from codecompanion.counting.calibration import wants_provider_count
@@ -227,6 +226,8 @@ def _staying(messages: Messages) -> Messages:
 
     What goes along with it leaves rather than the question.
     """
+    from codecompanion.context.selection.select_window import first_pending  # not part of the start
+
     first, newest = first_pending(messages), messages[-1].cycle if messages else None
     waiting = {i for i, m in enumerate(messages) if i >= first and m.cycle == newest and not goes_along(m)}
     return tuple(message for i, message in enumerate(messages) if is_protected(message) or i in waiting)

@@ -26,7 +26,6 @@ import msgspec
 
 from codecompanion.errors import StoreError
 from codecompanion.store.damage import marks
-from codecompanion.store.damage.salvage import keep_damaged
 from codecompanion.store.durable_files import flush_folder
 from codecompanion.store.lease import FileLock
 from codecompanion.store.log.migrations import migrate
@@ -161,6 +160,8 @@ class FileWatch:
 
     def _separate(self, place: Path) -> State:
         """Make a file that was copied over ours one of its own; return what has become of ours then."""
+        from codecompanion.store.damage.salvage import keep_damaged  # not part of the start
+
         with contextlib.suppress(sqlite3.DatabaseError):
             if marks.mark_of_file(place) == marks.mark_of(self._database.writer):  # changed through SQLite itself
                 marks.adopt(place, self._database.writer)

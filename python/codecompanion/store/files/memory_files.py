@@ -20,7 +20,6 @@ import msgspec
 
 from codecompanion.errors import InputError
 from codecompanion.formats.regex import regex
-from codecompanion.formats.sanitise import sanitise_memory
 from codecompanion.store.durable_files import write_durably
 from codecompanion.store.lease import FileLock
 from codecompanion.store.sqlite_connection import make_private_folder, told_as_ours
@@ -94,6 +93,8 @@ class MemoryFiles:
         Raises:
             StoreUnavailable: it could not be written.
         """
+        from codecompanion.formats.sanitise import sanitise_memory  # not part of the start
+
         clean, heading = sanitise_memory(text, MAX_CHARS), " ".join(sanitise_memory(title, 200).split()) or "(untitled)"
         private = looks_sensitive(clean)
         folder = self._private if private else self._public
@@ -124,6 +125,8 @@ class MemoryFiles:
         Raises:
             StoreUnavailable: it could not be written.
         """
+        from codecompanion.formats.sanitise import sanitise_memory  # not part of the start
+
         bullets = [(heading, [sanitise_memory(item, 1000) for item in items]) for heading, items in sections]
         if not any(items for _, items in bullets):
             return None

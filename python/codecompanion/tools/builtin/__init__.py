@@ -1,17 +1,303 @@
-"""The tools that come with the plugin."""
+"""The tools that come with the plugin, as the model is told of them.
 
-from codecompanion.tools.builtin.code_search import CODE_SEARCH
-from codecompanion.tools.builtin.create_file import CREATE_FILE
-from codecompanion.tools.builtin.delete_file import DELETE_FILE
-from codecompanion.tools.builtin.file_search import FILE_SEARCH
-from codecompanion.tools.builtin.get_diagnostics import GET_DIAGNOSTICS
-from codecompanion.tools.builtin.grep_search import GREP_SEARCH
-from codecompanion.tools.builtin.insert_edit import INSERT_EDIT
-from codecompanion.tools.builtin.memory import MEMORY
-from codecompanion.tools.builtin.read_file import READ_FILE
-from codecompanion.tools.builtin.recall import RECALL
-from codecompanion.tools.builtin.run_command import RUN_COMMAND
+A tool's module is imported when it is first called: every request has the specs, but most chats call few tools.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from codecompanion.formats.deferred import Deferred
+from codecompanion.model.messages import ToolSpec
+from codecompanion.tools.builtin.wording import PATH, parameters
 from codecompanion.tools.tool import Tool
+
+
+def _deferred(module: str, name: str) -> Deferred:
+    return Deferred(f"codecompanion.tools.builtin.{module}", name)
+
+
+def _tool(spec: ToolSpec, **rest: Any) -> Tool:
+    """Return the tool whose module has its name, and the functions `run`, `title_of` and `question_about`."""
+    run, title, question = (_deferred(spec.name, name) for name in ("run", "title_of", "question_about"))
+    return Tool(spec=spec, run=run, title=title, question=question, **rest)
+
+
+_READ_FILE = ToolSpec(
+    "read_file",
+    "Read a text file of the workspace, or a range of its lines. Each line is preceded by its number and a tab, which"
+    " are not part of the file. For a long file read the part you need: grep_search gives line numbers. A path"
+    ' "stored:…" from an earlier, shortened result reads the rest of that result.',
+    parameters(
+        {
+            "path": {
+                "type": "string",
+                "minLength": 1,
+                "description": 'Path relative to the workspace, or "stored:…" as an earlier result named it.',
+            },
+            "start_line": {"type": "integer", "minimum": 1, "description": "First line, counted from 1. Default: 1."},
+            "end_line": {"type": "integer", "minimum": 1, "description": "Last line, included. Default: the end."},
+            "start_column": {
+                "type": "integer",
+                "minimum": 1,
+                "description": "For one very long line only: first character of each line read, counted from 1.",
+            },
+            "end_column": {"type": "integer", "minimum": 1, "description": "Last character of each line, included."},
+        },
+        "path",
+    ),
+)
+READ_FILE = _tool(_READ_FILE, looks_at="path", why_asked=_deferred("read_file", "why_asked"))
+
+DEFAULT_PATHS = 200
+
+_FILE_SEARCH = ToolSpec(
+    "file_search",
+    "Find files of the workspace by glob pattern. `*` stays within a folder, `**` crosses folders, {a,b} is either. A"
+    " pattern without `/` matches the file name in any folder; a folder's path lists everything in it. Files that the"
+    " project ignores (.gitignore) are left out. Returns paths relative to the workspace, sorted.",
+    parameters(
+        {
+            "pattern": {
+                "type": "string",
+                "minLength": 1,
+                "description": "For example `*.lua`, `src/**/test_*.py`, `Makefile` or `docs/`.",
+            },
+            "max_results": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": 5000,
+                "description": f"At most this many paths. Default: {DEFAULT_PATHS}.",
+            },
+            "include_ignored": {
+                "type": "boolean",
+                "description": "Also list ignored files, such as those in node_modules. Default: false.",
+            },
+        },
+        "pattern",
+    ),
+)
+FILE_SEARCH = _tool(_FILE_SEARCH)
+
+DEFAULT_LINES = 100
+
+MAX_FILE_BYTES = 20_000_000
+
+_GREP_SEARCH = ToolSpec(
+    "grep_search",
+    "Search the text files of the workspace for lines that contain a text or match a regular expression. Returns the"
+    " matching lines by file, with line numbers. Files that the project ignores (.gitignore), binary files and files"
+    f" over {MAX_FILE_BYTES // 1_000_000} MB are left out.",
+    parameters(
+        {
+            "query": {"type": "string", "minLength": 1, "description": "The text or regular expression to look for."},
+            "is_regex": {"type": "boolean", "description": "Whether query is a regular expression. Default: false."},
+            "ignore_case": {"type": "boolean", "description": "Whether case does not matter. Default: false."},
+            "path": {
+                "type": "string",
+                "minLength": 1,
+                "description": "Folder or file to search, relative to the workspace. Default: all of it.",
+            },
+            "include": {"type": "string", "minLength": 1, "description": "Only files that match this glob, as `*.py`."},
+            "max_results": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": 2000,
+                "description": f"At most this many lines. Default: {DEFAULT_LINES}.",
+            },
+            "include_ignored": {"type": "boolean", "description": "Also search ignored files. Default: false."},
+        },
+        "query",
+    ),
+)
+GREP_SEARCH = _tool(_GREP_SEARCH, looks_at="unsaved")
+
+CODE_SEARCH_WINDOW = 8000
+"""In a smaller window its schema (157 tokens) costs more than it brings, and one result may fill half of it.
+
+Measured over 24 turns in a window of 4,096: 9, 8 and 9 summaries under adaptive, codecompanion and codebuddy with it,
+6, 6 and 8 without; in one of 8,192 the first compaction comes one turn earlier (the 22nd).
+"""
+
+_CODE_SEARCH = ToolSpec(
+    "code_search",
+    "Find code of the project by meaning or by name: the best places for a question or words, or where a name is"
+    " defined or used. Returns paths, line numbers and the code.",
+    parameters(
+        {
+            "query": {"type": "string", "minLength": 1, "description": "A question, words, or a name."},
+            "path": {"type": "string", "minLength": 1, "description": "Only this folder or file."},
+            "kind": {
+                "type": "string",
+                "enum": ["definition", "reference", "text"],
+                "description": "What of the name or text to find; without it the query is a question.",
+            },
+        },
+        "query",
+    ),
+)
+CODE_SEARCH = _tool(_CODE_SEARCH, looks_at="unsaved", min_window=CODE_SEARCH_WINDOW)
+
+SEVERITIES = ("error", "warning", "information", "hint")
+
+_GET_DIAGNOSTICS = ToolSpec(
+    "get_diagnostics",
+    "List the problems that linters and language servers report in the editor for files that are open there, as they"
+    " are now: after a change they may need a moment.",
+    parameters(
+        {
+            "path": {"type": "string", "minLength": 1, "description": "Only this file. Default: all open files."},
+            "severity": {
+                "type": "string",
+                "enum": list(SEVERITIES),
+                "description": "Only this severity and worse. Default: all.",
+            },
+        }
+    ),
+)
+GET_DIAGNOSTICS = _tool(_GET_DIAGNOSTICS)
+
+_INSERT_EDIT = ToolSpec(
+    "insert_edit",
+    "Change an existing text file: replace old_text by new_text. old_text must occur in the file exactly once, with"
+    " its exact indentation; quote enough lines around the change to make it unique. To insert, quote the line before"
+    " or after and repeat it in new_text; to delete, leave new_text empty. Read the file first. Line ends and encoding"
+    " of the file are kept.",
+    parameters(
+        {
+            "path": PATH,
+            "old_text": {"type": "string", "description": "The text to replace, without line numbers."},
+            "new_text": {"type": "string", "description": "The text to put in its place."},
+            "replace_all": {
+                "type": "boolean",
+                "description": "Replace every occurrence instead of demanding exactly one. Default: false.",
+            },
+        },
+        "path",
+        "old_text",
+        "new_text",
+    ),
+)
+INSERT_EDIT = _tool(_INSERT_EDIT, effect="write", looks_at="path")
+
+_CREATE_FILE = ToolSpec(
+    "create_file",
+    "Create a text file with the given content; missing folders are made. Fails when the file exists, unless overwrite"
+    " is true. To change part of a file use insert_edit.",
+    parameters(
+        {
+            "path": PATH,
+            "content": {"type": "string", "description": "The whole content of the file."},
+            "overwrite": {"type": "boolean", "description": "Replace the file if it exists. Default: false."},
+        },
+        "path",
+        "content",
+    ),
+)
+CREATE_FILE = _tool(_CREATE_FILE, effect="write", looks_at="path")
+
+_DELETE_FILE = ToolSpec(
+    "delete_file", "Delete one file of the workspace. Folders are not deleted.", parameters({"path": PATH}, "path")
+)
+DELETE_FILE = _tool(_DELETE_FILE, effect="write", looks_at="path")
+
+_RUN_COMMAND = ToolSpec(
+    "run_command",
+    "Run a shell command (sh -c) in the workspace and return its exit code and output (standard output and error"
+    " together). There is no terminal and no input: commands must not ask questions, open editors or need a password."
+    " Background processes are stopped when the command ends. It may run in a sandbox: writes only in the"
+    " workspace and /tmp, no keys, no network.",
+    parameters(
+        {
+            "command": {"type": "string", "minLength": 1, "description": "The command line for the shell."},
+            "cwd": {
+                "type": "string",
+                "description": "Folder, relative to the workspace. Default: its root.",
+            },
+            "timeout_s": {
+                "type": "number",
+                "exclusiveMinimum": 0,
+                "description": "Stop the command after this many seconds.",
+            },
+            "needs": {
+                "type": "string",
+                "enum": ["network", "outside"],
+                "description": "Ask the user for network access, or to run outside the sandbox.",
+            },
+            "hosts": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Hosts it needs, such as pypi.org.",
+            },
+            "reason": {"type": "string", "description": "Tells the user why."},
+        },
+        "command",
+    ),
+)
+RUN_COMMAND = _tool(_RUN_COMMAND, effect="execute", keeps_time=True)
+
+MEMORY_ARGUMENTS = {
+    "view": ("path",),
+    "create": ("path", "file_text"),
+    "str_replace": ("path", "old_str", "new_str"),
+    "insert": ("path", "insert_line", "insert_text"),
+    "delete": ("path",),
+    "rename": ("old_path", "new_path"),
+}
+
+_MEMORY = ToolSpec(
+    "memory",
+    "Notes that are kept across chats, as text files under /memories. View the folder before you begin a task, and"
+    " write down what a later chat should know. Commands: view (path, optional view_range), create (path, file_text),"
+    " str_replace (path, old_str, new_str), insert (path, insert_line, insert_text), delete (path), rename (old_path,"
+    " new_path).",
+    parameters(
+        {
+            "command": {"type": "string", "enum": list(MEMORY_ARGUMENTS), "description": "What to do."},
+            "path": {"type": "string", "description": "A path under /memories, such as /memories/style.md."},
+            "view_range": {
+                "type": "array",
+                "items": {"type": "integer"},
+                "minItems": 2,
+                "maxItems": 2,
+                "description": "view: first and last line, counted from 1; a last line of -1 is the end.",
+            },
+            "file_text": {"type": "string", "description": "create: the content of the new file."},
+            "old_str": {"type": "string", "description": "str_replace: text that occurs exactly once."},
+            "new_str": {"type": "string", "description": "str_replace: what to put in its place."},
+            "insert_line": {
+                "type": "integer",
+                "minimum": 0,
+                "description": "insert: the line after which to insert; 0 is the beginning.",
+            },
+            "insert_text": {"type": "string", "description": "insert: the lines to insert."},
+            "old_path": {"type": "string", "description": "rename: the present path."},
+            "new_path": {"type": "string", "description": "rename: the new path."},
+        },
+        "command",
+    ),
+)
+MEMORY = _tool(_MEMORY, effect="write")
+
+RECALL_NAME = "recall"
+
+_RECALL = ToolSpec(
+    RECALL_NAME,
+    "What was removed from this conversation to save context: cleared tool results, summarised messages, earlier"
+    " attachments. It is kept word for word. `query` lists what may answer a question, each with a short key; `key`"
+    " reads one of them, in parts when it is long. Use it instead of calling a tool again for the same result.",
+    parameters(
+        {
+            "query": {
+                "type": "string",
+                "description": "A question, or words, names, paths; empty lists the newest.",
+            },
+            "key": {"type": "string", "minLength": 1, "description": "A key from the list, such as r57."},
+            "part": {"type": "integer", "minimum": 1, "description": "With key: which part to read. Default: 1."},
+        }
+    ),
+)
+RECALL = _tool(_RECALL, only_when_removed=True)
 
 BUILTIN_TOOLS: tuple[Tool, ...] = (
     READ_FILE,

@@ -11,41 +11,17 @@ from typing import Any
 from codecompanion.formats.plural import counted
 from codecompanion.formats.text_files import printable
 from codecompanion.model.found_code import FoundCode
-from codecompanion.model.messages import ToolSpec
-from codecompanion.tools.builtin.wording import is_secret, one_line, parameters, shown_path
-from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
+from codecompanion.tools.builtin.wording import is_secret, one_line, shown_path
+from codecompanion.tools.tool import ApprovalQuestion, ToolContext, ToolOutput
 
 PLACES = 8
 LINES = 40
 MAX_LINES_OF_A_PLACE = 60
 MAX_CHARS = 16_000
-MIN_WINDOW = 8000
-"""In a smaller window its schema (157 tokens) costs more than it brings, and one result may fill half of it.
-
-Measured over 24 turns in a window of 4,096: 9, 8 and 9 summaries under adaptive, codecompanion and codebuddy with it,
-6, 6 and 8 without; in one of 8,192 the first compaction comes one turn earlier (the 22nd).
-"""
-
-_SPEC = ToolSpec(
-    "code_search",
-    "Find code of the project by meaning or by name: the best places for a question or words, or where a name is"
-    " defined or used. Returns paths, line numbers and the code.",
-    parameters(
-        {
-            "query": {"type": "string", "minLength": 1, "description": "A question, words, or a name."},
-            "path": {"type": "string", "minLength": 1, "description": "Only this folder or file."},
-            "kind": {
-                "type": "string",
-                "enum": ["definition", "reference", "text"],
-                "description": "What of the name or text to find; without it the query is a question.",
-            },
-        },
-        "query",
-    ),
-)
 
 
-async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+    """Carry out one call; raises `ToolError`."""
     kind = arguments.get("kind", "any")
     below = ""
     if "path" in arguments:
@@ -105,15 +81,14 @@ def _places(results: tuple[FoundCode, ...]) -> str:
     return "\n\n".join(parts)
 
 
-def _title(arguments: dict[str, Any]) -> str:
+def title_of(arguments: dict[str, Any]) -> str:
+    """Return the title of a call."""
     kind = f" {arguments['kind']}" if "kind" in arguments else ""
     where = f" in {arguments['path']}" if "path" in arguments else ""
     return f"code_search{kind} {one_line(arguments['query'])}{where}"
 
 
-def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
+def question_about(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
+    """Return what the user must approve, None when the call may run at once."""
     del arguments, context
     return None
-
-
-CODE_SEARCH = Tool(spec=_SPEC, run=_run, title=_title, question=_question, looks_at="unsaved", min_window=MIN_WINDOW)

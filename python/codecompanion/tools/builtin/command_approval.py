@@ -12,8 +12,9 @@ import msgspec
 
 from codecompanion.errors import ToolError
 from codecompanion.tools.builtin.wording import one_line, shown_path, why_secret_on_disk
-from codecompanion.tools.commands.grant_offer import Workspace, exact_key, offer_for
+from codecompanion.tools.commands.grant_offer import Workspace, offer_for
 from codecompanion.tools.commands.network import Surroundings, hidden_needs, hosts_of, needs_network
+from codecompanion.tools.commands.offer import exact_key
 from codecompanion.tools.sandbox.host_proxy import HOST
 from codecompanion.tools.sandbox.sandbox import Sandbox
 from codecompanion.tools.tool import ApprovalQuestion, Place, ToolContext

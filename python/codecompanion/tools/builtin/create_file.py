@@ -11,26 +11,10 @@ from typing import Any
 from codecompanion.errors import ToolError
 from codecompanion.formats import text_files
 from codecompanion.formats.plural import counted
-from codecompanion.model.messages import ToolSpec
-from codecompanion.tools.builtin.wording import PATH, parameters, shown_path
+from codecompanion.tools.builtin.wording import shown_path
 from codecompanion.tools.file_changes.file_change import Plan, change_file, current_text, is_there
 from codecompanion.tools.file_changes.proposal import Proposal, question
-from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
-
-_SPEC = ToolSpec(
-    "create_file",
-    "Create a text file with the given content; missing folders are made. Fails when the file exists, unless overwrite"
-    " is true. To change part of a file use insert_edit.",
-    parameters(
-        {
-            "path": PATH,
-            "content": {"type": "string", "description": "The whole content of the file."},
-            "overwrite": {"type": "boolean", "description": "Replace the file if it exists. Default: false."},
-        },
-        "path",
-        "content",
-    ),
-)
+from codecompanion.tools.tool import ApprovalQuestion, ToolContext, ToolOutput
 
 
 def _target(arguments: dict[str, Any], context: ToolContext) -> Path:
@@ -48,7 +32,8 @@ def _target(arguments: dict[str, Any], context: ToolContext) -> Path:
     return path
 
 
-async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+    """Carry out one call; raises `ToolError`."""
     path = await asyncio.to_thread(context.resolve, arguments["path"])
     return await change_file(partial(_plan, arguments), context, path)
 
@@ -71,11 +56,13 @@ def _proposal(path: Path, arguments: dict[str, Any], context: ToolContext) -> Pr
     return Proposal(path=path, name=shown_path(path, context), before=before, after=after)
 
 
-def _title(arguments: dict[str, Any]) -> str:
+def title_of(arguments: dict[str, Any]) -> str:
+    """Return the title of a call."""
     return f"create_file {arguments['path']}"
 
 
-def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
+def question_about(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
+    """Return what the user must approve, None when the call may run at once."""
     path = _target(arguments, context)
     proposal = _proposal(path, arguments, context)
     title = f"{'Replace' if is_there(path, context) else 'Create'} {proposal.name}"
@@ -91,6 +78,3 @@ def _unreadable(path: Path) -> str:
     except text_files.UnreadableFile as error:
         return str(error)
     return ""
-
-
-CREATE_FILE = Tool(spec=_SPEC, run=_run, title=_title, question=_question, effect="write", looks_at="path")

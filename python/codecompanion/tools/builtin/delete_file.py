@@ -12,17 +12,12 @@ from typing import Any
 from codecompanion.errors import ToolError
 from codecompanion.formats import text_files
 from codecompanion.formats.plural import counted
-from codecompanion.model.messages import ToolSpec
-from codecompanion.tools.builtin.wording import PATH, missing_file, parameters, shown_path
+from codecompanion.tools.builtin.wording import missing_file, shown_path
 from codecompanion.tools.file_changes.file_change import Plan, change_file
 from codecompanion.tools.file_changes.proposal import Proposal, question
-from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
+from codecompanion.tools.tool import ApprovalQuestion, ToolContext, ToolOutput
 
 _SHOWN_LINES = 40
-
-_SPEC = ToolSpec(
-    "delete_file", "Delete one file of the workspace. Folders are not deleted.", parameters({"path": PATH}, "path")
-)
 
 
 def _target(arguments: dict[str, Any], context: ToolContext) -> Path:
@@ -40,7 +35,8 @@ def _target(arguments: dict[str, Any], context: ToolContext) -> Path:
     return path
 
 
-async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+    """Carry out one call; raises `ToolError`."""
     path = await asyncio.to_thread(_target, arguments, context)
     return await change_file(partial(_plan, arguments), context, path)
 
@@ -51,11 +47,13 @@ def _plan(arguments: dict[str, Any], context: ToolContext) -> Plan:
     return Plan(_proposal(path, name), f"Deleted {name}.", f"{name} was not deleted.")
 
 
-def _title(arguments: dict[str, Any]) -> str:
+def title_of(arguments: dict[str, Any]) -> str:
+    """Return the title of a call."""
     return f"delete_file {arguments['path']}"
 
 
-def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
+def question_about(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
+    """Return what the user must approve, None when the call may run at once."""
     path = _target(arguments, context)
     name = shown_path(path, context)
     return question(_proposal(path, name), key=f"delete_file:{path}", title=f"Delete {name}", body=_content(path, name))
@@ -80,6 +78,3 @@ def _content(path: Path, name: str) -> str:
         return f"{error}\n"
     more = [f"… {counted(len(lines) - _SHOWN_LINES, 'more line')}"] if len(lines) > _SHOWN_LINES else []
     return "\n".join([f"{name}: {counted(len(lines), 'line')}", "", *lines[:_SHOWN_LINES], *more]) + "\n"
-
-
-DELETE_FILE = Tool(spec=_SPEC, run=_run, title=_title, question=_question, effect="write", looks_at="path")

@@ -8,44 +8,16 @@ from typing import TYPE_CHECKING, Any
 from codecompanion.errors import ToolError
 from codecompanion.formats.plural import counted
 from codecompanion.formats.regex import regex
-from codecompanion.model.messages import ToolSpec
-from codecompanion.tools.builtin.wording import parameters, path_below
+from codecompanion.tools.builtin import DEFAULT_PATHS
+from codecompanion.tools.builtin.wording import path_below
 from codecompanion.tools.files.disk import Check, in_thread
-from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
+from codecompanion.tools.tool import ApprovalQuestion, ToolContext, ToolOutput
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-DEFAULT_RESULTS = 200
 _BRACES = regex(r"\{([^{}]*,[^{}]*)\}")
 _MAX_ALTERNATIVES = 64
-
-_SPEC = ToolSpec(
-    "file_search",
-    "Find files of the workspace by glob pattern. `*` stays within a folder, `**` crosses folders, {a,b} is either. A"
-    " pattern without `/` matches the file name in any folder; a folder's path lists everything in it. Files that the"
-    " project ignores (.gitignore) are left out. Returns paths relative to the workspace, sorted.",
-    parameters(
-        {
-            "pattern": {
-                "type": "string",
-                "minLength": 1,
-                "description": "For example `*.lua`, `src/**/test_*.py`, `Makefile` or `docs/`.",
-            },
-            "max_results": {
-                "type": "integer",
-                "minimum": 1,
-                "maximum": 5000,
-                "description": f"At most this many paths. Default: {DEFAULT_RESULTS}.",
-            },
-            "include_ignored": {
-                "type": "boolean",
-                "description": "Also list ignored files, such as those in node_modules. Default: false.",
-            },
-        },
-        "pattern",
-    ),
-)
 
 
 def compile_glob(pattern: str, root: Path) -> GitIgnoreSpec:
@@ -87,7 +59,8 @@ def _alternatives(pattern: str) -> list[str]:
     return done
 
 
-async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+    """Carry out one call; raises `ToolError`."""
     return await in_thread(lambda check: _search(arguments, context, check))
 
 
@@ -104,7 +77,7 @@ def _search(arguments: dict[str, Any], context: ToolContext, check: Check) -> To
             matching.append(name)
         elif part in name.casefold():
             containing.append(name)
-    limit = arguments.get("max_results", DEFAULT_RESULTS)
+    limit = arguments.get("max_results", DEFAULT_PATHS)
     if matching:
         return _listed(matching, limit, "")
     if containing:
@@ -120,12 +93,11 @@ def _listed(names: list[str], limit: int, head: str) -> ToolOutput:
     return ToolOutput(text=text.encode("utf-8", "replace").decode(), summary=counted(len(names), "file"))
 
 
-def _title(arguments: dict[str, Any]) -> str:
+def title_of(arguments: dict[str, Any]) -> str:
+    """Return the title of a call."""
     return f"file_search {arguments['pattern']}"
 
 
-def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
+def question_about(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
+    """Return what the user must approve, None when the call may run at once."""
     return None
-
-
-FILE_SEARCH = Tool(spec=_SPEC, run=_run, title=_title, question=_question)

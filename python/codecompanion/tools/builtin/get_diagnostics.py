@@ -7,33 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from codecompanion.formats.plural import counted
-from codecompanion.model.messages import ToolSpec
-from codecompanion.tools.builtin.wording import parameters, shown_path
+from codecompanion.tools.builtin import SEVERITIES
+from codecompanion.tools.builtin.wording import shown_path
 from codecompanion.tools.files.disk import Check, in_thread
-from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
+from codecompanion.tools.tool import ApprovalQuestion, ToolContext, ToolOutput
 from codecompanion.wire.requests import Diagnostic
 
-SEVERITIES = ("error", "warning", "information", "hint")
 _OTHER_NAMES = {"err": "error", "warn": "warning", "info": "information"}
 
-_SPEC = ToolSpec(
-    "get_diagnostics",
-    "List the problems that linters and language servers report in the editor for files that are open there, as they"
-    " are now: after a change they may need a moment.",
-    parameters(
-        {
-            "path": {"type": "string", "minLength": 1, "description": "Only this file. Default: all open files."},
-            "severity": {
-                "type": "string",
-                "enum": list(SEVERITIES),
-                "description": "Only this severity and worse. Default: all.",
-            },
-        }
-    ),
-)
 
-
-async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+    """Carry out one call; raises `ToolError`."""
     reported = await context.editor.diagnostics()
     if reported is None:
         return ToolOutput(text="The editor did not answer in time.", is_error=True, summary="no answer")
@@ -75,12 +59,11 @@ def _rank(found: Diagnostic) -> int:
     return SEVERITIES.index(name) if name in SEVERITIES else 0
 
 
-def _title(arguments: dict[str, Any]) -> str:
+def title_of(arguments: dict[str, Any]) -> str:
+    """Return the title of a call."""
     return f"get_diagnostics {arguments.get('path', '')}".rstrip()
 
 
-def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
+def question_about(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
+    """Return what the user must approve, None when the call may run at once."""
     return None
-
-
-GET_DIAGNOSTICS = Tool(spec=_SPEC, run=_run, title=_title, question=_question)

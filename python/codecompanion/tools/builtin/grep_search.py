@@ -24,50 +24,20 @@ from codecompanion.formats.find_program import find_program
 from codecompanion.formats.plural import counted
 from codecompanion.formats.regex import regex
 from codecompanion.formats.text_files import printable, read_text
-from codecompanion.model.messages import ToolSpec
+from codecompanion.tools.builtin import DEFAULT_LINES, MAX_FILE_BYTES
 from codecompanion.tools.builtin.file_search import compile_glob, matches
-from codecompanion.tools.builtin.wording import is_secret, missing_file, one_line, parameters, path_below
+from codecompanion.tools.builtin.wording import is_secret, missing_file, one_line, path_below
 from codecompanion.tools.commands.command_environment import clean_environment
 from codecompanion.tools.file_changes.file_change import is_there
 from codecompanion.tools.files.disk import Check, in_thread
 from codecompanion.tools.process import run_program
-from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
+from codecompanion.tools.tool import ApprovalQuestion, ToolContext, ToolOutput
 
-DEFAULT_RESULTS = 100
-MAX_FILE_BYTES = 20_000_000
 MAX_LINE_CHARS = 300
 _BATCH_CHARS = 100_000
 _WORKER = Path(__file__).with_name("grep_worker.py")
 _RIPGREP_CAUSE = regex(r"^error: (.+)$", re.MULTILINE)
 _METACHARACTERS = regex(r"[\\|.*+?()\[\]{}^$]")
-
-_SPEC = ToolSpec(
-    "grep_search",
-    "Search the text files of the workspace for lines that contain a text or match a regular expression. Returns the"
-    " matching lines by file, with line numbers. Files that the project ignores (.gitignore), binary files and files"
-    f" over {MAX_FILE_BYTES // 1_000_000} MB are left out.",
-    parameters(
-        {
-            "query": {"type": "string", "minLength": 1, "description": "The text or regular expression to look for."},
-            "is_regex": {"type": "boolean", "description": "Whether query is a regular expression. Default: false."},
-            "ignore_case": {"type": "boolean", "description": "Whether case does not matter. Default: false."},
-            "path": {
-                "type": "string",
-                "minLength": 1,
-                "description": "Folder or file to search, relative to the workspace. Default: all of it.",
-            },
-            "include": {"type": "string", "minLength": 1, "description": "Only files that match this glob, as `*.py`."},
-            "max_results": {
-                "type": "integer",
-                "minimum": 1,
-                "maximum": 2000,
-                "description": f"At most this many lines. Default: {DEFAULT_RESULTS}.",
-            },
-            "include_ignored": {"type": "boolean", "description": "Also search ignored files. Default: false."},
-        },
-        "query",
-    ),
-)
 
 
 class _Files(msgspec.Struct, frozen=True):
@@ -167,9 +137,10 @@ def _cut(line: str, start_byte: int) -> str:
     return printable(f"{'…' if begin else ''}{line[begin:end]}{'…' if end < len(line) else ''}")
 
 
-async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+    """Carry out one call; raises `ToolError`."""
     files, unsaved = await in_thread(lambda check: _files(arguments, context, check))
-    hits = _Hits(files, arguments.get("max_results", DEFAULT_RESULTS))
+    hits = _Hits(files, arguments.get("max_results", DEFAULT_LINES))
     on_disk = [name for name in files.names if name not in unsaved]
     await _search_all(arguments, files.root, on_disk, hits)
     if unsaved:
@@ -364,12 +335,11 @@ def _nothing(arguments: dict[str, Any], files: _Files) -> str:
     return text
 
 
-def _title(arguments: dict[str, Any]) -> str:
+def title_of(arguments: dict[str, Any]) -> str:
+    """Return the title of a call."""
     return f'grep_search "{one_line(arguments["query"])}"'
 
 
-def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
+def question_about(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
+    """Return what the user must approve, None when the call may run at once."""
     return None
-
-
-GREP_SEARCH = Tool(spec=_SPEC, run=_run, title=_title, question=_question, looks_at="unsaved")

@@ -9,34 +9,11 @@ from typing import Any
 from codecompanion.errors import ToolError
 from codecompanion.formats import text_files
 from codecompanion.formats.plural import counted
-from codecompanion.model.messages import ToolSpec
-from codecompanion.tools.builtin.wording import HOLDS_KEYS, PATH, is_secret, missing_file, parameters, shown_path
+from codecompanion.tools.builtin.wording import HOLDS_KEYS, is_secret, missing_file, shown_path
 from codecompanion.tools.file_changes.file_change import Plan, change_file, current_text, is_there
 from codecompanion.tools.file_changes.proposal import Proposal, question
 from codecompanion.tools.files.edit import Edited, replace_text
-from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
-
-_SPEC = ToolSpec(
-    "insert_edit",
-    "Change an existing text file: replace old_text by new_text. old_text must occur in the file exactly once, with"
-    " its exact indentation; quote enough lines around the change to make it unique. To insert, quote the line before"
-    " or after and repeat it in new_text; to delete, leave new_text empty. Read the file first. Line ends and encoding"
-    " of the file are kept.",
-    parameters(
-        {
-            "path": PATH,
-            "old_text": {"type": "string", "description": "The text to replace, without line numbers."},
-            "new_text": {"type": "string", "description": "The text to put in its place."},
-            "replace_all": {
-                "type": "boolean",
-                "description": "Replace every occurrence instead of demanding exactly one. Default: false.",
-            },
-        },
-        "path",
-        "old_text",
-        "new_text",
-    ),
-)
+from codecompanion.tools.tool import ApprovalQuestion, ToolContext, ToolOutput
 
 
 def _edit(arguments: dict[str, Any], context: ToolContext) -> tuple[Proposal, Edited]:
@@ -61,7 +38,8 @@ def _edit(arguments: dict[str, Any], context: ToolContext) -> tuple[Proposal, Ed
     return proposal, edited
 
 
-async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+    """Carry out one call; raises `ToolError`."""
     path = await asyncio.to_thread(context.resolve, arguments["path"])
     return await change_file(partial(_plan, arguments), context, path)
 
@@ -74,15 +52,14 @@ def _plan(arguments: dict[str, Any], context: ToolContext) -> Plan:
     return Plan(proposal, done, f"Edited {proposal.name}.")
 
 
-def _title(arguments: dict[str, Any]) -> str:
+def title_of(arguments: dict[str, Any]) -> str:
+    """Return the title of a call."""
     return f"insert_edit {arguments['path']}"
 
 
-def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
+def question_about(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
+    """Return what the user must approve, None when the call may run at once."""
     proposal, _ = _edit(arguments, context)
     opened = context.opened.at(proposal.path)
     unsaved = ", which has unsaved changes" if opened is not None and opened.modified else ""
     return question(proposal, key="insert_edit", title=f"Edit {proposal.name}{unsaved}")
-
-
-INSERT_EDIT = Tool(spec=_SPEC, run=_run, title=_title, question=_question, effect="write", looks_at="path")

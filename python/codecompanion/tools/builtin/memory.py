@@ -15,65 +15,24 @@ from typing import Any
 from codecompanion.errors import OutsideWorkspace, ToolError
 from codecompanion.formats import text_files
 from codecompanion.formats.plural import counted
-from codecompanion.model.messages import ToolSpec
-from codecompanion.tools.builtin.wording import parameters
+from codecompanion.tools.builtin import MEMORY_ARGUMENTS
 from codecompanion.tools.files.disk import Check, in_thread, opened_folder, write_atomic
 from codecompanion.tools.files.edit import replace_text
-from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
+from codecompanion.tools.tool import ApprovalQuestion, ToolContext, ToolOutput
 
 ROOT = "/memories"
 MAX_FILE_CHARS = 200_000
-_REQUIRED = {
-    "view": ("path",),
-    "create": ("path", "file_text"),
-    "str_replace": ("path", "old_str", "new_str"),
-    "insert": ("path", "insert_line", "insert_text"),
-    "delete": ("path",),
-    "rename": ("old_path", "new_path"),
-}
-
-_SPEC = ToolSpec(
-    "memory",
-    "Notes that are kept across chats, as text files under /memories. View the folder before you begin a task, and"
-    " write down what a later chat should know. Commands: view (path, optional view_range), create (path, file_text),"
-    " str_replace (path, old_str, new_str), insert (path, insert_line, insert_text), delete (path), rename (old_path,"
-    " new_path).",
-    parameters(
-        {
-            "command": {"type": "string", "enum": list(_REQUIRED), "description": "What to do."},
-            "path": {"type": "string", "description": "A path under /memories, such as /memories/style.md."},
-            "view_range": {
-                "type": "array",
-                "items": {"type": "integer"},
-                "minItems": 2,
-                "maxItems": 2,
-                "description": "view: first and last line, counted from 1; a last line of -1 is the end.",
-            },
-            "file_text": {"type": "string", "description": "create: the content of the new file."},
-            "old_str": {"type": "string", "description": "str_replace: text that occurs exactly once."},
-            "new_str": {"type": "string", "description": "str_replace: what to put in its place."},
-            "insert_line": {
-                "type": "integer",
-                "minimum": 0,
-                "description": "insert: the line after which to insert; 0 is the beginning.",
-            },
-            "insert_text": {"type": "string", "description": "insert: the lines to insert."},
-            "old_path": {"type": "string", "description": "rename: the present path."},
-            "new_path": {"type": "string", "description": "rename: the new path."},
-        },
-        "command",
-    ),
-)
 
 
-async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+    """Carry out one call; raises `ToolError`."""
     _require(arguments)
     return await in_thread(lambda check: _perform(arguments, context.memory_dir, check))
 
 
 def _require(arguments: dict[str, Any]) -> None:
     command = arguments["command"]
-    missing = [name for name in _REQUIRED[command] if name not in arguments]
+    missing = [name for name in MEMORY_ARGUMENTS[command] if name not in arguments]
     if missing:
         raise ToolError(f"memory {command} also needs {', '.join(f'`{name}`' for name in missing)}.")
 
@@ -225,17 +184,16 @@ def _rename(arguments: dict[str, Any], folder: Path) -> ToolOutput:
     return ToolOutput(text=f"Renamed {old} to {new}.", summary="renamed")
 
 
-def _title(arguments: dict[str, Any]) -> str:
+def title_of(arguments: dict[str, Any]) -> str:
+    """Return the title of a call."""
     return f"memory {arguments['command']} {arguments.get('path') or arguments.get('old_path') or ''}".rstrip()
 
 
-def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
+def question_about(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
+    """Return what the user must approve, None when the call may run at once."""
     if arguments["command"] == "view":
         return None
     _require(arguments)
     shown = [f"{name}: {value}" for name, value in arguments.items() if name != "command"]
     key = f"memory:delete:{arguments['path']}" if arguments["command"] == "delete" else "memory"
     return ApprovalQuestion(key=key, title=f"Memory: {arguments['command']}", body="\n".join(shown))
-
-
-MEMORY = Tool(spec=_SPEC, run=_run, title=_title, question=_question, effect="write")

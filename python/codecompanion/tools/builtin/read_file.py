@@ -12,49 +12,23 @@ from codecompanion.errors import CodeCompanionError, ToolError
 from codecompanion.formats import text_files
 from codecompanion.formats.plural import counted
 from codecompanion.formats.regex import regex
-from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.builtin.wording import (
     HOLDS_KEYS,
     is_secret,
     missing_file,
-    parameters,
     shown_path,
     why_secret_on_disk,
 )
 from codecompanion.tools.file_changes.file_change import current_text, is_there
 from codecompanion.tools.files.disk import Check, in_thread
 from codecompanion.tools.limit import STORED_PREFIX
-from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
+from codecompanion.tools.tool import ApprovalQuestion, ToolContext, ToolOutput
 
 _SHA256 = regex("[0-9a-f]{64}")
 
-_SPEC = ToolSpec(
-    "read_file",
-    "Read a text file of the workspace, or a range of its lines. Each line is preceded by its number and a tab, which"
-    " are not part of the file. For a long file read the part you need: grep_search gives line numbers. A path"
-    ' "stored:…" from an earlier, shortened result reads the rest of that result.',
-    parameters(
-        {
-            "path": {
-                "type": "string",
-                "minLength": 1,
-                "description": 'Path relative to the workspace, or "stored:…" as an earlier result named it.',
-            },
-            "start_line": {"type": "integer", "minimum": 1, "description": "First line, counted from 1. Default: 1."},
-            "end_line": {"type": "integer", "minimum": 1, "description": "Last line, included. Default: the end."},
-            "start_column": {
-                "type": "integer",
-                "minimum": 1,
-                "description": "For one very long line only: first character of each line read, counted from 1.",
-            },
-            "end_column": {"type": "integer", "minimum": 1, "description": "Last character of each line, included."},
-        },
-        "path",
-    ),
-)
 
-
-async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+    """Carry out one call; raises `ToolError`."""
     return await in_thread(lambda check: _read(arguments, context, check))
 
 
@@ -93,7 +67,7 @@ def _file(path: str, context: ToolContext) -> str:
         raise ToolError(f"{shown_path(real, context)} is a folder; file_search lists the files in it.")
     text, opened = current_text(real, context).text, context.opened.at(real)
     if opened is not None and opened.modified and not why_secret_on_disk(real, context):
-        # Text that exists only in the editor needs this check, because `_why_asked` reads the disk.
+        # Text that exists only in the editor needs this check, because `why_asked` reads the disk.
         text, why = context.without_secrets(text, shown_path(real, context))
         if why:
             raise ToolError(f"{shown_path(real, context)} is not shown: its unsaved text holds a secret ({why}).")
@@ -112,14 +86,15 @@ def _stored(path: str, context: ToolContext) -> str:
         ) from error
 
 
-def _title(arguments: dict[str, Any]) -> str:
+def title_of(arguments: dict[str, Any]) -> str:
+    """Return the title of a call."""
     first, last = arguments.get("start_line"), arguments.get("end_line")
     lines = f" {first or 1}-{last or ''}" if first or last else ""
     path = arguments["path"]
     return f"read_file {path[: len(STORED_PREFIX) + 12] if path.startswith(STORED_PREFIX) else path}{lines}"
 
 
-def _why_asked(arguments: dict[str, Any], context: ToolContext) -> str:
+def why_asked(arguments: dict[str, Any], context: ToolContext) -> str:
     """Return why reading this file asks: its name as written, the name of its target, or its text."""
     path: str = arguments["path"]
     if path.startswith(STORED_PREFIX):
@@ -134,8 +109,6 @@ def _why_asked(arguments: dict[str, Any], context: ToolContext) -> str:
     return f"it holds a secret: {found}" if found else ""
 
 
-def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
+def question_about(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
+    """Return what the user must approve, None when the call may run at once."""
     return None
-
-
-READ_FILE = Tool(spec=_SPEC, run=_run, title=_title, question=_question, looks_at="path", why_asked=_why_asked)

@@ -11,34 +11,17 @@ from typing import Any
 from codecompanion.errors import ToolError
 from codecompanion.formats import text_files
 from codecompanion.formats.plural import counted
-from codecompanion.model.messages import ToolSpec
-from codecompanion.tools.builtin.wording import one_line, parameters
+from codecompanion.tools.builtin import RECALL_NAME
+from codecompanion.tools.builtin.wording import one_line
 from codecompanion.tools.files.disk import Check, in_thread
-from codecompanion.tools.tool import ApprovalQuestion, RemovedMessage, Tool, ToolContext, ToolOutput
+from codecompanion.tools.tool import ApprovalQuestion, RemovedMessage, ToolContext, ToolOutput
 
-NAME = "recall"
 PART_CHARS = 8_000
 LISTED = 20
 
-_SPEC = ToolSpec(
-    NAME,
-    "What was removed from this conversation to save context: cleared tool results, summarised messages, earlier"
-    " attachments. It is kept word for word. `query` lists what may answer a question, each with a short key; `key`"
-    " reads one of them, in parts when it is long. Use it instead of calling a tool again for the same result.",
-    parameters(
-        {
-            "query": {
-                "type": "string",
-                "description": "A question, or words, names, paths; empty lists the newest.",
-            },
-            "key": {"type": "string", "minLength": 1, "description": "A key from the list, such as r57."},
-            "part": {"type": "integer", "minimum": 1, "description": "With key: which part to read. Default: 1."},
-        }
-    ),
-)
 
-
-async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+    """Carry out one call; raises `ToolError`."""
     if ("key" in arguments) == ("query" in arguments):
         raise ToolError("recall takes either `query` to search or `key` to read.")
     return await in_thread(lambda check: _answer(arguments, context, check))
@@ -114,14 +97,13 @@ def _free_tag(text: str) -> str:
     return tag
 
 
-def _title(arguments: dict[str, Any]) -> str:
+def title_of(arguments: dict[str, Any]) -> str:
+    """Return the title of a call."""
     what = arguments.get("key") or f'"{one_line(arguments.get("query", ""), 40)}"'
     part = arguments.get("part", 1)
-    return f"{NAME} {what}{f' part {part}' if part > 1 else ''}"
+    return f"{RECALL_NAME} {what}{f' part {part}' if part > 1 else ''}"
 
 
-def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
+def question_about(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
+    """Return what the user must approve, None when the call may run at once."""
     return None
-
-
-RECALL = Tool(spec=_SPEC, run=_run, title=_title, question=_question, only_when_removed=True)

@@ -23,18 +23,17 @@ from codecompanion.errors import ToolError
 from codecompanion.formats.plural import counted
 from codecompanion.formats.regex import regex
 from codecompanion.formats.text_files import printable, split_lines
-from codecompanion.model.messages import Source, ToolSpec
+from codecompanion.model.messages import Source
 from codecompanion.tools.builtin.command_approval import (
     OUTSIDE,
     command_of,
     decided,
     describe,
     folder_of,
-    question_about,
     sandbox_of,
-    title_of,
 )
-from codecompanion.tools.builtin.wording import parameters
+from codecompanion.tools.builtin.command_approval import question_about as question_about
+from codecompanion.tools.builtin.command_approval import title_of as title_of
 from codecompanion.tools.commands.command_environment import clean_environment
 from codecompanion.tools.commands.network import (
     network_program,
@@ -46,7 +45,7 @@ from codecompanion.tools.process import Ended, run_program
 from codecompanion.tools.sandbox.confined import Confined, Pipes
 from codecompanion.tools.sandbox.host_proxy import HostProxy
 from codecompanion.tools.sandbox.trouble import is_refused_quietly, refused_paths, trouble_of, unresolved_hosts
-from codecompanion.tools.tool import ANY_HOST, Place, Tool, ToolContext, ToolOutput
+from codecompanion.tools.tool import ANY_HOST, Place, ToolContext, ToolOutput
 
 KEPT_BYTES = 1_000_000
 """How much of an output's beginning, and as much of its end, is kept."""
@@ -67,40 +66,6 @@ _NOTHING_FETCHED = regex(
     r")$"
 )
 """Messages of programs without network access; they leave no room for other text."""
-
-_SPEC = ToolSpec(
-    "run_command",
-    "Run a shell command (sh -c) in the workspace and return its exit code and output (standard output and error"
-    " together). There is no terminal and no input: commands must not ask questions, open editors or need a password."
-    " Background processes are stopped when the command ends. It may run in a sandbox: writes only in the"
-    " workspace and /tmp, no keys, no network.",
-    parameters(
-        {
-            "command": {"type": "string", "minLength": 1, "description": "The command line for the shell."},
-            "cwd": {
-                "type": "string",
-                "description": "Folder, relative to the workspace. Default: its root.",
-            },
-            "timeout_s": {
-                "type": "number",
-                "exclusiveMinimum": 0,
-                "description": "Stop the command after this many seconds.",
-            },
-            "needs": {
-                "type": "string",
-                "enum": ["network", "outside"],
-                "description": "Ask the user for network access, or to run outside the sandbox.",
-            },
-            "hosts": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Hosts it needs, such as pypi.org.",
-            },
-            "reason": {"type": "string", "description": "Tells the user why."},
-        },
-        "command",
-    ),
-)
 
 
 class KeptOutput:
@@ -148,7 +113,8 @@ def _readable(output: bytes | bytearray) -> str:
     return printable(text)
 
 
-async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+    """Carry out one call; raises `ToolError`."""
     cwd = folder_of(arguments, context)
     place, allowed = await asyncio.to_thread(decided, arguments, context)
     refusal = context.sandbox.refuses if context.sandbox is not None else ""
@@ -354,6 +320,3 @@ def _outside_files(command: str, cwd: Path, root: Path) -> tuple[Source, ...]:
 def said_by_others(text: str) -> str:
     """Return the output of a command without messages that report a failed download."""
     return _NOTHING_FETCHED.sub("", text).strip()
-
-
-RUN_COMMAND = Tool(spec=_SPEC, run=_run, title=title_of, question=question_about, effect="execute", keeps_time=True)

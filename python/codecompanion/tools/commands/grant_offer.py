@@ -16,32 +16,12 @@ from codecompanion.tools.commands.defining_files import Defined, defined_by
 from codecompanion.tools.commands.destroyers import loose_commands
 from codecompanion.tools.commands.git_folder import ReadConfig, is_harmless
 from codecompanion.tools.commands.grant_rules import Rule, allows, is_duration, rule_of, rules
+from codecompanion.tools.commands.offer import Family, Offer
 from codecompanion.tools.files.code_files import comparable, why_it_runs_code
 
 _MAX_IN_TREE = 20_000
 _WRAPPERS = frozenset(("time", "nice"))
 _REPOSITORIES = frozenset((".git", ".hg", ".svn", ".jj", ".bzr", "git~1"))
-
-
-class Family(msgspec.Struct, frozen=True, order=True):
-    """Commands that may run, by name. A family with defining files applies in one folder while `digest` is theirs."""
-
-    name: str
-    folder: str = ""
-    digest: str = ""
-
-
-class Offer(msgspec.Struct, frozen=True):
-    """The grant that a question offers. All `families` are needed, () = none can cover it; `covers` is its label.
-
-    `digest` is the hash of the files that define what the command runs, even if only the exact command can be allowed;
-    `files` are their names.
-    """
-
-    families: tuple[Family, ...] = ()
-    covers: str = ""
-    digest: str = ""
-    files: tuple[str, ...] = ()
 
 
 def holds_none(path: Path) -> bool:
@@ -61,11 +41,6 @@ class Workspace(msgspec.Struct, frozen=True):
     environment: Mapping[str, str]
     read_git_config: ReadConfig
     holds_secret: Callable[[Path], bool] = holds_none
-
-
-def exact_key(folder: str, command: str, digest: str) -> str:
-    """Return the key of one exact command in one folder, bound to the files that define what it runs."""
-    return f"run_command:{folder}\0{command}" + (f"\0{digest}" if digest else "")
 
 
 def offer_for(command: str, folder: Path, workspace: Workspace) -> Offer:

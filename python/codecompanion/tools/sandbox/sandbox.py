@@ -13,15 +13,16 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from codecompanion.formats.find_program import find_program, own_search_path, written_by_commands
 from codecompanion.settings_sections import SandboxSettings
 from codecompanion.tools.sandbox import mount_plan
-from codecompanion.tools.sandbox.confined import Confined, Kind, Pipes
-from codecompanion.tools.sandbox.macos import profile
+
+if TYPE_CHECKING:
+    from codecompanion.tools.sandbox.confined import Confined, Kind, Pipes
 
 LINUX_KINDS: Final[tuple[Kind, ...]] = ("bubblewrap", "namespaces", "landlock")
 MAX_PROCESSES = 4096
@@ -185,6 +186,9 @@ class Sandbox:
         pipes: Pipes,
         environment: Mapping[str, str],
     ) -> Confined:
+        from codecompanion.tools.sandbox.confined import Confined  # not part of the start
+        from codecompanion.tools.sandbox.macos import profile  # not part of the start
+
         kept = {name: value for name, value in environment.items() if name not in mount_plan.variables_left_out()}
         if not network and pipes.proxy < 0:
             kept |= mount_plan.variables_without_network()

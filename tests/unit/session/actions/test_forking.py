@@ -18,8 +18,8 @@ from codecompanion.session.actions.forking import fork, list_branches
 from codecompanion.session.attachments.attached import text_attachment
 from codecompanion.session.storage.open_chat import open_stored
 from codecompanion.session.storage.stored_chats import delete, rename
-from codecompanion.store import open_store
 from codecompanion.store.log.totals import Spent
+from codecompanion.store.opening import open_store
 from codecompanion.wire.events import ChatOpened, Restored, TitleChanged
 from codecompanion.wire.requests import ForkChat, OpenChat, Pin, ShowCost, Snapshot
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit

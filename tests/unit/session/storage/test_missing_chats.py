@@ -12,7 +12,7 @@ from codecompanion.model.history import LogEvent, MessageAdded
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import Message
 from codecompanion.session.storage.missing_chats import MissingChats, align, find_missing, gaps
-from codecompanion.store import open_store
+from codecompanion.store.opening import open_store
 from codecompanion.wire.events import Notice
 from tests.unit.session.compaction.test_effects import kept
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says

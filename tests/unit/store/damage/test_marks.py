@@ -14,10 +14,10 @@ import pytest
 
 from codecompanion.errors import StoreError
 from codecompanion.model.view import project
-from codecompanion.store import open_store
 from codecompanion.store import writer_thread as writer
 from codecompanion.store.damage import lost_file, marks, salvage
 from codecompanion.store.damage.rebuild import LiveChat, Loss
+from codecompanion.store.opening import open_store
 from codecompanion.store.store import Store
 from tests.unit.store.conftest import Desk, Start, said, sound
 

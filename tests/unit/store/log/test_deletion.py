@@ -13,9 +13,9 @@ import pytest
 from codecompanion.errors import LeaseHeld
 from codecompanion.model.history import ChatForked, EventPayload, MessageAdded, TitleSet, UsageReported
 from codecompanion.model.messages import ImagePart, Message, TextPart, Usage
-from codecompanion.store import Store
 from codecompanion.store.log import deletion
 from codecompanion.store.log.totals import Spent
+from codecompanion.store.store import Store
 from tests.patience import PATIENCE_S
 from tests.unit.store.conftest import CREATED, Desk, Start, said
 

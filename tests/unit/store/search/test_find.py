@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from codecompanion.model.history import ChatForked, MessageAdded
 from codecompanion.model.messages import ImagePart, Message, TextPart, ToolCall
-from codecompanion.store import Store, open_memory_store
 from codecompanion.store.log.migrations import MIGRATIONS, migrate
+from codecompanion.store.opening import open_memory_store
 from codecompanion.store.search import find as search
 from codecompanion.store.search import inner_index
+from codecompanion.store.store import Store
 from tests.unit.store.conftest import CREATED, Desk, said
 
 DAY = 86_400.0

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from codecompanion.model.found_code import FoundCode, SearchOutcome
-from codecompanion.tools.builtin import code_search
-from codecompanion.tools.builtin.code_search import CODE_SEARCH
+from codecompanion.tools.builtin import CODE_SEARCH, code_search
 from codecompanion.tools.files.open_files import Opened, OpenFile
 from tests.unit.tools.conftest import Call
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codecompanion.tools.approval import Approvals
-from codecompanion.tools.builtin.read_file import READ_FILE
+from codecompanion.tools.builtin import READ_FILE
 from codecompanion.tools.limit import shorten
 from codecompanion.tools.runner import approval_question
 from codecompanion.tools.tool import ToolContext
@@ -112,7 +112,7 @@ async def test_a_single_line_of_five_megabytes_is_read_by_columns(call: Call, st
 
 
 async def test_the_title_names_the_range(call: Call) -> None:
-    from codecompanion.tools.builtin.read_file import READ_FILE
+    from codecompanion.tools.builtin import READ_FILE
 
     assert READ_FILE.title({"path": "lua/foo.lua", "start_line": 1, "end_line": 120}) == "read_file lua/foo.lua 1-120"
     assert READ_FILE.title({"path": "a", "end_line": 9}) == "read_file a 1-9"

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from codecompanion.errors import ToolError
-from codecompanion.tools.builtin.recall import LISTED, PART_CHARS, RECALL, split_parts
+from codecompanion.tools.builtin import RECALL
+from codecompanion.tools.builtin.recall import LISTED, PART_CHARS, split_parts
 from codecompanion.tools.tool import RemovedMessage
 
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codecompanion.tools.builtin.run_command import RUN_COMMAND, KeptOutput
+from codecompanion.tools.builtin import RUN_COMMAND
+from codecompanion.tools.builtin.run_command import KeptOutput
 from codecompanion.tools.commands.command_environment import HiddenVariables
 from codecompanion.tools.tool import ApprovalQuestion
 from tests.unit.tools.conftest import Call

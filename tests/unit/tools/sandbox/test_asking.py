@@ -12,7 +12,7 @@ import pytest
 
 from codecompanion.settings_sections import SandboxSettings, ToolSettings
 from codecompanion.tools.approval import NETWORK_GRANT, Approvals
-from codecompanion.tools.builtin.run_command import RUN_COMMAND
+from codecompanion.tools.builtin import RUN_COMMAND
 from codecompanion.tools.sandbox.macos import profile
 from codecompanion.tools.sandbox.mount_plan import Places, cache_variables, mounts, repository_places
 from codecompanion.tools.sandbox.sandbox import Sandbox
