@@ -168,6 +168,9 @@ local function finish(dir, tool)
   if code ~= 0 then
     return output.explain(printed, "the new Python environment does not work")
   end
+  -- The host writes bytecode itself, but its first start would take twice as long; a folder that is read-only stays
+  -- as it is.
+  M.execute({ python, "-I", "-m", "compileall", "-q", environment.root() .. "/python/codecompanion" })
   local _, version = M.execute({ python, "-I", "-c", ASK_VERSION })
   local stamp = {
     lock = environment.lock_hash(),

@@ -22,7 +22,6 @@ from codecompanion.adapters.keys.key_source import FROM_FUNCTION, KeyReader, key
 from codecompanion.adapters.keys.redact import secrets_in_url
 from codecompanion.adapters.own_options import options_of, refuse_reserved
 from codecompanion.adapters.transport.time_limits import is_loopback
-from codecompanion.adapters.unusable import UnusableAdapter
 from codecompanion.adapters.wire_format import WireFormat
 from codecompanion.errors import ConfigError, InputError, MissingKey, NetworkFailed, NotConfigured
 from codecompanion.formats.regex import regex
@@ -136,6 +135,8 @@ class AdapterRegistry:
             try:
                 self._made[name] = self._make(settings)
             except ConfigError as error:
+                from codecompanion.adapters.unusable import UnusableAdapter  # not part of the start
+
                 self._made[name] = UnusableAdapter(settings, error)
         return self._made[name]
 
@@ -146,6 +147,8 @@ class AdapterRegistry:
     def check(self, name: str) -> None:
         """Raise `ConfigError` when there is no adapter of this name, or its entry cannot be used."""
         adapter = self.get(name)
+        from codecompanion.adapters.unusable import UnusableAdapter  # not part of the start
+
         if isinstance(adapter, UnusableAdapter):
             raise adapter.problem
 
@@ -191,10 +194,10 @@ class AdapterRegistry:
         await asyncio.gather(*(adapter.aclose() for adapter in made))
 
     def _make(self, settings: AdapterSettings) -> Adapter:
-        from codecompanion.adapters.offline.adapter import OfflineAdapter, OfflineOptions  # not part of the start
-
         path = f"adapters.http.{settings.name}"
         if settings.kind == "offline":
+            from codecompanion.adapters.offline.adapter import OfflineAdapter, OfflineOptions  # not part of the start
+
             offline = options_of(settings, OfflineOptions)
             return OfflineAdapter(settings, options=offline, summarise=self._summarise)
         require_transport(settings)

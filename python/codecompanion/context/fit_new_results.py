@@ -86,14 +86,14 @@ def cut_again(messages: Messages, whole: Messages, most: int, target: int, env: 
 
     None when they cannot be made to fit that way: then they stay as they are.
     """
-    from codecompanion.context.editing.fit_tool_results import fit_tool_results  # not part of the start
-
     originals = {message.id: message for message in whole}
     restored = tuple(originals.get(message.id, message) for message in messages)
     if env.measure(restored).tokens <= most:
         return restored
     work = Work(before=restored, messages=restored)
     params = FitToolResults(newest_only=True)
+    from codecompanion.context.editing.fit_tool_results import fit_tool_results  # not part of the start
+
     outcome = fit_tool_results(work, params, msgspec.structs.replace(env, target=min(target, most)))
     if not isinstance(outcome, Work) or env.measure(outcome.messages).tokens > most:
         return None

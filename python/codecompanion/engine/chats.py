@@ -31,15 +31,13 @@ async def open_chat(services: Services, request: requests.OpenChat) -> Session |
 
 async def carry_out(services: Services, session: Session, request: requests.Request) -> object:
     """Carry out one request about an open chat and return its result; raises `CodeCompanionError`."""
-    from codecompanion.session.actions.choose_policy import choose_policy, list_policies  # not part of the start
-    from codecompanion.session.chat.redraw import redraw  # not part of the start
-    from codecompanion.session.turn.going_on import check_incomplete  # not part of the start
-
     if isinstance(
         request,
         requests.RedrawChat | requests.GoOn | requests.Inspect | requests.ForecastCompaction | requests.Preview,
     ):
         await session.log.write_late()  # they are about all that was shown
+    from codecompanion.session.actions.choose_policy import choose_policy, list_policies  # not part of the start
+
     match request:
         case requests.Submit():
             session.submit(request)
@@ -48,6 +46,8 @@ async def carry_out(services: Services, session: Session, request: requests.Requ
         case requests.Cancel():
             session.cancel()
         case requests.RedrawChat():
+            from codecompanion.session.chat.redraw import redraw  # not part of the start
+
             await redraw(session)
         case requests.Compact():
             session.compact(request.instructions, go_on=request.go_on)
@@ -83,6 +83,8 @@ async def carry_out(services: Services, session: Session, request: requests.Requ
         case requests.Regenerate():
             await session.regenerate(request.snapshot)
         case requests.GoOn():
+            from codecompanion.session.turn.going_on import check_incomplete  # not part of the start
+
             await check_incomplete(session.log)
             session.go_on(request.snapshot)
         case requests.ListChanges() | requests.ShowChange() | requests.RevertChanges():
@@ -132,10 +134,11 @@ async def _look_at_code(
 
 async def _attach(services: Services, session: Session, request: requests.Attach) -> dict[str, object]:
     from codecompanion.session.attachments.read_attachment import read_attachment  # not part of the start
-    from codecompanion.workspace.secret_text import find_secrets  # not part of the start
 
     message = await read_attachment(services, request, session.root())
     await session.attach(message)
+    from codecompanion.workspace.secret_text import find_secrets  # not part of the start
+
     found = await asyncio.to_thread(find_secrets, message.text)
     if found:
         kind = found[0].kind
@@ -146,12 +149,12 @@ async def _attach(services: Services, session: Session, request: requests.Attach
 
 
 async def _add_rules(services: Services, session: Session, group: str) -> None:
-    from codecompanion.session.actions.follow_trust import tell_waiting  # not part of the start
-
     root = services.root(session.snapshot)
     messages, problems = await session.context.rules.add_group(group, root)
     level = Severity.WARN if messages else Severity.INFO
     for problem in problems:
         services.emit(Notice(chat=session.chat_id, level=level, text=problem))
     await session.attach(*messages)
+    from codecompanion.session.actions.follow_trust import tell_waiting  # not part of the start
+
     await tell_waiting(session)

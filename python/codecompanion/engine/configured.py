@@ -68,10 +68,10 @@ def configure(services: Services, request: Hello) -> None:
 
 def _sandbox(services: Services, request: Hello) -> Sandbox:
     """Return the sandbox for commands, without the plugin's folders; a copied environment in them may be needed."""
-    from codecompanion.tools.sandbox.sandbox import Sandbox  # not part of the start
-
     data_dir = Path(request.data_dir)
     own = [Path(folder) for folder in (request.data_dir, request.state_dir) if folder]
+    from codecompanion.tools.sandbox.sandbox import Sandbox  # not part of the start
+
     return Sandbox(services.settings.sandbox, data_dir / "sandbox", own, services.environment)
 
 

@@ -16,6 +16,7 @@ from codecompanion.adapters import catalog
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.transport.client import import_transport
 from codecompanion.engine.greeting import build_services
+from codecompanion.engine.idle_work import QUIET_S, idle_steps, work_when_idle
 from codecompanion.engine.mcp_when_wanted import McpWhenWanted
 from codecompanion.engine.user_environment import UserEnvironment
 from codecompanion.errors import CodeCompanionError, InputError
@@ -53,6 +54,7 @@ class Runtime:
         self._background: set[asyncio.Task[None]] = set()
         self._asks = EditorAsks(emit, time.time)
         self._environment = UserEnvironment()
+        self._last_request = 0.0
 
     async def handle(self, request: requests.Request) -> object:
         """Carry out one request and return its result.
@@ -60,6 +62,7 @@ class Runtime:
         Raises:
             CodeCompanionError: it could not be carried out; the text is for the user.
         """
+        self._last_request = time.monotonic()
         match request:
             case requests.Hello():
                 return await self._greet(request)
@@ -216,15 +219,19 @@ class Runtime:
         return services.mistakes
 
     async def _stand_by(self, chosen: AdapterSettings | None, data_dir: Path) -> None:
-        """Import the modules that chats need while the editor handles the greeting, then clean up."""
+        """Import the modules that chats need while the editor handles the greeting; the rest while nothing runs."""
         from codecompanion.engine import chats
 
         chats.watch_history(self.services, self._chats, self._start_in_background)
         if chosen is not None and chosen.kind != "offline":
             await asyncio.to_thread(import_transport)
-        from codecompanion.engine.old_temporary_files import remove_old_temporary_files
+        await asyncio.sleep(QUIET_S)
+        await work_when_idle(self._is_busy, idle_steps(data_dir))
 
-        await asyncio.to_thread(remove_old_temporary_files, data_dir)
+    def _is_busy(self) -> bool:
+        """Return whether a chat works, or a request came a moment ago."""
+        works = any(session.task is not None for session in self._chats.values())
+        return works or time.monotonic() - self._last_request < QUIET_S
 
     def _take_environment(self, request: requests.GiveEnvironment) -> None:
         """Let the next request find a key that was changed in the running editor."""

@@ -155,14 +155,14 @@ class Session(Chat):
 
     async def clear(self) -> None:
         """Empty the view but for rules (`/clear`); the log keeps everything. What runs is stopped first."""
-        from codecompanion.session.chat.redraw import redraw  # not part of the start
-
         await self.stop()
         await self.log.write_late()
         gone = tuple(message.id for message in self.log.view.messages if message.tag != RULES_TAG)
         if gone:
             await self.context.remove("cleared", gone)
         self.control.watch.reset()
+        from codecompanion.session.chat.redraw import redraw  # not part of the start
+
         await redraw(self)
         self.context.show()
         self.show_meter()

@@ -85,12 +85,12 @@ def open_memory_store(report: Report = log_problem) -> Store:
 
 
 def _open_or_repair(path: Path, owner: Owner, now: float) -> tuple[sqlite3.Connection, StoreCorrupt | None]:
-    from codecompanion.store.damage.salvage import finish_swap, repair  # not part of the start
-
     lost_file.put_back(path.resolve())
     foreign = _set_foreign_aside(path, now)
     if foreign is not None:
         return _open_sound(path), foreign
+    from codecompanion.store.damage.salvage import finish_swap, repair  # not part of the start
+
     kept = finish_swap(path, now)
     repaired = StoreCorrupt(f"Damaged chat history: now repaired; {SEE_RESTORE}") if kept else None
     if repaired is None and _was_emptied(path):
@@ -118,8 +118,6 @@ def _open_or_repair(path: Path, owner: Owner, now: float) -> tuple[sqlite3.Conne
 
 def _set_foreign_aside(path: Path, now: float) -> StoreCorrupt | None:
     """Rename a folder, or the database of another program; return a notice about it."""
-    from codecompanion.store.damage.salvage import keep_damaged  # not part of the start
-
     what = ""
     if path.is_dir():
         what = "a folder"
@@ -136,6 +134,8 @@ def _set_foreign_aside(path: Path, now: float) -> StoreCorrupt | None:
                 what = "another program's database"
     if not what:
         return None
+    from codecompanion.store.damage.salvage import keep_damaged  # not part of the start
+
     kept = keep_damaged(path, now, f"{what} was in the place of the chat history; nothing in it was changed")
     for suffix in marks.BESIDE:
         with contextlib.suppress(FileNotFoundError):

@@ -206,9 +206,9 @@ class Store:
         draft: str = "",
     ) -> Future[None]:
         """Make the chat `chat_id` out of the beginning of another one, with a draft; see `copying.copy_chat`."""
-        from codecompanion.store.log import copying  # not part of the start
-
         batch, now = tuple(payloads), self._clock()
+
+        from codecompanion.store.log import copying  # not part of the start
 
         def run(connection: sqlite3.Connection) -> None:
             copying.copy_chat(connection, from_chat, chat_id, last_seq, left_out, batch, now)
@@ -243,10 +243,10 @@ class Store:
         self, query: str, chat_id: str | None = None, limit: int = 50, seqs: Collection[int] | None = None
     ) -> list[SearchHit]:
         """Return the messages a question or some words may mean, best first; `seqs`: only these places of the log."""
-        from codecompanion.store.search.find import search_messages  # not part of the start
-
         today = datetime.date.fromtimestamp(self._clock())
         with self._reading() as connection:
+            from codecompanion.store.search.find import search_messages  # not part of the start
+
             return search_messages(connection, query, today, chat_id=chat_id, seqs=seqs, limit=limit)
 
     def index_completed(self) -> Future[None]:

@@ -75,17 +75,19 @@ class Approvals(msgspec.Struct, frozen=True):
 
         `given_path` is the path as the model wrote it, which may be a symlink into a guarded place.
         """
-        from codecompanion.tools.commands.destroyers import destroys_work  # not part of the start
-        from codecompanion.tools.commands.lasting_changes import why_no_always  # not part of the start
-        from codecompanion.tools.files.code_files import why_it_runs_code  # not part of the start
-
         if question.command:
+            from codecompanion.tools.commands.destroyers import destroys_work  # not part of the start
+
             why = "this can destroy work and cannot be undone" if destroys_work(question.command) else ""
+            from codecompanion.tools.commands.lasting_changes import why_no_always  # not part of the start
+
             why = why or why_no_always(question.command, question.folder, root)
             why = "; ".join(filter(None, (why, question.why)))
             return msgspec.structs.replace(question, why=why, again="" if why else self._why_again(question))
         if not question.path:
             return question
+        from codecompanion.tools.files.code_files import why_it_runs_code  # not part of the start
+
         why = why_it_runs_code((question.path, given_path or question.path), root, self.guarded_files, question.becomes)
         return msgspec.structs.replace(question, why=why)
 

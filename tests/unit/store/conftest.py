@@ -99,7 +99,7 @@ import os, resource, signal, sys
 from pathlib import Path
 from codecompanion.model.history import ChatCreated, LogEvent, MessageAdded
 from codecompanion.model.messages import Message
-from codecompanion.store import open_store
+from codecompanion.store.opening import open_store
 def said(text, role="user"):
     return MessageAdded(message=Message(id="m0", role=role, content=text))
 def tell(*words):

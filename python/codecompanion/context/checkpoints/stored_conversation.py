@@ -41,9 +41,9 @@ def cut_text(text: str, limit: int) -> str:
 
 def write_stored_message(message: Message) -> dict[str, Any]:
     """Return the message as an object: texts cut to R-463, an image as a line with its type and size."""
+    limit = MAX_TOOL_RESULT_CHARS if message.role == "tool" else MAX_TEXT_CHARS
     from codecompanion.model.transcript_format import write_message  # not part of the start
 
-    limit = MAX_TOOL_RESULT_CHARS if message.role == "tool" else MAX_TEXT_CHARS
     value = write_message(with_changes(message, content=_limited(message.content, limit)))
     meta = value.setdefault("meta", {})
     meta["id"] = message.id
@@ -79,10 +79,10 @@ def read_conversation(stored: Sequence[Any], where: str) -> tuple[Message, ...]:
     Raises:
         InputError: an entry is no message; the text names the place.
     """
-    from codecompanion.model.transcript_format import read_message  # not part of the start
-
     messages: list[Message] = []
     taken: set[str] = set()
+    from codecompanion.model.transcript_format import read_message  # not part of the start
+
     for position, value in enumerate(stored):
         for one in _as_transcript(value):
             given = (one.get("meta") or {}).get("id") if isinstance(one.get("meta"), Mapping) else None

@@ -213,10 +213,10 @@ class Chat:
         Raises:
             InputError: something does, or the change was stopped before it began.
         """
-        from codecompanion.session.chat.answer import Answer  # not part of the start
-
         async with self._one_change:
             self.must_be_idle(BUSY)
+            from codecompanion.session.chat.answer import Answer  # not part of the start
+
             answer = Answer(change)
             self.begin(answer.run)
             return await answer.after(self.task)
@@ -262,8 +262,6 @@ class Chat:
 
     async def attach(self, *messages: Message) -> None:
         """Attach messages (file, buffer, image, rules) to the next request; once per kind and path."""
-        from codecompanion.session.window.too_large import too_large_alone  # not part of the start
-
         if not messages:
             return
         self.context.add(*messages)
@@ -272,6 +270,8 @@ class Chat:
             await self.context.join("", self.log.view.cycle + 1)
         self.context.show()
         self.show_meter()
+        from codecompanion.session.window.too_large import too_large_alone  # not part of the start
+
         for message in messages:
             if why := too_large_alone(self.control, message, self.control.fitting.room):
                 self.notice(Severity.WARN, why)
@@ -342,9 +342,9 @@ class Chat:
 
     def _recorded(self) -> Recorded | None:
         """Return the tool results of the recording that plays the model, None for a real model."""
+        adapter = self.control.adapter()
         from codecompanion.adapters.offline.adapter import OfflineAdapter  # not part of the start
 
-        adapter = self.control.adapter()
         if not isinstance(adapter, OfflineAdapter) or adapter.playback is None:
             return None
         playback, reply = adapter.playback, adapter.played(self.chat_id) - 1
@@ -355,9 +355,9 @@ class Chat:
         return self.services.root(self.snapshot)
 
     def _tool_context(self, name: str) -> ToolContext:
-        from codecompanion.session.tool_calls.calling_chat import ForTools  # not part of the start
-
         timeout_s = self.control.tools.offered().timeout_s(name, DEFAULT_TOOL_TIMEOUT_S)
         context = self.services.tool_context(self.snapshot, timeout_s)
+        from codecompanion.session.tool_calls.calling_chat import ForTools  # not part of the start
+
         calling = ForTools(self.services, self.chat_id, lambda: self.state, self.attach, self.desk)
         return msgspec.structs.replace(context, recall=self.removed, chat_id=self.chat_id, chat=calling)

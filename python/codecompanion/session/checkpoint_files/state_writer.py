@@ -179,8 +179,6 @@ class StateWriter(msgspec.Struct):
         Raises:
             StoreError: it could not be written.
         """
-        from codecompanion.context.checkpoints.structured_summary import parse_summary  # not part of the start
-
         self._unknown = _without_bulk(state.raw)
         self.tally.last_seq = max(self.tally.last_seq, self.store.last_seq(self.chat_id))
         self.tally.files = dict(state.snapshot.files.read)
@@ -192,6 +190,8 @@ class StateWriter(msgspec.Struct):
             conversation_history=(),
             files=FilesState(),
         )
+        from codecompanion.context.checkpoints.structured_summary import parse_summary  # not part of the start
+
         summary = parse_summary(snapshot.transcript.explicit_chat_summary_block, "snapshot")
         place = self._store(state.messages)
         covered = tuple(map(self._conversation.redacted, newest_meaningful(state.messages)))
@@ -241,9 +241,9 @@ class StateWriter(msgspec.Struct):
 
     def _summary(self, wanted: Wanted, standing: Message | None) -> StructuredSummary:
         """Return the compact half: the summary at hand, else the one that stands in the view, else the last answer."""
+        sources: dict[Kind, SummarySource] = {"pre_compaction": "compaction_summary", "completion": "completion"}
         from codecompanion.context.checkpoints.structured_summary import parse_summary  # not part of the start
 
-        sources: dict[Kind, SummarySource] = {"pre_compaction": "compaction_summary", "completion": "completion"}
         if wanted.summary.strip():
             return parse_summary(self.redact(wanted.summary), sources.get(wanted.kind, "snapshot"))
         if standing is not None and standing.text:

@@ -192,8 +192,6 @@ class _Run:
 
     async def _ask(self, ask: Ask, request: SummaryRequest) -> SummaryReply:
         """Ask once; a name that does not resolve is a failure like any other (R-504)."""
-        from codecompanion.session.compaction.summarise import ask_summary  # not part of the start
-
         too_long = f"summarising took longer than {MAX_RUN_LENGTH * self._owner.timeout_s:g} s in all"
         if self._left_s <= 0:
             return SummaryReply(error=too_long)
@@ -207,6 +205,8 @@ class _Run:
         tokens = request.prompt_tokens or await asyncio.to_thread(estimate_text, request.prompt)
         await owner.log.write(call.for_summary(name, model, tokens))
         try:
+            from codecompanion.session.compaction.summarise import ask_summary  # not part of the start
+
             reply = await ask_summary(
                 summariser.adapter,
                 model,
@@ -306,9 +306,9 @@ class _Run:
 
     async def _commit_compaction(self, report: StageReport, work: Work, before: tuple[Message, ...]) -> None:
         """Log a compaction; one that asked no model begins and ends here."""
+        record, announcer = self.record, self._owner.announcer
         from codecompanion.context.compaction_notes import NO_MODEL, author_of, notes_on  # not part of the start
 
-        record, announcer = self.record, self._owner.announcer
         if not report.asked:
             # Or it takes the place of one that asked without an answer.
             also, failed = partial(announcer.began, report), report.stage.emits.failed

@@ -242,8 +242,6 @@ class EffectRunner(msgspec.Struct):
 
     async def _remember(self, names: Sequence[str], report: StageReport, summary: str) -> None:
         """Write the summary to the memory and to the daily log (R-446…R-449); failing is only logged."""
-        from codecompanion.context.summary_text.recall_keys import without_keys  # not part of the start
-
         keeping = self.keeping
         if keeping is None or not keeping.remembers or not summary.strip() or report.work is None:
             return
@@ -256,6 +254,8 @@ class EffectRunner(msgspec.Struct):
             _log.debug("nothing is remembered: %s", refused)
             return
         try:
+            from codecompanion.context.summary_text.recall_keys import without_keys  # not part of the start
+
             targets = await asyncio.to_thread(
                 self._write_memory,
                 keeping,
@@ -275,8 +275,6 @@ class EffectRunner(msgspec.Struct):
         self, keeping: Keeping, names: Sequence[str], is_flush: bool, summary: str, sources: Sequence[Source]
     ) -> list[str]:
         """Write where it is wanted and return where that was."""
-        from codecompanion.context.checkpoints.structured_summary import parse_summary  # not part of the start
-
         targets: list[str] = []
         now = self.clock()
         # What is private must not reach the workspace, where it may be committed (R-449).
@@ -290,6 +288,8 @@ class EffectRunner(msgspec.Struct):
                 MemorySources(kept.parent.parent).note_file(kept, sources)
             targets.append("memory")
         if DAILY_LOG in names and not private:
+            from codecompanion.context.checkpoints.structured_summary import parse_summary  # not part of the start
+
             found = parse_summary(summary, "compaction_summary")
             sections = (
                 ("Decisions", found.decisions),

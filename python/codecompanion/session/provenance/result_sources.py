@@ -41,10 +41,10 @@ def sources_of_result(
 
 def _of_command(command: str, output: ToolOutput) -> tuple[Source, ...]:
     """Return the pages that a command line names, or its program, if it printed text that others may have written."""
-    from codecompanion.tools.commands.network import printing_program  # not part of the start
-
     if not output.printed:
         return (COMMAND,)
+    from codecompanion.tools.commands.network import printing_program  # not part of the start
+
     program = printing_program(command) or (_WORD.search(command) or ("command",))[0]
     return _pages(command) or (named("command", program),)
 

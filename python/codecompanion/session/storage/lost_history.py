@@ -84,10 +84,10 @@ class LostHistory:
 
     async def _refresh(self, session: Session, rebuilt: Rebuilt) -> None:
         """Let the chat know that what it could have undone is not stored any more, and what can be recalled."""
-        from codecompanion.session.storage.from_checkpoint import without_old_keys  # not part of the start
-
         if rebuilt.extent == "view":
             session.log.forget_changes()
+            from codecompanion.session.storage.from_checkpoint import without_old_keys  # not part of the start
+
             await session.log.rewrite(without_old_keys)
             try:
                 await session.log.read_keys()
@@ -97,8 +97,6 @@ class LostHistory:
 
     async def _bring_back(self, loss: Loss) -> None:
         """Restore the chats that have checkpoints and are not in the new file; say how many, and which are lost."""
-        from codecompanion.session.storage.from_checkpoint import restore_chat  # not part of the start
-
         keeping, path = self._services.keeping, self._services.store.path
         if keeping is None or path is None:
             return
@@ -106,6 +104,8 @@ class LostHistory:
         try:
             stored = await asyncio.to_thread(keeping.checkpoints.list_checkpoints)
             back, failed = 0, 0
+            from codecompanion.session.storage.from_checkpoint import restore_chat  # not part of the start
+
             for chat in dict.fromkeys(entry.chat for entry in stored):
                 if chat in self._chats or await asyncio.to_thread(self._is_cared_for, chat):
                     continue
@@ -155,9 +155,6 @@ class LostHistory:
 
 
 def _live_chat(session: Session, new_id: str) -> LiveChat:
-    from codecompanion.session.storage.from_checkpoint import without_old_keys  # not part of the start
-    from codecompanion.store.damage.rebuild import LiveChat  # not part of the start
-
     log, control, view = session.log, session.control, session.log.view
     opening: list[EventPayload] = [
         ChatCreated(
@@ -181,6 +178,9 @@ def _live_chat(session: Session, new_id: str) -> LiveChat:
         closing.append(TurnStarted(turn_id=turn.turn_id, cycle=turn.cycle))
     elif view.cycle:
         closing += [TurnStarted(turn_id=new_id, cycle=view.cycle), TurnEnded(turn_id=new_id, reason="done")]
+    from codecompanion.session.storage.from_checkpoint import without_old_keys  # not part of the start
+    from codecompanion.store.damage.rebuild import LiveChat  # not part of the start
+
     return LiveChat(session.chat_id, view, tuple(opening), tuple(closing), without_old_keys)
 
 

@@ -111,9 +111,9 @@ class MissingChats:
 
     async def _bring_back(self, chats: Sequence[MissingChat]) -> tuple[int, list[str]]:
         """Return the number of restored chats and why the others failed; no other Neovim restores at the same time."""
+        back, failed = 0, list[str]()
         from codecompanion.session.storage.from_checkpoint import restore_chat  # not part of the start
 
-        back, failed = 0, list[str]()
         for one in chats:
             try:
                 if one.lost < 0:
@@ -166,8 +166,6 @@ async def catch_up(services: Services, chat: str) -> int:
     Raises: LeaseHeld: another Neovim has the chat open. InputError: the checkpoint cannot be read. StoreError: nothing
     was written.
     """
-    from codecompanion.session.storage.from_checkpoint import read_state, without_old_keys  # not part of the start
-
     keeping = services.keeping
     if keeping is None:
         return 0
@@ -178,6 +176,8 @@ async def catch_up(services: Services, chat: str) -> int:
     if not events:
         return 0
     await asyncio.to_thread(keeping.checkpoints.keep_newest, chat)  # the next checkpoint overwrites it
+    from codecompanion.session.storage.from_checkpoint import read_state, without_old_keys  # not part of the start
+
     state = await asyncio.to_thread(read_state, keeping.checkpoints, chat, "", (), services.clock())
     old, new = project(events).messages, [without_old_keys(message) for message in state.messages]
     same = next((at for at, (one, other) in enumerate(zip(old, new, strict=False)) if one.id != other.id), None)
@@ -231,8 +231,6 @@ def _inserted(events: Sequence[LogEvent]) -> set[str]:
 
 async def read_mended(services: Services, chat: str, *, may_write: bool) -> tuple[list[LogEvent], str]:
     """Return a chat's events, damaged messages replaced from its checkpoint, and a notice about it ("" = none)."""
-    from codecompanion.session.storage.from_checkpoint import read_state  # not part of the start
-
     store, keeping = services.store, services.keeping
     events, damaged = await asyncio.to_thread(store.read_log, chat)
     missing = sorted({*damaged, *gaps(events)})
@@ -242,6 +240,8 @@ async def read_mended(services: Services, chat: str, *, may_write: bool) -> tupl
     when = 0
     if keeping is not None and may_write:
         try:
+            from codecompanion.session.storage.from_checkpoint import read_state  # not part of the start
+
             state = await asyncio.to_thread(read_state, keeping.checkpoints, chat, "", (), services.clock())
             restored, when = align(events, missing, state.messages), state.snapshot.timestamp
             if restored:

@@ -186,6 +186,7 @@ async def _repair(services: Services, log: ChatLog, events: Sequence[LogEvent], 
     if is_arriving and shown.startswith(partial.strip()):
         partial = shown or partial
     count = MessageCounter(services.count_text).message
+
     mending = await asyncio.to_thread(repairs, events, log.view, partial, services.new_token, services.clock(), count)
     return await log.write(*mending) if mending else ()
 

@@ -139,9 +139,6 @@ class ToolRound:
 
     async def _run_one(self, index: int) -> _Ran:
         # not part of the start
-        from codecompanion.session.files.file_log import FileLog  # not part of the start
-        from codecompanion.session.tool_calls.audited import AuditedCall  # not part of the start
-        from codecompanion.session.untrusted.written_by_commands import instructions_watched  # not part of the start
         from codecompanion.tools.runner import ResolveOnce, decided, failed, question_now, run_call
 
         parts, services, call = self._parts, self._services, self._calls[index]
@@ -152,7 +149,11 @@ class ToolRound:
         try:
             tool = parts.tools.get(call.name)
             arguments = parts.tools.validate(call.name, call.arguments)
+            from codecompanion.session.tool_calls.audited import AuditedCall  # not part of the start
+
             audited = AuditedCall(services, parts.log.chat_id, self._turn_id, call.id)
+            from codecompanion.session.files.file_log import FileLog  # not part of the start
+
             recorder = FileLog(
                 parts.log.write, services.store.put_blob, services.new_token, self._turn_id, call.id, audited.changed
             )
@@ -191,6 +192,10 @@ class ToolRound:
         audited.begins(tool, arguments, grant=decision.grant, sandbox=decision.where, narrowed=narrowed.because)
         try:
             if tool.effect == "execute":
+                from codecompanion.session.untrusted.written_by_commands import (
+                    instructions_watched,
+                )  # not part of the start
+
                 async with instructions_watched(services, context.root):
                     output = await run_call(tool, arguments, context)
             else:
@@ -352,9 +357,9 @@ def cut_diff(diff: str) -> str:
 
 
 def _recorded_output(result: Message | None) -> ToolOutput:
-    from codecompanion.tools.runner import failed  # not part of the start
-
     if result is None:
+        from codecompanion.tools.runner import failed  # not part of the start
+
         return failed("The recording has no result for this call.")
     return ToolOutput(text=result.text, is_error=result.is_error)
 

@@ -190,8 +190,6 @@ class ContextControl(ChatModel):
         What the refusal tells of the true size and window is learned first. A provider's own compaction no longer
         counts: what it stood for is summarised from the log.
         """
-        from codecompanion.session.compaction.recovery_record import RecoveryRecord  # not part of the start
-
         self.learn_size(overflow)
         if await self.fitting.impossible(self.log.view):
             return False
@@ -201,6 +199,8 @@ class ContextControl(ChatModel):
         wanted = self.policy.recovery
         if wanted.share:
             target = min(target, int(wanted.share * self.limits.context_window))
+        from codecompanion.session.compaction.recovery_record import RecoveryRecord  # not part of the start
+
         record = RecoveryRecord(self._announcer(), self.log, wanted.emits, attempt, refused, target)
         await record.begin()
         prepared = await self.run(self.plans.recovery(target))

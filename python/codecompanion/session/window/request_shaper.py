@@ -177,11 +177,11 @@ class RequestShaper:
             self._said[view.cycle] = packet.sections
 
     async def _facts(self, enabled: Sequence[str]) -> Facts:
-        from codecompanion.workspace.git import read_status  # not part of the start
-
         snapshot = self.snapshot()
         root = self._chat.services.root(snapshot)
         wants_diagnostics = "diagnostics" in enabled and snapshot.send_code
+        from codecompanion.workspace.git import read_status  # not part of the start
+
         status = await asyncio.to_thread(read_status, root) if set(enabled) - {"diagnostics"} else None
         reported = await self._chat.services.editor.diagnostics() if wants_diagnostics else ()
         found = tuple(DiagnosticFact(_relative(d.path, root), d.line, d.severity, d.message) for d in reported or ())

@@ -160,8 +160,6 @@ class FileWatch:
 
     def _separate(self, place: Path) -> State:
         """Make a file that was copied over ours one of its own; return what has become of ours then."""
-        from codecompanion.store.damage.salvage import keep_damaged  # not part of the start
-
         with contextlib.suppress(sqlite3.DatabaseError):
             if marks.mark_of_file(place) == marks.mark_of(self._database.writer):  # changed through SQLite itself
                 marks.adopt(place, self._database.writer)
@@ -179,6 +177,8 @@ class FileWatch:
             theirs.unlink(missing_ok=True)
             if isinstance(error, sqlite3.OperationalError):
                 raise
+            from codecompanion.store.damage.salvage import keep_damaged  # not part of the start
+
             keep_damaged(place, time.time(), "another file was copied over the open one, and cannot be used")
             return "deleted"
         return "replaced"

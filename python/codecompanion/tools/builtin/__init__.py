@@ -3,8 +3,6 @@
 A tool's module is imported when it is first called: every request has the specs, but most chats call few tools.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from codecompanion.formats.deferred import Deferred

@@ -323,7 +323,7 @@ ANOTHER_HOST = """
 import sys
 from pathlib import Path
 from codecompanion.model.view import project
-from codecompanion.store import open_store
+from codecompanion.store.opening import open_store
 from codecompanion.store.damage.rebuild import LiveChat
 store = open_store(Path(sys.argv[1]))
 store.acquire("chat-2").result()

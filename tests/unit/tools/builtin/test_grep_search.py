@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codecompanion.tools.builtin import grep_search
+from codecompanion.tools.builtin import GREP_SEARCH, grep_search
 from tests.ripgrep import RIPGREP, needs_ripgrep
 from tests.unit.tools.conftest import Call
 
@@ -222,9 +222,9 @@ def test_both_searchers_give_the_same_result(
     arguments = {"query": query, "is_regex": is_regex, "ignore_case": ignore_case, "max_results": limit}
     with pytest.MonkeyPatch.context() as patch:
         _use(patch, RIPGREP)
-        with_ripgrep = asyncio.run(run_call(grep_search.GREP_SEARCH, arguments, context))
+        with_ripgrep = asyncio.run(run_call(GREP_SEARCH, arguments, context))
         _use(patch, None)
-        with_python = asyncio.run(run_call(grep_search.GREP_SEARCH, arguments, context))
+        with_python = asyncio.run(run_call(GREP_SEARCH, arguments, context))
     assert with_ripgrep.is_error == with_python.is_error
     if not with_python.is_error:  # each words in its own way why the query is no regular expression
         assert with_ripgrep.text == with_python.text

@@ -1,0 +1,58 @@
+"""Work that waits until nothing runs: importing what the next requests need, and removing old temporary files.
+
+Rarely needed modules are imported by the function that needs them, so that a host starts fast. When the host has had
+nothing to do for `QUIET_S`, they are imported here, one after the other in a thread, so that the first tool call or
+compaction does not wait for them, and so that an update of the plugin or a full disk meanwhile cannot hurt it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+
+_log = logging.getLogger(__name__)
+QUIET_S = 1.0
+LATER = tuple(
+    f"codecompanion.{name}"
+    for name in """
+    tools.runner tools.builtin.command_approval tools.builtin.read_file tools.builtin.grep_search
+    tools.builtin.insert_edit tools.builtin.create_file tools.builtin.delete_file tools.builtin.run_command
+    tools.builtin.code_search tools.builtin.get_diagnostics tools.builtin.memory tools.builtin.recall
+    tools.commands.lasting_changes tools.narrowing session.files.file_log session.tool_calls.audited
+    session.untrusted.written_by_commands session.chat.removed_messages session.actions.view_edits
+    session.actions.reverting session.attachments.read_attachment context.editing.clear_tool_results
+    context.editing.clear_when_it_pays context.editing.trimming context.editing.fit_tool_results
+    context.selection.select_window context.transcript.format_transcript context.summary.summarize_one
+    context.summary.insert_summary context.summary.fit_summary context.grounding.verify_summary
+    context.ledger.append_ledger context.compaction_notes session.compaction.summarise store.damage.rebuild
+    session.storage.from_checkpoint adapters.errors.retry reports.spending_budgets
+    """.split()
+)
+"""In the order in which a chat is likely to need them."""
+
+
+async def work_when_idle(is_busy: Callable[[], bool], steps: Iterable[Callable[[], object]]) -> None:
+    """Run each step in a thread, once the host has been idle; `is_busy` tells whether it worked within `QUIET_S`.
+
+    A step that fails is logged: what it prepares is done, or fails, where it is needed.
+    """
+    for step in steps:
+        while is_busy():  # noqa: ASYNC110 - many things make a host busy; one look a second is enough
+            await asyncio.sleep(QUIET_S)
+        try:
+            await asyncio.to_thread(step)
+        except Exception:  # whatever it is, the step is done again where its result is needed
+            _log.exception("idle work failed")
+
+
+def idle_steps(data_dir: Path) -> Iterable[Callable[[], object]]:
+    """Yield the steps of a host."""
+    for name in LATER:
+        yield partial(import_module, name)
+    from codecompanion.engine.old_temporary_files import remove_old_temporary_files  # not part of the start
+
+    yield partial(remove_old_temporary_files, data_dir)
