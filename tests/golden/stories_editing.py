@@ -209,7 +209,7 @@ async def exported_and_priced(desk: Desk) -> None:
     usage = {"prompt_tokens": 440, "completion_tokens": 9, "total_tokens": 449}
     desk.model(reply("A heap.", usage=usage))
     await desk.say("What is a priority queue made of?")
-    await desk.chat("export_chat", cwd=str(desk.work), path="chat.md", form="md")
+    await desk.chat("export_chat", cwd=str(desk.work), path=str(desk.work / "chat.md"), form="md")
     desk.read("chat.md")
     await desk.chat("show_cost", ascii=True)
 
