@@ -26,6 +26,7 @@ KINDS = {
 _ID = re.compile(r"(?<![0-9a-zA-Z])(?:[0-9a-f]{64}|[0-9a-f]{32}|[0-9a-f]{12})(?![0-9a-zA-Z])")
 _DATE = re.compile(r"\b20\d\d-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?)?")
 _SECONDS = re.compile(r"\b\d+(?:\.\d)? (?:s|ms)\b")
+_CLOCK = re.compile(r"(?<=[( ])\d\d:\d\d(?=\))")
 _MOMENT = re.compile(r"\b1[6-9]\d{11}\b")
 _IDENTITY = re.compile(r"\b\d+-\d{10}\.\d+\b")
 _SEALED = re.compile(r"gAAAA[\w-]+=*|\b(?:rs|msg|fc|resp|cmp|call|toolu|sig)_[0-9a-zA-Z]{16,}")
@@ -103,7 +104,7 @@ class Placeholders:
             text = text.replace(found, name)
         text = _ID.sub(lambda match: self._named(match[0], key), text)
         text = _SEALED.sub(lambda match: self._named(match[0], key), _IDENTITY.sub("<identity>", text))
-        text = _MOMENT.sub("<time>", text)
+        text = _MOMENT.sub("<time>", _CLOCK.sub("<clock>", text))
         text = re.sub(r"<date>-\d{6}\b", "<date>-<time>", _DATE.sub("<date>", text))
         return _SECONDS.sub("<s>", text)
 
