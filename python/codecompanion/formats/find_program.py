@@ -73,7 +73,8 @@ def _can_be_filled(folder: Path, kept_out: Iterable[str]) -> bool:
 def _on_path(name: str, search_path: str) -> Iterator[Path]:
     for folder in search_path.split(os.pathsep):
         path = Path(folder) / name
-        if path.is_absolute() and path.is_file() and os.access(path, os.X_OK):
+        # Unlike `Path.is_file`, no exception for a folder that may not be entered.
+        if path.is_absolute() and os.path.isfile(path) and os.access(path, os.X_OK):  # noqa: PTH113
             yield path
 
 

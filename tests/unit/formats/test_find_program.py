@@ -29,6 +29,15 @@ def on_path(*folders: Path) -> str:
     return os.pathsep.join(map(str, folders))
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can enter every folder")
+def test_a_folder_that_may_not_be_entered_is_passed_over(tmp_path: Path) -> None:
+    """A PATH may name the folder of another user."""
+    planted(tmp_path / "closed").parent.chmod(0)
+    program = planted(tmp_path / "bin")
+    assert find_program("git", search_path=on_path(tmp_path / "closed", tmp_path / "bin")) == str(program)
+    (tmp_path / "closed").chmod(0o700)
+
+
 def test_a_program_of_the_workspace_does_not_count(tmp_path: Path) -> None:
     workspace, mine = tmp_path / "ws", planted(tmp_path / "bin")
     evil = planted(workspace / "tools")
