@@ -40,14 +40,20 @@ def restored(
     may_change_steps: bool = True,
     style: Style | None = None,
 ) -> tuple[str, ...]:
-    """Return the lines as they belong in the file.
+    """Return the lines as they belong in the file: with other indentation, but always with the text of the reply.
 
-    `may_change_steps`: as for `change_of`. `style`: that of the file, where it is known.
+    The reply is returned unchanged if restoring lost a line or changed its text. `may_change_steps`: as for
+    `change_of`. `style`: that of the file, where it is known.
     """
     restoring = _Restoring(change, found, place, style or file_style(place))
     if not may_change_steps:
         restoring.foreign_step = 0
-    return restoring.lines()
+    lines = restoring.lines()
+    return lines if _texts(lines) == _texts(found.lines) else found.lines
+
+
+def _texts(lines: tuple[str, ...]) -> list[str]:
+    return [text for line in lines if (text := text_of(line))]
 
 
 class _Restoring:
@@ -74,7 +80,7 @@ class _Restoring:
                 result.append(self._quoted(found.region[own], line))
             elif stands_at_the_edge(line):
                 result.append(line)
-            elif is_blank(line):
+            elif not text_of(line):
                 result.append(line if self._change.is_none else "")
             elif (whole := self._aligned(at, result)) is not None:
                 result.append(whole)

@@ -286,6 +286,19 @@ def random_case(file: File, random: Random, how: tuple[str, ...] | None = None) 
     return Case(file, place, edit, how, tuple(intended), tuple(reply))
 
 
+def early_return_case(file: File, random: Random) -> Case | None:
+    """Return an edit that adds a block at the end, in which is the line that is below the region, too."""
+    case = random_case(file, random, ("as it is",))
+    if case is None or not case.place.after or not case.place.after[0].strip():
+        return None
+    lead, is_closed = lead_of(case.place.region[-1]), random.random() < 0.5
+    opened = lead + ("if (is_early) {" if is_closed else "if is_early:")
+    block = (opened, file.deeper(lead) + case.place.after[0].strip(), *((lead + "}",) if is_closed else ()))
+    intended = (*case.place.region, *block)
+    how = random.choice([one for one in spellings(file) if "surroundings" not in one])
+    return Case(file, case.place, "early", how, intended, tuple(spelled(file, case.place, intended, how, random)))
+
+
 def is_intended(case: Case, got: Sequence[str]) -> bool:
     """Return whether these are the intended lines: byte for byte where the line was there, else but for their ends."""
     there = [line.rstrip() for line in case.place.region]

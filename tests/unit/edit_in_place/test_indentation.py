@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from codecompanion.edit_in_place.fit import fitted
@@ -24,6 +24,7 @@ from tests.unit.edit_in_place.indented_edits import (
     FILETYPES,
     Case,
     File,
+    early_return_case,
     file_of,
     is_determined,
     is_intended,
@@ -78,11 +79,39 @@ def test_a_reply_that_changes_nothing_changes_no_byte(language, seed):
 
 @pytest.mark.parametrize("language", FILETYPES)
 @given(seed=SEEDS)
+@example(seed=614)
+@example(seed=44931)
+@example(seed=48046609)
 def test_no_text_is_lost_or_moved_to_another_line(language, seed):
+    """Of the examples each lost lines that look like those around the place: two of Go, one of Ruby."""
     case = random_case(sample(language), Random(seed))
     if case is not None and "surroundings" not in case.spelling and len(case.intended) > 1:
         got = fitted(case.reply, case.place, "replace")
         assert [line.strip() for line in got] == [line.strip() for line in case.intended], told(case, got)
+
+
+@pytest.mark.parametrize("language", FILETYPES)
+@given(seed=SEEDS)
+def test_an_early_return_like_the_line_below_the_region_is_not_lost(language, seed):
+    case = early_return_case(sample(language), Random(seed))
+    if case is not None:
+        got = fitted(case.reply, case.place, "replace")
+        assert [line.strip() for line in got] == [line.strip() for line in case.intended], told(case, got)
+
+
+@pytest.mark.parametrize("language", FILETYPES)
+@given(seed=SEEDS)
+def test_only_lines_around_the_place_are_left_out(language, seed):
+    case = random_case(sample(language), Random(seed), ("surroundings",))
+    if case is not None:
+        got, said, before, after = (
+            [line.strip() for line in lines if line.strip()]
+            for lines in (
+                fitted(case.reply, case.place, "replace"), case.reply, case.place.before[-2:], case.place.after[:2],
+            )
+        )  # fmt: skip
+        wholes = [[*before[at:], *got, *after[:end]] for at in range(3) for end in range(3)]
+        assert said in wholes, told(case, tuple(got))
 
 
 @pytest.mark.sweep
