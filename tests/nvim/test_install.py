@@ -37,6 +37,7 @@ case "$*" in
   *"-m pip"*) [ "$FAKE_FAIL" = pip ] && { echo "$FAKE_OUTPUT" >&2; exit 1; }
      echo "Collecting pynvim==0.6.0"; exit 0 ;;
   *--check*) [ "$FAKE_FAIL" = check ] && { echo "codecompanion: x lacks pynvim" >&2; exit 2; }; exit 0 ;;
+  *compileall*) exit 0 ;;
   *python_version*) echo 3.12.4; exit 0 ;;
   *rmtree*) shift 3; rm -rf "$@"; exit 0 ;;
 esac

@@ -22,6 +22,7 @@ from codecompanion.adapters.keys.key_source import FROM_FUNCTION, KeyReader, key
 from codecompanion.adapters.keys.redact import secrets_in_url
 from codecompanion.adapters.own_options import options_of, refuse_reserved
 from codecompanion.adapters.transport.time_limits import is_loopback
+from codecompanion.adapters.unusable import UnusableAdapter
 from codecompanion.adapters.wire_format import WireFormat
 from codecompanion.errors import ConfigError, InputError, MissingKey, NetworkFailed, NotConfigured
 from codecompanion.formats.regex import regex
@@ -135,8 +136,6 @@ class AdapterRegistry:
             try:
                 self._made[name] = self._make(settings)
             except ConfigError as error:
-                from codecompanion.adapters.unusable import UnusableAdapter  # not part of the start
-
                 self._made[name] = UnusableAdapter(settings, error)
         return self._made[name]
 
@@ -147,8 +146,6 @@ class AdapterRegistry:
     def check(self, name: str) -> None:
         """Raise `ConfigError` when there is no adapter of this name, or its entry cannot be used."""
         adapter = self.get(name)
-        from codecompanion.adapters.unusable import UnusableAdapter  # not part of the start
-
         if isinstance(adapter, UnusableAdapter):
             raise adapter.problem
 

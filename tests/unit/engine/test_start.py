@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -59,3 +60,106 @@ def test_a_started_host_has_not_imported_what_it_does_not_need_yet(tmp_path: Pat
     assert imported & {*OTHERS, *(f"codecompanion.{name}" for name in OURS)} == set()
     wires = {name for name in WIRES.values() if f"codecompanion.adapters.{name}.wire" in imported}
     assert wires | {"openai_chat"} == {"openai_chat", WIRES[adapter]}  # the others use parts of it
+
+
+FIRST_TOKEN = """
+import asyncio, sys
+from codecompanion.engine import bridge
+from codecompanion.engine.runtime import Runtime
+from codecompanion.formats.regex import LazyPattern
+from codecompanion.wire.events import Text
+from codecompanion.wire.requests import CloseChat, Hello, OpenChat, Snapshot, Submit
+
+OK = b"HTTP/1.1 200 OK\\r\\ncontent-type: text/event-stream\\r\\nconnection: close\\r\\n\\r\\n"
+CHUNK = b'data: {"choices": [{"index": 0, "delta": {"content": "Hello"}, "finish_reason": "stop"}]}\\n\\n'
+patterns = []
+
+def count(pattern, compiled=LazyPattern.compiled):
+    patterns.append(pattern.pattern)
+    return compiled(pattern)
+
+LazyPattern.compiled = count
+
+async def answer(reader, writer):
+    head = await reader.readuntil(b"\\r\\n\\r\\n")
+    if b"/chat/completions" in head:
+        writer.write(OK + CHUNK + b"data: [DONE]\\n\\n")
+    else:
+        writer.write(b"HTTP/1.1 404 Not Found\\r\\ncontent-length: 0\\r\\nconnection: close\\r\\n\\r\\n")
+    await writer.drain()
+    writer.close()
+
+async def start(root):
+    arrived = asyncio.get_running_loop().create_future()
+
+    def emit(event):
+        if isinstance(event, Text) and not arrived.done():
+            arrived.set_result((sorted(sys.modules), len(patterns)))
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    address = "http://127.0.0.1:%d/v1" % server.sockets[0].getsockname()[1]
+    runtime = Runtime(emit)
+    entry = {"kind": "openai", "base_url": address, "key": "FIRST_TOKEN_KEY"}
+    settings = {"rules": {"enabled": False}, "chat": {"adapter": "o", "model": "gpt-4o"}, "adapters": {"o": entry}}
+    folders = {"data_dir": root, "cache_dir": root, "state_dir": root, "log_path": root + "/log"}
+    mistakes = await runtime.handle(Hello(settings=settings, nvim="0.11", **folders))
+    assert mistakes == [], mistakes
+    await runtime.handle(OpenChat(chat="c", snapshot=Snapshot(cwd=root)))
+    await runtime.handle(Submit(chat="c", text="Hello", snapshot=Snapshot(cwd=root), submit_id="s"))
+    modules, compiled = await asyncio.wait_for(arrived, 30)
+    from codecompanion.context.policy.policy_catalog import _stages_of_file
+    print(compiled, _stages_of_file.cache_info().currsize)
+    print(*modules)
+    await runtime.handle(CloseChat(chat="c"))
+    await runtime.aclose()
+    server.close()
+
+asyncio.run(start(sys.argv[1]))
+"""
+MAX_OURS = 360
+"""Modules of this package before the first token: 348 when this was written, 472 before modules were deferred."""
+MAX_PATTERNS = 35
+"""Patterns of this package compiled by then: about 25."""
+NOT_BEFORE_THE_FIRST_TOKEN = """
+    context.artifact context.ledger context.grounding context.selection context.transcript context.summary.summarize_one
+    context.editing.clear_tool_results context.editing.clear_when_it_pays context.editing.trimming
+    tools.runner tools.process tools.narrowing tools.file_changes tools.commands.grant_offer tools.commands.network
+    tools.commands.command_line tools.builtin.run_command tools.builtin.read_file tools.builtin.insert_edit
+    tools.sandbox.confined tools.sandbox.host_proxy session.actions.reverting session.actions.view_edits
+    session.chat.removed_messages session.storage.from_checkpoint session.storage.resume store.search.find
+    reports adapters.offline engine.old_temporary_files cli retrieval completion mcp
+""".split()
+
+
+def test_a_first_token_needs_few_modules_and_patterns(tmp_path: Path) -> None:
+    """A fresh chat pays for its own request: no strategy, tool, search or repair is loaded for it."""
+    command, environment = [sys.executable, "-c", FIRST_TOKEN, str(tmp_path)], {**os.environ, "FIRST_TOKEN_KEY": "sk-x"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    counts, names = done.stdout.splitlines()
+    patterns, recovery_files = map(int, counts.split())
+    ours = {name.removeprefix("codecompanion.") for name in names.split() if name.startswith("codecompanion.")}
+    assert "session.turn.turn" in ours
+    early = [name for name in NOT_BEFORE_THE_FIRST_TOKEN for one in ours if f"{one}.".startswith(f"{name}.")]
+    assert early == []
+    assert len(ours) <= MAX_OURS
+    assert patterns <= MAX_PATTERNS
+    assert recovery_files == 0  # the request fits
+
+
+IMPORT_ALL = """
+import pkgutil, sys, codecompanion
+alone = ("codecompanion.tools.sandbox.inside.launcher",)
+names = [one.name for one in pkgutil.walk_packages(codecompanion.__path__, "codecompanion.")]
+for name in names:
+    if not name.endswith("__main__") and name not in alone:
+        __import__(name)
+print(len(sys.modules))
+"""
+
+
+def test_every_module_can_be_imported_in_one_process() -> None:
+    """Most are imported late, by the function that needs them: a mistake in one must not wait for that."""
+    done = subprocess.run([sys.executable, "-c", IMPORT_ALL], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > MAX_OURS
