@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codecompanion.tools.builtin import run_command
+from codecompanion.tools.builtin import RUN_COMMAND, run_command
 from codecompanion.tools.process import Ended
 from codecompanion.tools.tool import ToolContext
 from tests.attacks.conftest import Tally
@@ -156,7 +156,7 @@ def test_the_command_that_is_shown_is_the_one_that_runs(
         snapshot=None,
         read_stored=str,  # type: ignore[arg-type]
     )
-    question = run_command.RUN_COMMAND.question({"command": command}, context)
-    asyncio.run(run_command.RUN_COMMAND.run({"command": command}, context))
+    question = RUN_COMMAND.question({"command": command}, context)
+    asyncio.run(RUN_COMMAND.run({"command": command}, context))
     assert question is not None
     assert ran == [question.body] == [question.command]

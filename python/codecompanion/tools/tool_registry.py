@@ -16,7 +16,6 @@ from codecompanion.errors import ConfigError, ToolInputInvalid
 from codecompanion.formats.outside_text import DEEPEST_JSON, NOT_READABLE, is_too_deep
 from codecompanion.model.messages import ToolSpec
 from codecompanion.settings_sections import ToolSettings
-from codecompanion.tools import check_arguments
 from codecompanion.tools.tool import Tool
 
 OTHER_NAMES = {"insert_edit_into_file": "insert_edit"}
@@ -122,6 +121,8 @@ class ToolRegistry:
         Raises:
             ToolInputInvalid: unknown tool, broken JSON, or arguments that do not fit; says what to change.
         """
+        from codecompanion.tools import check_arguments  # not part of the start
+
         tool = self.get(name)
         if len(arguments_json) > MAX_ARGUMENTS_LENGTH:
             raise ToolInputInvalid(

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from codecompanion.session.compaction import compaction
+from codecompanion.session.compaction import summarise
 
 JUDGING = frozenset({"test_scripted_summarisers", "test_failing_summariser"})
 """Modules whose summarisers are judged as models are (R-526)."""
@@ -22,5 +22,5 @@ def short_texts_stand_for_summaries(request, monkeypatch):
     async def ask(*args, **kwargs):
         return msgspec.structs.replace(await asked(*args, **kwargs), source="caller")
 
-    asked = compaction.ask_summary
-    monkeypatch.setattr(compaction, "ask_summary", ask)
+    asked = summarise.ask_summary
+    monkeypatch.setattr(summarise, "ask_summary", ask)

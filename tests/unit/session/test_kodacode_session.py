@@ -637,6 +637,6 @@ async def test_diagnostics_come_from_the_editor(tmp_path):
 
 async def test_without_sections_git_is_not_even_asked(tmp_path, monkeypatch):
     """R-350: disabled by default."""
-    monkeypatch.setattr("codecompanion.session.window.request_shaper.read_status", lambda root: pytest.fail("asked"))
+    monkeypatch.setattr("codecompanion.workspace.git.read_status", lambda root: pytest.fail("asked"))
     _, _, adapter = await with_packet(tmp_path, "hello", sections=())
     assert packets(adapter.requests[0]) == []

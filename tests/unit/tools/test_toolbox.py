@@ -10,13 +10,14 @@ import msgspec
 import pytest
 
 from codecompanion.errors import InputError
+from codecompanion.formats.deferred import Deferred
 from codecompanion.model.messages import ToolSpec
 from codecompanion.settings_sections import ToolSettings
 from codecompanion.tools.builtin import BUILTIN_TOOLS
 from codecompanion.tools.tool import Tool, ToolOutput
 from codecompanion.tools.tool_provider import GivenTools
 from codecompanion.tools.tool_registry import ToolRegistry
-from codecompanion.tools.toolbox import Toolbox
+from codecompanion.tools.toolbox import Toolbox, _problem_with
 
 ROOT = Path("/project")
 NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
@@ -180,3 +181,12 @@ def test_two_hundred_tools_are_offered_in_their_order() -> None:
     box = Toolbox([Changing(*map(tool, names))])
     assert list(box.registry(ROOT).names()) == names
     assert [spec.name for spec in box.registry(ROOT).specs()] == names
+
+
+@pytest.mark.parametrize("tool", BUILTIN_TOOLS, ids=lambda tool: tool.spec.name)
+def test_a_built_in_tool_can_be_offered_and_its_functions_exist(tool: Tool) -> None:
+    """A toolbox takes them unchecked, and their modules are imported by the first call."""
+    assert _problem_with(tool) == ""
+    for function in filter(None, (tool.run, tool.title, tool.question, tool.why_asked)):
+        assert isinstance(function, Deferred)
+        assert function.load().__name__ == function.name

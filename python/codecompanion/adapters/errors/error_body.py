@@ -14,7 +14,6 @@ from collections.abc import Mapping
 
 import msgspec
 
-from codecompanion.adapters.errors.overflow_figures import read_overflow
 from codecompanion.formats.bounded import has_too_many_values
 from codecompanion.formats.byte_limits import FEW_JSON_VALUES
 from codecompanion.formats.cutting import cut
@@ -52,6 +51,8 @@ class Said(msgspec.Struct, frozen=True):
 
         Searches the sentence for some fifty patterns, so only when the error is an overflow.
         """
+        from codecompanion.adapters.errors.overflow_figures import read_overflow  # not part of the start
+
         return read_overflow(self.sentence, self.body)
 
     @property

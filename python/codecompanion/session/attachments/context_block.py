@@ -22,8 +22,6 @@ from codecompanion.model.messages import RULES_TAG, UPDATE_TAG, Message, with_ch
 from codecompanion.model.references import lost_references
 from codecompanion.session.attachments.attached import CHANGE_TAGS, context_items
 from codecompanion.session.attachments.chosen_tools import taken_out, tool_items
-from codecompanion.session.attachments.named import named_where_it_stands
-from codecompanion.session.attachments.pins import title_of
 from codecompanion.session.attachments.rules_sync import RuleKeeper
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.history.undo import Chain, marks
@@ -113,6 +111,8 @@ class ContextBlock:
     def _joining_of(self, waiting: Sequence[Message], turn_id: str, cycle: int) -> list[EventPayload]:
         """Return what is logged, in one commit, when these join the view one after the other."""
         messages, payloads = self._log.view.messages, list[EventPayload]()
+        from codecompanion.session.attachments.named import named_where_it_stands  # not part of the start
+
         for message in waiting:
             older = _older(messages, message)
             if older:
@@ -143,6 +143,8 @@ class ContextBlock:
         if known:
             self._must_be_idle("Wait until the reply is complete, or stop it with q, then change the context.")
             self.rules.forget(m.path or "" for m in self._log.view.messages if m.id in known and m.tag == RULES_TAG)
+            from codecompanion.session.attachments.pins import title_of  # not part of the start
+
             names = [message.path or title_of(message) for message in self._log.view.messages if message.id in known]
             await self.remove("detached", known, ChangeReport(names=tuple(names)))
 

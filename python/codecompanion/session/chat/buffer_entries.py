@@ -24,10 +24,7 @@ from codecompanion.model.messages import (
     is_typed_by_user,
 )
 from codecompanion.placeholders import kept_percent
-from codecompanion.session.attachments.update_text import body_of_update, title_of_update
 from codecompanion.session.codebase.shown_code import body_of_gathered, title_of_gathered
-from codecompanion.session.files.change_list import changes_of
-from codecompanion.session.history.card_sections import card_sections
 from codecompanion.session.history.gone import gone_from, pages, summary_ids
 from codecompanion.session.history.recorded_title import recorded_title
 from codecompanion.session.history.undo import undone_ids
@@ -67,6 +64,8 @@ def entries(events: Sequence[history.LogEvent], before: Before = Before()) -> li
 
 def _with_reverted(events: Sequence[history.LogEvent], shown: list[Entry]) -> list[Entry]:
     """Return the entries, those marked whose changes of files do not count now."""
+    from codecompanion.session.files.change_list import changes_of  # not part of the start
+
     reverted = {change.id for change in changes_of(events) if change.reverted}
     if not reverted:
         return shown
@@ -183,6 +182,9 @@ class _Drawing:
         return entry.kind in _ASKED or any(entry is said for said in self._said)
 
     def _message_entries(self, message: Message) -> Iterator[Entry]:
+        # not part of the start
+        from codecompanion.session.attachments.update_text import body_of_update, title_of_update
+
         common: dict[str, Any] = {
             "message_id": message.id,
             "cleared": message.id in self._cleared,
@@ -211,6 +213,8 @@ class _Drawing:
         elif message.tag == SUMMARY_TAG:
             # A chat restored from a checkpoint begins with it; elsewhere summaries come with the change that made them.
             text = bare_summary(message.text)
+            from codecompanion.session.history.card_sections import card_sections  # not part of the start
+
             yield Entry(kind="compacted", text=text, sections=card_sections(text), summary_ids=(message.id,), **common)
         elif message.role == "assistant":
             common |= {"adapter": adapter, "model": model}
@@ -292,6 +296,8 @@ def _change_entries(change: history.ViewChanged, undone: bool, gone: str) -> Ite
             undone=undone,
         )
     elif change.kind == "compacted":
+        from codecompanion.session.history.card_sections import card_sections  # not part of the start
+
         yield Entry(
             kind="compacted",
             text=report.summary,

@@ -19,7 +19,6 @@ from codecompanion.formats import text_files
 from codecompanion.model.history import MessageAdded
 from codecompanion.model.live_files import GONE, UNREADABLE, Edit, LiveFile
 from codecompanion.model.messages import Message, with_changes
-from codecompanion.session.attachments.read_attachment import outside_of
 from codecompanion.session.attachments.update_text import (
     Now,
     absence,
@@ -35,7 +34,6 @@ from codecompanion.session.window.context_control import ContextControl
 from codecompanion.tools.files.open_files import Opened
 from codecompanion.wire.events import FileUpdated, Notice, Severity
 from codecompanion.wire.requests import Snapshot
-from codecompanion.workspace.merge import merge
 from codecompanion.workspace.secret_text import why_secret
 
 TIME_LIMIT_S = 5.0
@@ -170,6 +168,8 @@ class LiveUpdates:
             return base if after is None or before is None else after
         if not edit.call_id:
             return base  # a revert of more than the model knows of
+        from codecompanion.workspace.merge import merge  # not part of the start
+
         merged = merge(before, base, after, ("known", "before", "after"))
         return base if merged.conflicts or merged.problem else merged.text
 
@@ -232,6 +232,8 @@ def _signatures(files: Sequence[LiveFile], root: Path, snapshot: Snapshot) -> Ma
 def _now(one: LiveFile, root: Path, opened: Opened) -> Now | None:
     """Return what a file is now, in the editor or on disk; None = the editor, which has it, does not answer."""
     path = _real(one, root)
+    from codecompanion.session.attachments.read_attachment import outside_of  # not part of the start
+
     outside = outside_of(root, one.path)
     if outside and outside != one.outside:
         return Now(UNREADABLE, why="it is a link to another place now, which the user did not attach")

@@ -24,7 +24,6 @@ from codecompanion.session.trust.decisions import FileHash
 from codecompanion.session.trust.folders import covers, folder_of
 from codecompanion.session.trust.trust import sha256_of
 from codecompanion.workspace.git_config import NamedProgram, programs_named
-from codecompanion.workspace.git_listing import submodules_of
 
 Kind = Literal["rules", "mcp", "prompt", "memory", "team", "git"]
 _MANY = {
@@ -188,6 +187,8 @@ def _git(services: Services, root: Path) -> Iterator[Brought]:
     """Yield git configuration files that name programs; only git in a terminal runs these, never the plugin's git."""
     by_file = dict[Path, list[NamedProgram]]()
     folder = folder_of(root)
+    from codecompanion.workspace.git_listing import submodules_of  # not part of the start
+
     for named in programs_named(folder, submodules_of(folder)):
         by_file.setdefault(named.file, []).append(named)
     for file, programs in by_file.items():

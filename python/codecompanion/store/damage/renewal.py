@@ -10,23 +10,16 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from typing import TYPE_CHECKING
 
 from codecompanion.errors import StoreCorrupt, StoreError
 from codecompanion.model.history import LogEvent
 from codecompanion.store.damage.lost_file import FileWatch
-from codecompanion.store.damage.rebuild import (
-    LiveChat,
-    Loss,
-    Noticed,
-    Rebuilt,
-    Remains,
-    notice,
-    read_remains,
-    rebuild,
-    with_newest,
-)
 from codecompanion.store.lease import Owner
 from codecompanion.store.sqlite_connection import Database, explain, roll_back
+
+if TYPE_CHECKING:
+    from codecompanion.store.damage.rebuild import LiveChat, Loss, Noticed, Rebuilt, Remains
 
 
 class Renewal:
@@ -63,6 +56,8 @@ class Renewal:
 
         Return False when it is to be asked again later.
         """
+        from codecompanion.store.damage.rebuild import Loss, notice, read_remains, with_newest  # not part of the start
+
         live = [with_newest(chat, self._newest.get(chat.chat_id, ())) for chat in self._live()]
         noticed = self._noticed = self._noticed or notice(self._database.writer, self._clock())
 
@@ -84,6 +79,8 @@ class Renewal:
 
     def _rebuild(self, live: Sequence[LiveChat], remains: Remains) -> tuple[Rebuilt, ...]:
         connection = self._database.writer
+        from codecompanion.store.damage.rebuild import Rebuilt, rebuild  # not part of the start
+
         try:
             connection.execute("BEGIN IMMEDIATE")
             rebuilt = rebuild(connection, self._owner, live, remains, self._clock(), lambda: secrets.token_hex(6))

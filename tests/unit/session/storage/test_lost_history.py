@@ -276,7 +276,7 @@ async def test_a_chat_that_cannot_be_brought_back_leaves_the_way_to_the_others(h
             raise OSError("Input/output error")
         return await restore_chat(services, chat, cwd)
 
-    monkeypatch.setattr(lost_history, "restore_chat", restore)
+    monkeypatch.setattr("codecompanion.session.storage.from_checkpoint.restore_chat", restore)
     truncate(bench, path)
     session.log._store.save_draft("chat-1", "typing").result()
     await settled(bench)

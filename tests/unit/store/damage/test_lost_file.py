@@ -349,7 +349,7 @@ def test_whatever_goes_wrong_in_a_renewal_the_writer_goes_on(
     store.append("c", [said("one")]).result()
     store.watch_over(fail if where == "live" else tuple, fail if where == "loss" else lambda loss: None)
     if where == "rebuild":
-        monkeypatch.setattr("codecompanion.store.damage.renewal.rebuild", fail)
+        monkeypatch.setattr("codecompanion.store.damage.rebuild.rebuild", fail)
     another(tmp_path / "other", "theirs").replace(tmp_path / "sessions.db")
     for text in ("two", "three"):
         store.append("c", [said(text)]).result(10)
