@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
-from fnmatch import translate
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
 
@@ -122,11 +121,23 @@ def problem_with_pattern(pattern: str) -> str:
     return f"got {pattern!r}; expected the name of a variable, in which * stands for any letters"
 
 
-def _matches(name: str, patterns: tuple[str, ...]) -> bool:
-    return bool(patterns) and _one_pattern(patterns).fullmatch(name.upper()) is not None
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    upper = name.upper()
+    return any(_fits(upper, pattern.upper()) for pattern in patterns)
 
 
-@cache
-def _one_pattern(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """Return one pattern for all."""
-    return re.compile("|".join(translate(pattern.upper()) for pattern in patterns))
+def _fits(name: str, pattern: str) -> bool:
+    """Return whether a pattern matches; most need no regular expression, which a start would have to compile."""
+    if "?" in pattern or "[" in pattern:
+        return fnmatchcase(name, pattern)
+    match pattern.split("*"):
+        case [whole]:
+            return name == whole
+        case [start, ""]:
+            return name.startswith(start)
+        case ["", end]:
+            return name.endswith(end)
+        case ["", part, ""]:
+            return part in name
+        case _:
+            return fnmatchcase(name, pattern)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from codecompanion.tools.commands.command_environment import (
     HiddenVariables,
+    _fits,
     clean_environment,
     hidden_names,
     problem_with_pattern,
@@ -149,3 +152,11 @@ def test_our_own_python_and_the_terminal_are_taken_out() -> None:
 )
 def test_a_pattern_that_can_name_no_variable_is_a_mistake(pattern: str, is_good: bool) -> None:
     assert (problem_with_pattern(pattern) == "") is is_good
+
+
+@pytest.mark.parametrize("pattern", ["AB", "AB*", "*AB", "*AB*", "A*B", "*A*B*", "A?B", "*", "?*", "**AB"])
+def test_a_pattern_matches_as_in_the_shell(pattern: str) -> None:
+    """Without compiling one: most patterns are a word, its beginning, its end or a part."""
+    letters = ["".join(word) for length in range(6) for word in product("AB", repeat=length)]
+    assert any(_fits(name, pattern) for name in letters)
+    assert [name for name in letters if _fits(name, pattern) is not fnmatchcase(name, pattern)] == []
