@@ -13,7 +13,6 @@ from functools import partial
 import msgspec
 
 from codecompanion.context.policy.policy import CHAT_ADAPTER, Stage, Step, Tier
-from codecompanion.context.read_ahead import forget, read_ahead
 from codecompanion.context.stage_report import Ask, StageReport
 from codecompanion.context.strategies import STRATEGIES
 from codecompanion.context.summary.writers import Writers
@@ -51,6 +50,8 @@ def run_stage(
 
     What was read of the messages for the checks of a summary is not kept after it.
     """
+    from codecompanion.context.read_ahead import forget  # stages run in long chats only
+
     try:
         return (yield from _run_tiers(stage, tiers, messages, before, env, trigger, writers, most))
     finally:
@@ -153,6 +154,8 @@ def _drive(
     Whoever has been found to fail is not asked: the steps are told why instead.
     """
     stage, writers, asked = calls.stage, calls.writers, False
+    from codecompanion.context.read_ahead import read_ahead
+
     try:
         request = next(steps)
         while True:

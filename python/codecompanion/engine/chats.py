@@ -12,7 +12,7 @@ from typing import Any, assert_never
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
 from codecompanion.session.storage.lost_history import LostHistory
-from codecompanion.session.storage.open_chat import open_new, open_stored
+from codecompanion.session.storage.open_chat import open_new
 from codecompanion.wire import requests
 from codecompanion.wire.events import Notice, Severity
 
@@ -26,7 +26,11 @@ def watch_history(
 
 async def open_chat(services: Services, request: requests.OpenChat) -> Session | None:
     """Return the session of a new chat or a stored one, None: it can only be read. Raises `CodeCompanionError`."""
-    return await (open_stored if request.resume else open_new)(services, request)
+    if not request.resume:
+        return await open_new(services, request)
+    from codecompanion.session.storage.open_stored import open_stored  # not part of the start
+
+    return await open_stored(services, request)
 
 
 async def carry_out(services: Services, session: Session, request: requests.Request) -> object:

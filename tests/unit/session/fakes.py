@@ -26,7 +26,8 @@ from codecompanion.model.messages import ToolCall, Usage
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
 from codecompanion.session.state import State
-from codecompanion.session.storage.open_chat import open_new, open_stored
+from codecompanion.session.storage.open_chat import open_new
+from codecompanion.session.storage.open_stored import open_stored
 from codecompanion.store.opening import open_memory_store
 from codecompanion.store.store import Store
 from codecompanion.tools.builtin import BUILTIN_TOOLS

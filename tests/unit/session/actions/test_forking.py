@@ -16,7 +16,7 @@ from codecompanion.model.view import project
 from codecompanion.session.actions.cost_reports import Reports
 from codecompanion.session.actions.forking import fork, list_branches
 from codecompanion.session.attachments.attached import text_attachment
-from codecompanion.session.storage.open_chat import open_stored
+from codecompanion.session.storage.open_stored import open_stored
 from codecompanion.session.storage.stored_chats import delete, rename
 from codecompanion.store.log.totals import Spent
 from codecompanion.store.opening import open_store

@@ -12,7 +12,7 @@ from codecompanion.model.history import MessageAdded, PolicyEvent
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import Usage
 from codecompanion.session.storage.from_checkpoint import restore_chat
-from codecompanion.session.storage.open_chat import open_stored
+from codecompanion.session.storage.open_stored import open_stored
 from codecompanion.wire.events import PolicyEvent as Told
 from codecompanion.wire.events import Restored
 from codecompanion.wire.requests import OpenChat, Snapshot

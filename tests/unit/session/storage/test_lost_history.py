@@ -23,7 +23,7 @@ from codecompanion.model.view import project
 from codecompanion.session.storage import lost_history
 from codecompanion.session.storage.from_checkpoint import restore_chat
 from codecompanion.session.storage.lost_history import LostHistory
-from codecompanion.session.storage.open_chat import open_stored
+from codecompanion.session.storage.open_stored import open_stored
 from codecompanion.store.damage.salvage import kept_files
 from codecompanion.store.lease import FileLock
 from codecompanion.store.opening import open_store

@@ -21,11 +21,10 @@ from codecompanion.model.messages import Message, ToolCall, Usage
 from codecompanion.model.view import project
 from codecompanion.placeholders import INTERRUPTED
 from codecompanion.session.accounts.meter import ContextMeter
-from codecompanion.session.chat import redraw
 from codecompanion.session.chat.buffer_entries import FIRST_PIECE, entries, pieces
 from codecompanion.session.chat.inspection import inspect
 from codecompanion.session.history.chat_log import ChatLog
-from codecompanion.session.storage import open_chat, resume
+from codecompanion.session.storage import open_stored
 from codecompanion.wire.events import ChatOpened, Entry, Meter, Notice, Restored, ViewMarks
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
@@ -232,7 +231,7 @@ async def test_what_is_counted_of_a_long_chat_is_not_counted_on_the_loop(tmp_pat
     await bench.idle(session)
     seen = []
     for module, name in (
-        (open_chat, "project"), (resume, "repairs"), (redraw, "restored"),
+        (open_stored, "project"), (open_stored, "repairs"), (open_stored, "restored"),
         (ChatLog, "resume"), (ContextMeter, "resume"),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, beside_loop(getattr(module, name), seen))

@@ -7,7 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from codecompanion.session.storage.open_chat import open_new, open_stored
+from codecompanion.session.storage.open_chat import open_new
+from codecompanion.session.storage.open_stored import open_stored
 from codecompanion.wire.requests import OpenChat, Snapshot
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
 

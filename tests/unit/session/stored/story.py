@@ -21,7 +21,8 @@ from codecompanion.adapters.base import ChatRequest
 from codecompanion.context.policy.policy_catalog import policy_names
 from codecompanion.model.messages import Message
 from codecompanion.session.session import Session
-from codecompanion.session.storage.open_chat import open_new, open_stored
+from codecompanion.session.storage.open_chat import open_new
+from codecompanion.session.storage.open_stored import open_stored
 from codecompanion.store.log.migrations import MIGRATIONS
 from codecompanion.store.opening import open_store
 from codecompanion.store.sqlite_connection import FILE_NAME
