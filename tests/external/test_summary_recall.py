@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from codecompanion.context.grounding.known_names import known_in
+from codecompanion.context.grounding.known_names import KnownNames
 from codecompanion.context.grounding.verify_summary import mark_unverified
 from codecompanion.context.ledger.ledger import summarise
 from codecompanion.counting.tokens import estimate_text
@@ -50,7 +50,7 @@ def test_names_copied_from_real_chats_are_not_marked_and_foreign_ones_are() -> N
     ]
     ledgers = [summarise(messages, 3000, estimate_text) for messages in chats]
     pairs = zip(ledgers, chats, strict=True)
-    own = [mark_unverified(text, known_in(messages))[1:] for text, messages in pairs]
+    own = [mark_unverified(text, KnownNames().of(tuple(messages)))[1:] for text, messages in pairs]
     assert sum(len(missing) for _, missing in own) <= 0.01 * sum(names for names, _ in own), own
     pi = next(text for text, messages in zip(ledgers, chats, strict=True) if len(messages) > 900)
     _, names, missing = mark_unverified(pi, known_in(chats[0]))
