@@ -53,7 +53,7 @@ def test_names_copied_from_real_chats_are_not_marked_and_foreign_ones_are() -> N
     own = [mark_unverified(text, KnownNames().of(tuple(messages)))[1:] for text, messages in pairs]
     assert sum(len(missing) for _, missing in own) <= 0.01 * sum(names for names, _ in own), own
     pi = next(text for text, messages in zip(ledgers, chats, strict=True) if len(messages) > 900)
-    _, names, missing = mark_unverified(pi, known_in(chats[0]))
+    _, names, missing = mark_unverified(pi, KnownNames().of(tuple(chats[0])))
     assert len(missing) >= 0.75 * names, (names, missing)
 
 
