@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,7 +17,11 @@ pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="there is n
 
 def pytest_call(*arguments: str) -> str:
     """Return the call of pytest that `make` would carry out."""
-    planned = subprocess.run(["make", "-n", *arguments], cwd=REPO, capture_output=True, text=True, check=True).stdout
+    # Not the variables of the `make` that runs these tests.
+    environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "SHUFFLE", "T")}
+    planned = subprocess.run(
+        ["make", "-n", *arguments], cwd=REPO, env=environment, capture_output=True, text=True, check=True
+    ).stdout
     (call,) = [line for line in planned.splitlines() if " -m pytest " in line]
     return call
 
