@@ -62,7 +62,7 @@ def checkout(name: str) -> Peer:
 
 
 class Watch:
-    """What the machine did since the watch was started."""
+    """The load and CPU use of the machine since the watch was started."""
 
     def __init__(self) -> None:
         self._wall, self._own, self._all, self._load = time.monotonic(), _own_s(), _all_s(), os.getloadavg()[0]

@@ -1,7 +1,7 @@
-"""What the measurements are made of, and how their samples become figures. Pure: no editor, no clock.
+"""Measurements as data, and the figures made of their samples. Pure: no editor, no clock.
 
 A measurement is taken in several runs, each in a fresh editor, and right after it the peer's. A run gives a median per
-figure. What is reported is the median of the runs with the smallest and the largest; the ratio to the peer and the
+figure. The report gives the median of the runs with the smallest and the largest; the ratio to the peer and the
 growth from one size to the next are taken within a run, so that a busy machine disturbs both of their sides.
 """
 
@@ -30,7 +30,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What is measured, how, and at which sizes.
+    """One measurement: how it is taken, and at which sizes.
 
     `measure(side, size, room)` returns samples by key. `peer_sizes`: those the peer is measured at as well, empty =
     it has nothing like it. `note`: what a reader has to know to compare.

@@ -1,4 +1,4 @@
-"""What a long chat costs while it is used: drawing it again, typing, moving, crossing into the transcript, the list."""
+"""The cost of using a long chat: drawing it again, typing, moving, crossing into the transcript, the list."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ A measurement is written once, against `Side` and `Driven`, and taken of both. W
 configured, the few Lua functions each is driven with, where its chats are stored. codecompanion.nvim stores none; a
 file of the messages replaces the history extension that its users install.
 
-It keeps no history on disk and counts no tokens with a vocabulary: what is compared is what a user feels, not what
-is done for it. Nothing of it is part of the project.
+It keeps no history on disk and counts no tokens with a vocabulary: the comparison is of
+what users feel. Nothing of it is part of the project.
 """
 
 from __future__ import annotations

@@ -29,13 +29,12 @@ MAX_LINES = 400
 
 def folders_with_rooms() -> list[Path]:
     """Return the folders of both trees that have folders with code in them."""
-    folders = [
+    return [
         folder
         for root, suffix in SUFFIX.items()
         for folder in (root, *sorted(path for path in root.rglob("*") if path.is_dir()))
         if any(name.endswith("/") for name in rooms_of(folder, suffix))
     ]
-    return folders
 
 
 @cache

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class SdkExchange:
-    """Sends to one endpoint through an official client (`http.exchange.Exchange`)."""
+    """Sends to one endpoint through an official client (`exchange.Exchange`)."""
 
     def __init__(self, settings: AdapterSettings, http: httpx2.AsyncClient, environ: Mapping[str, str]) -> None:
         self._settings, self._http, self._environ = settings, http, environ
