@@ -26,6 +26,22 @@ function M.narrowest(chat)
   return width or vim.o.columns
 end
 
+---Columns of signs, folds and numbers take at most this many cells.
+local MAX_BESIDE = 50
+
+---Whether a text fits beside those columns, whatever they are: measuring them takes longer than drawing the text.
+---@param chat CodeCompanion.Chat
+---@param cells integer
+---@return boolean
+function M.certainly_fits(chat, cells)
+  for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
+    if api.nvim_win_get_width(win) - MAX_BESIDE < cells then
+      return false
+    end
+  end
+  return true
+end
+
 ---A text for functions of Vim's, which would take one with a NUL for a blob.
 ---@param text string
 ---@return string

@@ -17,12 +17,13 @@ M.ns = api.nvim_create_namespace("codecompanion.chat.hint")
 
 ---What an empty input says: how to send, or that another Neovim has the chat and when sending works.
 ---@param chat CodeCompanion.Chat
----@param width integer
 ---@return string
-local function words(chat, width)
+local function words(chat)
   if not chat.read_only then
-    return keys.hint(width)
+    local all = keys.hint(math.huge)
+    return fit.certainly_fits(chat, api.nvim_strwidth(all) + 1) and all or keys.hint(fit.narrowest(chat) - 1)
   end
+  local width = fit.narrowest(chat) - 1
   local send, owned = keys.keys("send", "n")[1], "open in another Neovim"
   local when = send and ("%s · %s sends once it is closed there"):format(owned, send) or owned
   return api.nvim_strwidth(when) <= width and when or fit.cut(owned, width)
@@ -113,19 +114,18 @@ function M.draw(chat, is_seen)
     return
   end
   local intro = options.display().intro_message
-  local width = fit.narrowest(chat)
   local lines = {}
   for _, text in ipairs(not chat.touched and { intro, about_adapter(chat, is_seen or chat.attached == "yes") } or {}) do
     if text ~= "" then
       lines[1] = lines[1] or { { "", "CodeCompanionHint" } }
-      for _, line in ipairs(fit.wrap(text, width)) do
+      for _, line in ipairs(fit.wrap(text, fit.narrowest(chat))) do
         lines[#lines + 1] = { { line, "CodeCompanionHint" } }
       end
     end
   end
   api.nvim_buf_set_extmark(chat.bufnr, M.ns, row, 0, {
     id = 1,
-    virt_text = { { words(chat, width - 1), "CodeCompanionHint" } },
+    virt_text = { { words(chat), "CodeCompanionHint" } },
     virt_text_pos = "right_align",
     hl_mode = "combine",
     virt_lines = #lines > 0 and lines or nil,

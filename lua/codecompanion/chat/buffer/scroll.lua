@@ -88,7 +88,7 @@ local function show_end(win, bufnr, below)
     if cursor < wanted then
       wanted, too_many = cursor, 0
     end
-    local skipped = too_many * require("codecompanion.text.fit").room(win)
+    local skipped = too_many > 0 and too_many * require("codecompanion.text.fit").room(win) or 0
     if wanted ~= top or skipped > 0 then
       vim.fn.winrestview({ topline = wanted, skipcol = skipped })
     end
