@@ -618,7 +618,7 @@
 ---@field environment? table<string, string>
 ---@field mistakes? string[]
 
----A listed buffer of the snapshot: name, whether it has unsaved changes, its `b:changedtick`.
+---A listed buffer of the snapshot: name, whether it has unsaved changes, and if so its `b:changedtick`.
 ---@class CodeCompanion.Wire.Buffer
 ---@field name string
 ---@field modified? boolean
@@ -636,6 +636,7 @@
 ---
 ---`cursor` is (row, column) in the file `current`, `visible` the first and last of its lines on the screen and how
 ---many it has; rows and lines are 1-based. `send_code` False: the user lets no code leave (`opts.send_code`).
+---The editor sends the `buffers` with unsaved changes; the bridge adds the others, which `GiveOpenFiles` names.
 ---@class CodeCompanion.Wire.Snapshot
 ---@field cwd? string
 ---@field buffers? CodeCompanion.Wire.Buffer[]
@@ -839,6 +840,12 @@
 ---@field chat? string
 ---@field changed? table<string, string>
 ---@field gone? string[]
+
+---The names of all listed file buffers; sent when they changed, before the request whose snapshot needs them.
+---@class CodeCompanion.Request.GiveOpenFiles
+---@field id? integer
+---@field chat? string
+---@field names string[]
 
 ---Evaluated functions of the config (R-502, R-503): the subtree `context_management` for this chat.
 ---@class CodeCompanion.Request.SetOverrides
@@ -1415,6 +1422,7 @@
 ---@field list_policies CodeCompanion.Request.ListPolicies
 ---@field give_secrets CodeCompanion.Request.GiveSecrets
 ---@field give_environment CodeCompanion.Request.GiveEnvironment
+---@field give_open_files CodeCompanion.Request.GiveOpenFiles
 ---@field set_overrides CodeCompanion.Request.SetOverrides
 ---@field clear CodeCompanion.Request.Clear
 ---@field regenerate CodeCompanion.Request.Regenerate

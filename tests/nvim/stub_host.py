@@ -42,6 +42,8 @@ class StubRuntime:
                 return None
             case requests.SaveDraft(text=text):
                 return await self.obey(request, text)
+            case requests.Regenerate(snapshot=snapshot):
+                return [Path(buffer.name).name for buffer in snapshot.buffers]
             case requests.ListSessions():
                 self.listed.set()
                 return [{"cwd": request.cwd, "pid": os.getpid()}]

@@ -467,27 +467,56 @@ def test_lines_are_mended_together_as_they_are_one_by_one(nvim):
     assert nvim.lua(JOINED) == "all the same"
 
 
-def test_a_snapshot_costs_the_same_calls_for_each_buffer(nvim):
-    """Sending with hundreds of open files: no option is read the slow way for each of them."""
+SNAPSHOT = "require('codecompanion.editor_context.snapshot').snapshot()"
+FIRST_CHANGES = """
+_G.open_files = require('codecompanion.editor_context.open_files')
+_G.named = function(channel)
+  local changes = open_files.changes(channel)
+  return changes and vim.tbl_map(vim.fs.basename, changes.names)
+end
+return named(1)
+"""
+
+
+def test_a_snapshot_reads_nothing_of_each_buffer(nvim):
+    """Sending with hundreds of open files: once they are known, a message costs the same calls as with none."""
     counted = """
     for number = 1, 60 do
       vim.bo[vim.fn.bufadd(('f%d.txt'):format(number))].buflisted = true
     end
-    local slow, real = 0, vim.api.nvim_get_option_value
-    vim.api.nvim_get_option_value = function(...)
-      slow = slow + 1
-      return real(...)
+    local take = require('codecompanion.editor_context.snapshot').snapshot
+    local open_files = require('codecompanion.editor_context.open_files')
+    take()
+    local first, calls = #open_files.changes(1).names, 0
+    local getbufvar = vim.fn.getbufvar
+    local api = vim.iter(vim.api):fold({}, function(found, name, call)
+      found[name] = call
+      return found
+    end)
+    local function count(call)
+      return function(...)
+        calls = calls + 1
+        return call(...)
+      end
     end
-    local taken = require('codecompanion.editor_context.snapshot').snapshot()
-    vim.api.nvim_get_option_value = real
-    return { #taken.buffers, slow }
+    for name, call in pairs(api) do
+      vim.api[name] = count(call)
+    end
+    vim.fn.getbufvar = count(getbufvar)
+    local taken, changes = take(), open_files.changes(1)
+    vim.fn.getbufvar = getbufvar
+    for name, call in pairs(api) do
+      vim.api[name] = call
+    end
+    return { first, #taken.buffers, changes == nil, calls }
     """
-    buffers, slow = nvim.lua(counted)
-    assert buffers == 60
-    assert slow < 10
+    first, modified, is_unchanged, calls = nvim.lua(counted)
+    assert (first, modified, is_unchanged) == (60, 0, True)
+    assert 0 < calls < 30
 
 
-def test_a_snapshot_tells_modified_and_hidden_buffers_apart(nvim):
+def test_the_open_files_are_named_when_they_change(nvim):
+    """Only listed files; the unsaved ones are in each snapshot; another host is told all of them."""
     nvim.lua("""
     vim.bo[vim.fn.bufadd('listed.txt')].buflisted = true
     vim.fn.bufadd('unlisted.txt')
@@ -498,6 +527,33 @@ def test_a_snapshot_tells_modified_and_hidden_buffers_apart(nvim):
     local scratch = vim.api.nvim_create_buf(true, true)
     vim.api.nvim_buf_set_name(scratch, 'scratch')
     """)
-    taken = nvim.lua("return require('codecompanion.editor_context.snapshot').snapshot().buffers")
-    told = {buffer["name"].rpartition("/")[2]: buffer.get("modified") for buffer in taken}
-    assert told == {"listed.txt": None, "changed.txt": True}
+    assert nvim.lua(FIRST_CHANGES) == ["listed.txt", "changed.txt"]
+    (unsaved,) = nvim.lua(f"return {SNAPSHOT}.buffers")
+    assert unsaved["name"].endswith("/changed.txt")
+    assert unsaved["tick"] == nvim.lua("return vim.api.nvim_buf_get_changedtick(vim.fn.bufnr('changed.txt'))")
+    assert nvim.lua("return named(1)") is None
+    assert nvim.lua("return named(2)") == ["listed.txt", "changed.txt"]
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ("vim.cmd('badd more.txt')", ["listed.txt", "more.txt"]),
+        ("vim.bo[vim.fn.bufnr('listed.txt')].buflisted = false", []),
+        ("vim.cmd('bwipeout listed.txt')", []),
+        ("vim.cmd('edit listed.txt | file renamed.txt')", ["renamed.txt"]),
+        ("vim.bo[vim.fn.bufnr('listed.txt')].buftype = 'nofile'", []),
+    ],
+)
+def test_a_change_of_the_open_files_is_noticed_at_once(nvim, change, named):
+    nvim.lua("vim.cmd('badd listed.txt')")
+    assert nvim.lua(FIRST_CHANGES) == ["listed.txt"]
+    nvim.lua(change)
+    assert nvim.lua("return named(1)") == named
+
+
+def test_a_change_without_events_is_noticed_after_the_next_message(nvim):
+    nvim.lua("vim.cmd('badd listed.txt')")
+    assert nvim.lua(FIRST_CHANGES) == ["listed.txt"]
+    nvim.lua("vim.cmd('noautocmd badd more.txt'); open_files.changes(1)")
+    assert nvim.wait_lua("return named(1)") == ["listed.txt", "more.txt"]

@@ -102,6 +102,23 @@ def test_requests_of_a_chat_wait_until_it_is_open(start: Callable[..., Nvim]) ->
     assert results[1:] == [None, "after"]
 
 
+def test_a_request_with_a_snapshot_brings_the_open_files(start: Callable[..., Nvim]) -> None:
+    """They are named before it when they have changed, and to a new host in any case."""
+    nvim = start()
+    regenerate = (
+        "ask('regenerate', { chat = 'c', snapshot = require('codecompanion.editor_context.snapshot').snapshot() })"
+    )
+    nvim.lua(f"vim.cmd('badd a.txt | badd b.txt'); {regenerate}")
+    replies(nvim, 1)
+    nvim.lua(f"vim.cmd('bdelete a.txt'); {regenerate}; {regenerate}")
+    replies(nvim, 3)
+    nvim.lua("draft('die')")
+    replies(nvim, 4)
+    nvim.lua(regenerate)
+    results = [reply.get("result") for reply in replies(nvim, 5)]
+    assert results == [["a.txt", "b.txt"], ["b.txt"], ["b.txt"], None, ["b.txt"]]
+
+
 def test_a_killed_host_is_reported_and_the_next_request_starts_another(start: Callable[..., Nvim]) -> None:
     """Design "Crash": kill -9, pending requests fail, the next one works."""
     nvim = start()

@@ -146,6 +146,10 @@ function M.send(request)
   if changes then
     pcall(vim.rpcnotify, state.channel, "codecompanion", "give_environment", vim.json.encode(changes))
   end
+  local files = request.payload.snapshot and require("codecompanion.editor_context.open_files").changes(state.channel)
+  if files then
+    pcall(vim.rpcnotify, state.channel, "codecompanion", "give_open_files", vim.json.encode(files))
+  end
   local payload = request.payload
   if request.callback then
     state.next_id = state.next_id + 1

@@ -28,6 +28,7 @@ import pynvim
 from codecompanion import __version__
 from codecompanion.engine import log
 from codecompanion.engine.channel import keep_channel
+from codecompanion.engine.listed_buffers import ListedBuffers
 from codecompanion.engine.loop import EngineLoop, Guard, one_sentence
 from codecompanion.engine.outbox import Outbox, Pacer
 from codecompanion.engine.request_order import RequestOrder
@@ -121,6 +122,7 @@ class Bridge:
         self._engine = EngineLoop(self._guard)
         self._runtime: Runtime | None = None
         self._order = RequestOrder()
+        self._listed_buffers = ListedBuffers()
         self._closed = threading.Lock()
         _live.append(self)
 
@@ -143,7 +145,10 @@ class Bridge:
                     log.register_secrets(request.secrets.values())
                 case requests.GiveEnvironment():
                     log.register_secrets(_told_secrets(request.changed))
-            self._engine.spawn(self._serve(str(verb), request), f"request {verb}")
+                case requests.GiveOpenFiles():
+                    self._listed_buffers.take(request.names)
+                    return
+            self._engine.spawn(self._serve(str(verb), self._listed_buffers.complete(request)), f"request {verb}")
 
     def emit(self, event: Event) -> None:
         """Hand `event` to the editor, from any thread."""

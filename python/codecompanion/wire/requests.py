@@ -27,7 +27,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Buffer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A listed buffer of the snapshot: name, whether it has unsaved changes, its `b:changedtick`."""
+    """A listed buffer of the snapshot: name, whether it has unsaved changes, and if so its `b:changedtick`."""
 
     name: str
     modified: bool = False
@@ -49,6 +49,7 @@ class Snapshot(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `cursor` is (row, column) in the file `current`, `visible` the first and last of its lines on the screen and how
     many it has; rows and lines are 1-based. `send_code` False: the user lets no code leave (`opts.send_code`).
+    The editor sends the `buffers` with unsaved changes; the bridge adds the others, which `GiveOpenFiles` names.
     """
 
     cwd: str = ""
@@ -311,6 +312,12 @@ class GiveEnvironment(Request, frozen=True, kw_only=True):
 
     changed: dict[str, str] = {}
     gone: tuple[str, ...] = ()
+
+
+class GiveOpenFiles(Request, frozen=True, kw_only=True):
+    """The names of all listed file buffers; sent when they changed, before the request whose snapshot needs them."""
+
+    names: tuple[str, ...]
 
 
 class SetOverrides(Request, frozen=True, kw_only=True):

@@ -114,3 +114,30 @@ def test_requests_that_bring_secrets_show_none() -> None:
     assert "pencil" not in repr(requests.GiveEnvironment(changed={"b": "pencil"}))
     assert "pencil" not in repr(requests.GiveSecrets(secrets={"b": "pencil"}))
     assert "pencil" not in repr(requests.SetModel(adapter="a", secrets={"a": "pencil"}))
+
+
+def test_a_snapshot_has_the_open_files_that_were_named_before() -> None:
+    """The editor names all of them once, and with each request only those with unsaved changes."""
+    runtime = Recorder()
+    bridge = bridge_to(runtime)
+    bridge.receive("hello", json.dumps(FOLDERS))
+
+    def submit(*buffers: dict[str, Any]) -> None:
+        message = {"chat": "c", "submit_id": 1, "text": "x", "snapshot": {"cwd": "/p", "buffers": buffers}}
+        bridge.receive("submit", json.dumps(message))
+
+    submit({"name": "/p/b.py", "modified": True, "tick": 7})
+    bridge.receive("give_open_files", json.dumps({"names": ["/p/a.py", "/p/b.py"]}))
+    submit()
+    submit({"name": "/p/b.py", "modified": True, "tick": 7}, {"name": "/p/new.py", "modified": True, "tick": 2})
+    bridge.receive("give_open_files", json.dumps({"names": []}))
+    submit()
+    bridge.receive("cancel", json.dumps({"chat": "c"}))
+    assert runtime.done.wait(PATIENCE_S), runtime.happened
+    snapshots = [request.snapshot for request in runtime.requests if isinstance(request, requests.Submit)]
+    a, b = requests.Buffer("/p/a.py"), requests.Buffer("/p/b.py")
+    changed, new = requests.Buffer("/p/b.py", True, 7), requests.Buffer("/p/new.py", True, 2)
+    assert [snapshot.buffers for snapshot in snapshots] == [(changed,), (a, b), (a, changed, new), ()]
+    assert {snapshot.cwd for snapshot in snapshots} == {"/p"}
+    assert not any(isinstance(request, requests.GiveOpenFiles) for request in runtime.requests)
+    bridge.close()
