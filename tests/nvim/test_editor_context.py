@@ -557,3 +557,81 @@ def test_a_change_without_events_is_noticed_after_the_next_message(nvim):
     assert nvim.lua(FIRST_CHANGES) == ["listed.txt"]
     nvim.lua("vim.cmd('noautocmd badd more.txt'); open_files.changes(1)")
     assert nvim.wait_lua("return named(1)") == ["listed.txt", "more.txt"]
+
+
+TAKE_BUFFERS = """
+local items, later = require('codecompanion.editor_context').take('see #{buffers}')
+_G.answers = nil
+later(function(given) answers = given end)
+return items[1].comes
+"""
+
+
+def test_buffers_are_sent_as_they_were_when_the_message_was(nvim):
+    """Their texts are joined after Enter; what is typed, closed or opened meanwhile changes nothing."""
+    nvim.lua("""
+    for _, name in ipairs({ 'a.txt', 'b.txt', 'c.txt' }) do
+      vim.cmd('edit ' .. name)
+      vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'text of ' .. name })
+    end
+    vim.cmd('enew | set hidden')
+    """)
+    assert nvim.lua(TAKE_BUFFERS) == "later"
+    nvim.lua("""
+    vim.api.nvim_buf_set_lines(vim.fn.bufnr('a.txt'), 0, -1, false, { 'typed later' })
+    vim.cmd('bwipeout! b.txt')
+    vim.cmd('edit d.txt')
+    vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'opened later' })
+    """)
+    (answer,) = nvim.wait_lua("return answers")
+    texts = {text["path"].rpartition("/")[2]: text["text"] for text in answer["texts"]}
+    assert texts == {name: f"text of {name}" for name in ("a.txt", "b.txt", "c.txt")}
+    assert all(text["unsaved"] for text in answer["texts"])
+    nvim.lua(TAKE_BUFFERS)
+    (answer,) = nvim.wait_lua("return answers")
+    texts = {text["path"].rpartition("/")[2]: text["text"] for text in answer["texts"]}
+    assert texts == {"a.txt": "typed later", "c.txt": "text of c.txt", "d.txt": "opened later"}
+
+
+def test_the_text_of_a_buffer_that_did_not_change_is_not_read_again(nvim):
+    """Nor is it read at Enter when it was mentioned long enough before."""
+    nvim.lua("""
+    for number = 1, 50 do
+      local bufnr = vim.fn.bufadd(('f%d.txt'):format(number))
+      vim.fn.bufload(bufnr)
+      vim.bo[bufnr].buflisted = true
+      vim.api.nvim_buf_set_lines(bufnr, 0, -1, false, { 'text ' .. number })
+    end
+    _G.texts_of_buffers = require('codecompanion.editor_context.texts_of_buffers')
+    _G.reads, _G.read = 0, vim.api.nvim_buf_get_lines
+    vim.api.nvim_buf_get_lines = function(...)
+      reads = reads + 1
+      return read(...)
+    end
+    texts_of_buffers.read_soon()
+    """)
+    assert nvim.wait_lua("return reads > 50 and reads") == 51  # the empty first buffer, too
+    nvim.lua("vim.api.nvim_buf_set_lines(vim.fn.bufnr('f7.txt'), 0, -1, false, { 'another' }); reads = 0")
+    nvim.lua(TAKE_BUFFERS)
+    (answer,) = nvim.wait_lua("return answers")
+    texts = [text["text"] for text in answer["texts"]]
+    assert sorted(texts) == sorted(["another", *(f"text {number}" for number in range(1, 51) if number != 7)])
+    assert nvim.lua("return reads") == 1
+
+
+def test_of_far_more_text_than_can_be_sent_the_buffers_used_last_are(nvim):
+    """The others are named as left out."""
+    nvim.lua("""
+    for number = 1, 6 do
+      local bufnr = vim.fn.bufadd(('f%d.txt'):format(number))
+      vim.fn.bufload(bufnr)
+      vim.bo[bufnr].buflisted = true
+      vim.api.nvim_buf_set_lines(bufnr, 0, -1, false, { ('x'):rep(1900000) })
+    end
+    vim.cmd('buffer f6.txt | enew')
+    """)
+    nvim.lua(TAKE_BUFFERS)
+    (answer,) = nvim.wait_lua("return answers")
+    left_out, *texts = answer["texts"]
+    assert [text["path"].rpartition("/")[2] for text in texts] == ["f6.txt", "f1.txt"]
+    assert left_out["text"].splitlines() == [f"f{n}.txt is beyond the 4 MB that can be sent" for n in (2, 3, 4, 5)]

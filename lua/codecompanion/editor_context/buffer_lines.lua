@@ -16,14 +16,28 @@ local SNIFFED_LINES = 200
 ---ASCII without NUL; a fifth of the time of a pattern.
 local IS_PLAIN = vim.lpeg.R("\1\127") ^ 0 * -1
 
+M.name = named.name
+
+---Why a buffer has too much text to be sent.
 ---@param bufnr integer
----@return boolean
-local function is_binary(bufnr)
-  local first = table.concat(api.nvim_buf_get_lines(bufnr, 0, SNIFFED_LINES, false))
-  return first:find("\n", 1, true) ~= nil -- a NUL
+---@return string? problem
+---@return integer bytes
+function M.too_large(bufnr)
+  local bytes = api.nvim_buf_get_offset(bufnr, api.nvim_buf_line_count(bufnr))
+  if bytes > M.MAX_BYTES then
+    local size, most = bytes / 1e6, M.MAX_BYTES / 1e6
+    return ("%s has %.1f MB, more than the %d MB that can be sent"):format(M.name(bufnr), size, most), bytes
+  end
+  return nil, bytes
 end
 
-M.name = named.name
+---@param bufnr integer
+---@param first string[] Its first lines
+---@return string? problem
+local function not_text(bufnr, first)
+  local has_nul = table.concat(first, "", 1, math.min(#first, SNIFFED_LINES)):find("\n", 1, true) ~= nil
+  return has_nul and ("%s is not text"):format(M.name(bufnr)) or nil
+end
 
 ---Why the text of a buffer cannot be sent.
 ---@param bufnr integer
@@ -32,14 +46,7 @@ local function problem(bufnr)
   if not api.nvim_buf_is_loaded(bufnr) and not pcall(vim.fn.bufload, bufnr) then
     return ("%s cannot be read"):format(M.name(bufnr))
   end
-  if is_binary(bufnr) then
-    return ("%s is not text"):format(M.name(bufnr))
-  end
-  local bytes = api.nvim_buf_get_offset(bufnr, api.nvim_buf_line_count(bufnr))
-  if bytes > M.MAX_BYTES then
-    local megabytes = bytes / 1e6
-    return ("%s has %.1f MB, more than the %d MB that can be sent"):format(M.name(bufnr), megabytes, M.MAX_BYTES / 1e6)
-  end
+  return not_text(bufnr, api.nvim_buf_get_lines(bufnr, 0, SNIFFED_LINES, false)) or (M.too_large(bufnr))
 end
 
 ---@param lines string[]
@@ -50,6 +57,17 @@ function M.join(lines)
     text = buffers.shown(text):gsub("%z", "\n")
   end
   return text
+end
+
+---All lines of a buffer as one text.
+---@param bufnr integer
+---@param lines string[]
+---@return string? text nil = there is none, or it cannot be sent
+---@return string? problem
+function M.checked(bufnr, lines)
+  local why = not_text(bufnr, lines)
+  local text = not why and M.join(lines) or ""
+  return text:find("%S") and text or nil, why
 end
 
 ---Lines of a buffer as a text of the editor; without `first` all of them.

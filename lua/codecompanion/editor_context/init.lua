@@ -25,6 +25,7 @@ local M = {}
 ---@field complete? fun(lead: string, files: table): string[] Arguments to offer; `files`: the project's
 ---@field callback? fun(at: CodeCompanion.EditorContext.At, done?: fun(content: any, more?: boolean)): any
 ---@field async? boolean It calls `done`; with `more` what came so far counts when the time is over
+---@field anywhere? boolean It does not depend on where the user works
 ---@field timeout? integer Milliseconds
 ---@field keep? "head"|"tail" What stays where it does not fit
 ---@field by_host? boolean The host reads it by its argument
@@ -109,6 +110,12 @@ end
 ---@param name string
 ---@return CodeCompanion.EditorContext.Item?
 function M.get(name)
+  local key, known = name:lower(), builtin_items()
+  local given = require("codecompanion.config").options.interactions.chat.editor_context
+  local is_named = vim.list_contains(require("codecompanion.config.options.editor_context").NAMES, key)
+  if is_named and given[key] ~= false then
+    return configured(key, given[key] or {}, known[key]) -- most messages that mention something need one item
+  end
   for _, item in ipairs(M.list()) do
     if item.name:lower() == name:lower() then
       return item
@@ -135,8 +142,9 @@ function M.take(text, chat)
       end
     end
     if item and not item.of_host then
-      at = at or place.at()
-      local here = vim.tbl_extend("force", at, { argument = mention.argument, chat = chat })
+      local depends = not item.anywhere and not item.by_host
+      at = at or depends and place.at() or nil -- with hundreds of buffers that may take milliseconds
+      local here = vim.tbl_extend("force", at or place.NOWHERE, { argument = mention.argument, chat = chat })
       local answer = require("codecompanion.editor_context.ask_items").ask(item, mention, here)
       if answer.error then
         return {}, nil, ("Not sent: %s: %s."):format(mention.written, (answer.error:gsub("%.$", "")))

@@ -12,6 +12,9 @@ local M = {}
 ---@field argument string What stands after the colon, "" = nothing
 ---@field chat? { id: string, bufnr: integer }
 
+---@type CodeCompanion.EditorContext.At
+M.NOWHERE = { path = "", cursor = { 1, 0 }, argument = "" }
+
 ---@param bufnr integer
 ---@return boolean
 function M.is_file(bufnr)

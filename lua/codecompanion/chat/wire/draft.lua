@@ -128,6 +128,9 @@ local function react(chat, text, typing)
     chat.draft.shown = text
     hint.draw(chat)
     paint.input_soon(chat)
+    if text:find("#{buffers", 1, true) then
+      require("codecompanion.editor_context.texts_of_buffers").read_soon()
+    end
     if text ~= chat.draft.saved then
       saving.save_soon(chat)
     end

@@ -5,8 +5,6 @@ local lines = require("codecompanion.editor_context.buffer_lines")
 local named = require("codecompanion.files.named_buffers")
 local place = require("codecompanion.editor_context.working_window")
 
-local MAX_BUFFERS = 200
-
 ---@param at CodeCompanion.EditorContext.At
 ---@return integer? bufnr
 ---@return string? problem What was named is not there
@@ -42,24 +40,10 @@ return {
   {
     name = "buffers",
     description = "All open files, the one used last first",
-    callback = function()
-      local texts, left_out, bytes = {}, {}, 0
-      local open = place.buffers()
-      for _, bufnr in ipairs(vim.list_slice(open, 1, MAX_BUFFERS)) do
-        local text, why = lines.text(bufnr)
-        if text and bytes + #text.text > lines.MAX_BYTES then
-          text, why = nil, ("%s is beyond the %d MB that can be sent"):format(named.name(bufnr), lines.MAX_BYTES / 1e6)
-        end
-        bytes = bytes + (text and #text.text or 0)
-        texts[#texts + 1], left_out[#left_out + 1] = text, why
-      end
-      if #open > MAX_BUFFERS then
-        left_out[#left_out + 1] = ("… %d more"):format(#open - MAX_BUFFERS)
-      end
-      if #left_out > 0 then
-        table.insert(texts, 1, { text = lines.join(left_out), title = "open files that were left out" })
-      end
-      return #texts > 0 and texts or { nothing = "no file is open" }
+    async = true,
+    anywhere = true,
+    callback = function(_, done)
+      require("codecompanion.editor_context.texts_of_buffers").give(done)
     end,
   },
   {
@@ -90,6 +74,7 @@ return {
   {
     name = "viewport",
     description = "The lines of files that are on the screen",
+    anywhere = true,
     callback = function()
       local texts = {}
       for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
