@@ -13,6 +13,7 @@ from codecompanion.retrieval.ranking.like_commits import LikeCommits
 from codecompanion.retrieval.ranking.stems import stems_of
 from codecompanion.retrieval.ranking.word_index import WordIndex, count_path_words
 from codecompanion.store.code_index.search import ReferenceGraph, data_version, file_paths
+from codecompanion.store.code_index.word_search import WordCounts
 from codecompanion.workspace.git_history import Commit
 
 _MAX_FILES_OF_A_SUBJECT = 10
@@ -32,6 +33,7 @@ class ProjectWords:
         self.subjects = WordIndex()
         self.commits = LikeCommits()
         self.recency: Mapping[str, float] = {}
+        self.word_counts = WordCounts()
         self._graph = ReferenceGraph()
         self._state: tuple[int, int] | None = None
         self._not_indexed = frozenset[str]()
@@ -44,12 +46,14 @@ class ProjectWords:
             self.paths = file_paths(connection)
             self.ids = {path: file for file, path in self.paths.items()}
             self._graph.clear()
+            self.word_counts.clear()
             self._put_paths()
 
     def forget_index(self) -> None:
         """Notice that there is no index."""
         self._state, self.paths, self.ids = None, {}, {}
         self._graph.clear()
+        self.word_counts.clear()
         self._put_paths()
 
     def follow_listing(self, not_indexed: Iterable[str]) -> None:

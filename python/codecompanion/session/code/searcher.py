@@ -19,7 +19,7 @@ from codecompanion.model.found_code import FoundCode, SearchOutcome, SearchTier
 from codecompanion.retrieval.ranking.evidence import ChunkHit, DefinitionHit, Evidence
 from codecompanion.retrieval.ranking.join import RankedFile, find_seeds, rank_files
 from codecompanion.retrieval.ranking.places import Place, best_places
-from codecompanion.retrieval.ranking.question import Question, any_word_query, read_question, spellings
+from codecompanion.retrieval.ranking.question import Question, read_question, spellings
 from codecompanion.retrieval.ranking.tables import Ranking, ranking
 from codecompanion.retrieval.search.cascade import run_cascade, tiers_from
 from codecompanion.retrieval.search.common_files import is_broad
@@ -31,6 +31,7 @@ from codecompanion.session.code.search_options import MAX_TOP_K, NearestChunks, 
 from codecompanion.session.code.searched_project import SearchedProject
 from codecompanion.session.code.text_hits import MAX_FILES, search_texts
 from codecompanion.store.code_index import search
+from codecompanion.store.code_index.word_search import find_any
 
 HISTORY_CHECKED_EVERY_S = 10.0
 MAX_NEAREST = 400
@@ -226,9 +227,9 @@ class CodeSearcher:
         nearest: NearestChunks | None,
     ) -> tuple[ChunkHit, ...]:
         chunk = self.ranking.chunk
-        query = any_word_query((*question.words, *question.pairs))
         columns = (chunk.path_column, chunk.symbol_column, chunk.text_column)
-        rows = search.find_chunks(connection, query, columns, chunk.rows, options.below) if query else []
+        counts, words, pairs = self.words.word_counts, question.words, question.pairs
+        rows = find_any(connection, counts, words, pairs, columns, chunk.rows, options.below)
         cosines = nearest(MAX_NEAREST) if nearest else {}
         known = {row.chunk for row in rows}
         rows += search.chunks_by_id(connection, (one for one in cosines if one not in known))

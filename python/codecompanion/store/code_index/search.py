@@ -46,23 +46,29 @@ class DefinitionRow(msgspec.Struct, frozen=True):
 def find_chunks(
     connection: sqlite3.Connection, match: str, columns: tuple[float, float, float], limit: int, below: str = ""
 ) -> list[ChunkRow]:
-    """Return the best chunks of an FTS query; `columns`: weights of path, symbol, text; `below`: a folder or file."""
-    weights = ", ".join(f"{weight:g}" for weight in columns)
-    query = (
-        'SELECT c.id, c.file_id, c.start, c."end", c.symbol, c.kind, hit.rank FROM'
-        " (SELECT rowid, rank FROM chunk_text WHERE chunk_text MATCH ? AND rank MATCH ? ORDER BY rank LIMIT ?) AS hit"
-        " CROSS JOIN chunks c ON c.id = hit.rowid ORDER BY hit.rank"
-    )
+    """Return the best chunks of an FTS query; `columns`: weights of path, symbol, text; `below`: a folder or file.
+
+    Sorted by an expression: `ORDER BY rank` lets FTS5 write each match into a sorter of its own first, and takes half
+    as long again.
+    """
     if not below:
-        return [ChunkRow(*row) for row in connection.execute(query, (match, f"bm25({weights})", limit))]
+        query = (
+            'SELECT c.id, c.file_id, c.start, c."end", c.symbol, c.kind, hit.score FROM'
+            " (SELECT rowid, bm25(chunk_text, ?, ?, ?) AS score FROM chunk_text WHERE chunk_text MATCH ?"
+            " ORDER BY score LIMIT ?) AS hit"
+            " CROSS JOIN chunks c ON c.id = hit.rowid ORDER BY hit.score"
+        )
+        return [ChunkRow(*row) for row in connection.execute(query, (*columns, match, limit))]
     query = (
-        'SELECT c.id, c.file_id, c.start, c."end", c.symbol, c.kind, hit.rank FROM'
-        " (SELECT rowid, rank FROM chunk_text WHERE chunk_text MATCH ? AND rank MATCH ?) AS hit"
-        " CROSS JOIN chunks c ON c.id = hit.rowid JOIN files f ON f.id = c.file_id"
-        " WHERE f.path = ? OR substr(f.path, 1, ?) = ? ORDER BY hit.rank LIMIT ?"
+        'SELECT c.id, c.file_id, c.start, c."end", c.symbol, c.kind, hit.score FROM'
+        " (SELECT p.id, bm25(chunk_text, ?, ?, ?) AS score FROM chunk_text"
+        " CROSS JOIN pieces p ON p.id = chunk_text.rowid"
+        " WHERE chunk_text MATCH ? AND p.file_id IN (SELECT id FROM files WHERE path = ? OR substr(path, 1, ?) = ?)"
+        " ORDER BY score LIMIT ?) AS hit"
+        " CROSS JOIN chunks c ON c.id = hit.id ORDER BY hit.score"
     )
     folder = below.rstrip("/") + "/"
-    values = (match, f"bm25({weights})", below, len(folder), folder, limit)
+    values = (*columns, match, below, len(folder), folder, limit)
     return [ChunkRow(*row) for row in connection.execute(query, values)]
 
 

@@ -19,7 +19,7 @@ from codecompanion.session.code.project_index import ProjectIndex
 from codecompanion.session.code.search_code import look_up_code, search_code
 from codecompanion.session.code.search_options import NearestChunks, SearchOptions
 from codecompanion.session.code.text_hits import MAX_FILES
-from codecompanion.store.code_index import search
+from codecompanion.store.code_index import word_search
 
 FILES = {
     "shop/basket.py": (
@@ -161,6 +161,17 @@ async def test_a_saved_change_and_a_deletion_are_seen_by_the_next_question(root:
     await index.close()
 
 
+async def test_a_word_that_no_file_had_is_found_once_a_file_has_it(root: Path, tmp_path: Path) -> None:
+    """In how many pieces of code a word is, is kept from question to question, but not beyond a change."""
+    index = await indexed(root, tmp_path)
+    assert "shop/discount.py" not in paths(await search_code(index, "how are vouchers redeemed?"))
+    write(root, {"shop/discount.py": "def apply(code):\n    return redeemed(vouchers, code)\n"})
+    outcome = await search_code(index, "how are vouchers redeemed?")
+    assert paths(outcome)[0] == "shop/discount.py"
+    assert outcome.tier == "fts"
+    await index.close()
+
+
 async def test_only_below_a_folder(root: Path, tmp_path: Path) -> None:
     index = await indexed(root, tmp_path)
     outcome = await search_code(index, "total price of the basket", SearchOptions(below="tests", with_common=False))
@@ -296,7 +307,7 @@ async def test_an_index_that_is_damaged_under_way_is_done_without(
     def damaged(*_: object) -> None:
         raise sqlite3.DatabaseError("database disk image is malformed")
 
-    monkeypatch.setattr(search, "find_chunks", damaged)
+    monkeypatch.setattr(word_search, "find_chunks", damaged)
     outcome = await search_code(index, "how is the credit card charged?")
     assert paths(outcome)[0] == "shop/checkout.py"
     assert any("malformed" in why for why in outcome.not_used)

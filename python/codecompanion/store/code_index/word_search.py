@@ -1,0 +1,149 @@
+"""The chunks that have any of some words or pairs of words, best first by BM25 (R-231).
+
+SQLite walks through 50 million postings in a second, but scores one million chunks only. So chunks are not scored
+that have nothing but words of very many chunks, which BM25 gives little weight. The result is that of scoring all:
+when such words could add up to more than the last chunk found has, all are scored.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+
+from codecompanion.store.code_index.search import ChunkRow, find_chunks
+
+FEW_CHUNKS = 2_000
+"""As many are scored without looking for a shorter way."""
+PAIR_POSTINGS = 400_000
+"""The postings of both words are walked through for each pair; pairs of rare words come first."""
+_HIGHEST_FACTOR = 2.2
+"""A word adds less than this × its weight: k1 + 1 of SQLite's `bm25()`."""
+_NO_WEIGHT = 1e-6
+"""What SQLite gives a word that half of the chunks have, or more."""
+_LAST_SCORE = 3.5
+_LAST_SCORE_A_WORD = 0.55
+"""What the last of 600 chunks usually scores at least, by the number of words: nine of ten questions to 2.6 million
+lines of Python and Go (docstrings, one to three of them)."""
+
+
+class WordCounts:
+    """In how many chunks a word is; counted when it is first asked for, kept until the index changes."""
+
+    def __init__(self) -> None:
+        self._of_word: dict[str, int] = {}
+        self._all: int | None = None
+
+    def clear(self) -> None:
+        """Forget the counts: the index has changed."""
+        self._of_word.clear()
+        self._all = None
+
+    def chunks_with(self, connection: sqlite3.Connection, word: str) -> int:
+        """Return the number of chunks that have a word."""
+        if word not in self._of_word:
+            query = "SELECT count(*) FROM chunk_text WHERE chunk_text MATCH ?"
+            self._of_word[word] = int(connection.execute(query, (f'"{word}"',)).fetchone()[0])
+        return self._of_word[word]
+
+    def chunks(self, connection: sqlite3.Connection) -> int:
+        """Return the number of all chunks."""
+        if self._all is None:
+            self._all = int(connection.execute("SELECT count(*) FROM chunk_text_docsize").fetchone()[0])
+        return self._all
+
+
+def find_any(
+    connection: sqlite3.Connection,
+    counts: WordCounts,
+    words: Iterable[str],
+    pairs: Iterable[str],
+    columns: tuple[float, float, float],
+    limit: int,
+    below: str = "",
+) -> list[ChunkRow]:
+    """Return the best chunks with any of the words, or of the pairs of two of them ("word word").
+
+    A word that half of the chunks have is no reason to find a chunk, unless the project is small or there is no other.
+    """
+    chunks_with = {word: count for word in words if (count := counts.chunks_with(connection, word))}
+    kept = _worth_their_cost(pairs, chunks_with)
+    every = (*chunks_with, *kept)
+    if not every:
+        return []
+    if not below and sum(chunks_with.values()) > FEW_CHUNKS:
+        weights = {word: _weight(count, counts.chunks(connection)) for word, count in chunks_with.items()}
+        telling = [word for word in chunks_with if weights[word] > _NO_WEIGHT]
+        common = _common(chunks_with, weights, telling, limit)
+        rare = (*(word for word in telling if word not in common), *kept)
+        found = _with_any(connection, rare, common, columns, limit) if rare else []
+        might_miss = sum(weights[word] for word in common) * _HIGHEST_FACTOR
+        if found and (not common or (len(found) == limit and -found[-1].bm25 >= might_miss)):
+            return found
+        if common:
+            found = find_chunks(connection, _any_of((*telling, *kept)), columns, limit)
+        if found:
+            return found
+    return find_chunks(connection, _any_of(every), columns, limit, below)
+
+
+def _worth_their_cost(pairs: Iterable[str], chunks_with: Mapping[str, int]) -> list[str]:
+    """Return the pairs of words that there are, those of rare words first, as many as can be walked through."""
+    costs = {
+        pair: sum(chunks_with[word] for word in pair.split())
+        for pair in pairs
+        if all(word in chunks_with for word in pair.split())
+    }
+    kept, spent = list[str](), 0
+    for pair in sorted(costs, key=lambda pair: costs[pair]):
+        spent += costs[pair]
+        if spent > PAIR_POSTINGS and kept:
+            break
+        kept.append(pair)
+    return kept
+
+
+def _common(
+    chunks_with: Mapping[str, int], weights: Mapping[str, float], telling: Sequence[str], limit: int
+) -> list[str]:
+    """Return the words of most chunks, as many as will hardly make a chunk one of the best without another word.
+
+    None when that saves nothing: the other words leave too few chunks, or more than the common ones have.
+    """
+    last_score = _LAST_SCORE + _LAST_SCORE_A_WORD * len(telling)
+    common, might_add = list[str](), 0.0
+    for word in sorted(telling, key=lambda word: -chunks_with[word]):
+        might_add += weights[word] * _HIGHEST_FACTOR
+        if might_add > last_score or chunks_with[word] <= FEW_CHUNKS:
+            break
+        common.append(word)
+    of_common = sum(chunks_with[word] for word in common)
+    of_rare = sum(chunks_with[word] for word in telling) - of_common
+    return common if limit <= of_rare <= 2 * of_common else []
+
+
+def _with_any(
+    connection: sqlite3.Connection,
+    rare: Sequence[str],
+    common: Sequence[str],
+    columns: tuple[float, float, float],
+    limit: int,
+) -> list[ChunkRow]:
+    """Return the best chunks that have a rare word; common words count where they are there.
+
+    FTS5 cannot be told that a word may be missing. The chunks that have no common word are found by a second query.
+    """
+    if not common:
+        return find_chunks(connection, _any_of(rare), columns, limit)
+    with_common = find_chunks(connection, f"({_any_of(rare)}) AND ({_any_of(common)})", columns, limit)
+    without = find_chunks(connection, f"({_any_of(rare)}) NOT ({_any_of(common)})", columns, limit)
+    return sorted((*with_common, *without), key=lambda row: row.bm25)[:limit]
+
+
+def _any_of(phrases: Iterable[str]) -> str:
+    return " OR ".join(f'"{phrase}"' for phrase in phrases)
+
+
+def _weight(chunks: int, every: int) -> float:
+    """Return the inverse document frequency as SQLite's `bm25()` computes it."""
+    return max(math.log((every - chunks + 0.5) / (chunks + 0.5)), _NO_WEIGHT) if chunks <= every else _NO_WEIGHT
