@@ -6,6 +6,7 @@ without a grammar cost nothing but what they would have added.
 
 from __future__ import annotations
 
+import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -37,25 +38,36 @@ def find_seeds(question: Question, evidence: Evidence, ranking: Ranking) -> dict
     text = _weighed(_word_signals(question, evidence, ranking), ranking)
     for path in evidence.in_play:
         text[path] = text.get(path, 0.0) + ranking.weights.in_play
-    best = sorted(text, key=lambda path: (-text[path], path))[:MAX_SEEDS]
+    best = heapq.nsmallest(MAX_SEEDS, text, key=lambda path: (-text[path], path))
     return {path: text[path] ** 2 for path in best if text[path] > 0}
 
 
-def rank_files(question: Question, evidence: Evidence, ranking: Ranking) -> tuple[RankedFile, ...]:
-    """Return every file that something speaks for, best first."""
-    signals = file_signals(question, evidence, ranking)
+def rank_files(
+    question: Question, evidence: Evidence, ranking: Ranking, most: int | None = None
+) -> tuple[RankedFile, ...]:
+    """Return the `most` best of the files that something speaks for, best first; None = all of them."""
     weights = msgspec.structs.asdict(ranking.weights)
-    added: dict[str, dict[str, float]] = defaultdict(dict)
+    signals = {name: values for name, values in file_signals(question, evidence, ranking).items() if values}
+    scores: dict[str, float] = {}
     for name, values in signals.items():
-        for path, value in values.items():
-            if value and weights[name]:
-                added[path][name] = value * weights[name]
-    best_possible = sum(weight for name, weight in weights.items() if weight > 0 and signals.get(name))
-    scores = {path: sum(parts.values()) / (best_possible or 1.0) for path, parts in added.items()}
+        if weight := weights[name]:
+            for path, value in values.items():
+                if value:
+                    scores[path] = scores.get(path, 0.0) + value * weight
+    best_possible = sum(weights[name] for name in signals if weights[name] > 0) or 1.0
+    best = heapq.nsmallest(len(scores) if most is None else most, scores, key=lambda path: (-scores[path], path))
     return tuple(
-        RankedFile(path, min(max(scores[path], 0.0), 1.0), tuple(sorted(added[path].items())))
-        for path in sorted(scores, key=lambda path: (-scores[path], path))
+        RankedFile(path, min(max(scores[path] / best_possible, 0.0), 1.0), _added(path, signals, weights))
+        for path in best
     )
+
+
+def _added(
+    path: str, signals: Mapping[str, Mapping[str, float]], weights: Mapping[str, float]
+) -> tuple[tuple[str, float], ...]:
+    """Return what each signal adds to a file, by name."""
+    added = ((name, values.get(path, 0.0) * weights[name]) for name, values in signals.items())
+    return tuple(sorted((name, value) for name, value in added if value))
 
 
 def file_signals(question: Question, evidence: Evidence, ranking: Ranking) -> dict[str, dict[str, float]]:
@@ -137,13 +149,14 @@ def nearness_of(chunks: Iterable[ChunkHit]) -> dict[int, float]:
 def _mentions(question: Question, evidence: Evidence) -> dict[str, float]:
     """Return the files whose name stands in the question: whole with its ending or folder, or without the ending."""
     names = {name.lower() for name in question.names if len(name) > 3}
+    ends = tuple(f"/{part}" for part in question.paths)
     found: dict[str, float] = {}
     for path in evidence.paths:
-        lowered = path.lower()
-        name = lowered.rpartition("/")[2]
-        if any(lowered == part or lowered.endswith("/" + part) for part in question.paths):
+        lowered = f"/{path.lower()}"
+        stem = lowered[lowered.rindex("/") + 1 :].partition(".")[0]
+        if lowered.endswith(ends):
             found[path] = 1.0
-        elif name.partition(".")[0].strip("_") in names or name.partition(".")[0] in names:
+        elif stem in names or stem.strip("_") in names:
             found[path] = 0.8
     return found
 

@@ -168,7 +168,7 @@ class CodeSearcher:
             return ("fts" if connection else "terms"), ()
         by_meaning = any(hit.cosine is not None for hit in evidence.chunks)
         tier: SearchTier = "hybrid" if by_meaning else "fts" if connection else "terms"
-        files = rank_files(question, evidence, self.ranking)[: min(options.top_k, MAX_TOP_K)]
+        files = rank_files(question, evidence, self.ranking, min(options.top_k, MAX_TOP_K))
         places = best_places(question, files, evidence.chunks, evidence.definitions, options.per_file)
         with_place = {place.path for place in places}
         share = 1.0 if options.per_file == 1 else _WITHOUT_WORDS

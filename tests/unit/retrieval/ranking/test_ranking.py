@@ -265,6 +265,7 @@ def test_scores_are_between_nothing_and_one_and_sorted(
     assert all(0 <= score <= 1 for score in scores)
     assert scores == sorted(scores, reverse=True)
     assert len({one.path for one in ranked}) == len(ranked)
+    assert rank_files(read_question("parse the docs"), evidence, ranking(), 2) == ranked[:2]
 
 
 def test_nothing_speaks_for_nothing() -> None:
