@@ -7,6 +7,7 @@ other file that contains a secret is withheld as a whole, because its other line
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -29,6 +30,9 @@ MAX_CHARS = 1_000_000
 """Maximum characters to search; of a longer text only the beginning and the end are searched."""
 _END_CHARS = 200_000
 _MAX_FOUND = 2_000
+_KEPT_CHARS = 1_000
+_KEPT_TEXTS = 4_000
+"""The secrets of this many longer texts are kept by a hash of the text: the same files are read for each question."""
 _INDEXED = 2
 """Number of characters by which the prefixes of keys are indexed."""
 _MAX_IN_RUN = 16
@@ -38,6 +42,7 @@ _MIN_DISTINCT = 6
 _MIN_CHOSEN = 8
 """Minimum characters of a password in a sentence; shorter candidates are mostly words with a number."""
 _PRIVATE_KEYS = frozenset({"PEM private key", "PuTTY private key", "OpenVPN static key"})
+_LETTERS = regex(r"[a-z]{2,}")
 _NAME_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 
 
@@ -70,6 +75,7 @@ class _Rules(msgspec.Struct, frozen=True):
     beginnings: tuple[str, ...]
     by_letters: dict[str, tuple[tuple[str, _Key, re.Pattern[str]], ...]]
     shapes: tuple[tuple[_Shape, tuple[str, ...], re.Pattern[str]], ...]
+    words_of_needs: dict[str, str]
     code: frozenset[str]
     unquoted: frozenset[str]
     prose: frozenset[str]
@@ -89,11 +95,15 @@ def _rules() -> _Rules:
         first = beginning[:_INDEXED]
         by_letters[first] = (*by_letters.get(first, ()), (beginning, key, pattern))
     shapes = msgspec.convert(table["shapes"], tuple[_Shape, ...])
+    needs = {one: tuple(one.needs.split("|")) if one.needs != "|" else ("|",) for one in shapes}
     files = {name: frozenset(text.split()) for name, text in table["files"].items()}
     return _Rules(
         beginnings=tuple(by_beginning),
         by_letters=by_letters,
-        shapes=tuple((one, tuple(one.needs.split("|")), _lazy(one.pattern)) for one in shapes),
+        shapes=tuple((one, needs[one], _lazy(one.pattern)) for one in shapes),
+        words_of_needs={
+            need: max(_LETTERS.findall(need), key=len, default="") for every in needs.values() for need in every
+        },
         **files,
     )
 
@@ -111,10 +121,17 @@ def find_secrets(text: str, path: str = "") -> tuple[FoundSecret, ...]:
         ahead, end = text[: MAX_CHARS - _END_CHARS], len(text) - _END_CHARS
         later = (FoundSecret(one.start + end, one.end + end, one.kind) for one in find_secrets(text[end:], path))
         return (*find_secrets(ahead, path), *later)
-    lowered = text.lower() if text.isascii() else _lowered(text)
     kind = _kind_of(path, text)
-    found = sorted((*_keys(text), *_ends_of_keys(text), *_shapes(text, lowered, kind), *_assigned(text, lowered, kind)))
-    return _apart(found[:_MAX_FOUND])
+    if len(text) < _KEPT_CHARS:
+        return _find(text, kind)
+    key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest(), kind
+    known = _found.get(key)
+    if known is None:
+        known = _find(text, kind)
+        if len(_found) >= _KEPT_TEXTS:
+            _found.clear()
+        _found[key] = known
+    return known
 
 
 def holds_secret(text: str) -> bool:
@@ -168,6 +185,14 @@ def why_secret(text: str, path: str = "") -> str:
 
 # ---- detection
 
+_found: dict[tuple[bytes, str], tuple[FoundSecret, ...]] = {}
+
+
+def _find(text: str, kind: str) -> tuple[FoundSecret, ...]:
+    lowered = text.lower() if text.isascii() else _lowered(text)
+    found = sorted((*_keys(text), *_ends_of_keys(text), *_shapes(text, lowered, kind), *_assigned(text, lowered, kind)))
+    return _apart(found[:_MAX_FOUND])
+
 
 def _kind_of(path: str, text: str) -> str:
     """Return "code", "shell" (values without quotes count), "prose" or "data"; text without a file name is prose."""
@@ -213,12 +238,15 @@ def _keys(text: str) -> Iterator[FoundSecret]:
     """Yield the keys that name their provider."""
     rules = _rules()
     for start in _starts_of_keys(text):
-        if not text.startswith(rules.beginnings, start):
+        # The first letters rule out nearly all; only the others are compared with all beginnings.
+        letters = text[start : start + _INDEXED]
+        may_begin = letters in rules.by_letters or letters[:1] in rules.by_letters
+        if not may_begin or not text.startswith(rules.beginnings, start):
             if (match := _PREFIXED.match(text, start)) and is_mixed_case(match[1], _MIN_PREFIXED_BITS):
                 yield FoundSecret(start, match.end(), "key with a prefix")
             continue
-        longer = rules.by_letters.get(text[start : start + _INDEXED], ())
-        for beginning, key, pattern in (*longer, *rules.by_letters.get(text[start], ())):
+        longer = rules.by_letters.get(letters, ())
+        for beginning, key, pattern in (*longer, *rules.by_letters.get(letters[:1], ())):
             if text.startswith(beginning, start) and (match := pattern.match(text, start + len(beginning))):
                 value = match[0]
                 if (
@@ -240,15 +268,16 @@ def _starts_of_keys(text: str) -> Iterator[int]:
 
 def _shapes(text: str, lowered: str, kind: str, only: frozenset[str] = frozenset()) -> Iterator[FoundSecret]:
     """Yield the secrets that are recognized by the text around them."""
-    known = dict[str, bool]()
-    for shape, needs, pattern in _rules().shapes:
+    rules, known = _rules(), dict[str, bool]()
+    words = lowered if only else "\n".join(set(_LETTERS.findall(lowered)))
+    for shape, needs, pattern in rules.shapes:
         if (shape.place == "data" and kind != "data") or (shape.place == "lines" and kind not in ("data", "prose")):
             continue
         if only and shape.name not in only:
             continue
         for need in needs:
             if need not in known:
-                known[need] = need in lowered
+                known[need] = rules.words_of_needs[need] in words and need in lowered
         if not any(known[need] for need in needs):
             continue
         for match in pattern.finditer(text):

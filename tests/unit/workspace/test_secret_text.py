@@ -6,6 +6,7 @@ import pytest
 
 from codecompanion.formats.package_table import package_table
 from codecompanion.formats.text_files import decode
+from codecompanion.workspace import secret_text
 from codecompanion.workspace.project_files import FileText, shareable
 from codecompanion.workspace.secret_text import (
     MAX_CHARS,
@@ -155,3 +156,31 @@ def test_the_encoding_of_a_file_hides_no_secret(encoding: str) -> None:
     told = shareable(FileText(content, 1, len(content), ""), "a.py")
     assert decode(told.content).text == decode(content).text.replace(token, "[hidden]")
     assert "GitHub token" in shareable(FileText(content, 1, len(content), ""), "a.yml").why_not
+
+
+def test_a_shape_is_looked_for_wherever_its_needed_text_is() -> None:
+    """Also between letters, where a word of the text only contains it."""
+    rules = secret_text._rules()
+    for need, word in rules.words_of_needs.items():
+        words = "\n".join(secret_text._LETTERS.findall(f"if ab{need}cd else {need}"))
+        assert word in words, need
+    assert ("|",) in {needs for _, needs, _ in rules.shapes}
+
+
+def test_a_text_that_was_searched_is_not_searched_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its kind counts, too: values without quotes are secrets in data."""
+    searched, find = list[str](), secret_text._find
+
+    def noted(text: str, kind: str) -> tuple[secret_text.FoundSecret, ...]:
+        searched.append(kind)
+        return find(text, kind)
+
+    monkeypatch.setattr(secret_text, "_find", noted)
+    monkeypatch.setattr(secret_text, "_found", {})
+    monkeypatch.setattr(secret_text, "_KEPT_TEXTS", 2)
+    text = "# a comment\n" * 100 + f"password = {Fake(10).password()}\n"
+    assert find_secrets(text, "a.py") == find_secrets(text, "b.py") == ()
+    assert find_secrets(text, "a.ini") == find_secrets(text, "a.ini") != ()
+    assert searched == ["code", "data"]
+    assert find_secrets(text.replace("comment", "remark"), "a.ini") != ()
+    assert len(secret_text._found) == 1
