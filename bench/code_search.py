@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import resource
 import time
@@ -25,17 +26,19 @@ WORDS = (
 
 
 def code_search(side: Side, size: int, room: Room) -> Samples:
-    """Ask questions made of the names a project defines; its index is made once for all runs."""
+    """Ask questions made of the names a project defines; its index is made once for all runs, each asks others."""
     root = room.once(("project", size), lambda: _write_project(room.fresh("project"), size))
     reader = room.once(("index", size), lambda: make_index(root, root.with_suffix(".db")))
     search = CodeSearcher(Project(root, reader))
-    asked = queries_of(reader, len(room.times(60)) + WARM_UP)
+    number = len(room.times(60)) + WARM_UP
+    run = next(room.once(("searches", size), itertools.count))
+    asked = queries_of(reader, number * (run + 1))[-number:]
     wall, cpu = list[float](), list[float]()
-    for number, text in enumerate(asked):
+    for place, text in enumerate(asked):
         before, started = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
         search.search(text, SearchOptions())
         took, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF)
-        if number >= WARM_UP:
+        if place >= WARM_UP:
             wall.append(took * 1000)
             cpu.append((after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000)
     return {"wall": wall, "cpu": cpu}
