@@ -38,7 +38,12 @@ def messages(number: int, chars: int = 600) -> list[Message]:
 
 def store_chat(root: Path, history: list[Message], chat: str = "be0c4000be0c4000be0c4000") -> str:
     """Write a chat into the data folder Neovim will use below `root`; return its id."""
-    store = open_store(root / "data" / "nvim" / "codecompanion")
+    return store_messages(root / "data" / "nvim" / "codecompanion", history, chat)
+
+
+def store_messages(folder: Path, history: list[Message], chat: str, *then: Any) -> str:
+    """Write a chat into a data folder, and the payloads after it; return its id."""
+    store = open_store(folder)
     payloads: list[Any] = [
         ChatCreated(adapter="bench", model="test-model", policy="codecompanion", cwd=""),
         TitleSet(title="bench"),
@@ -49,6 +54,6 @@ def store_chat(root: Path, history: list[Message], chat: str = "be0c4000be0c4000
         payloads.append(MessageAdded(message=message))
     if history:
         payloads.append(TurnEnded(turn_id=history[-1].turn_id, reason="done"))
-    store.append(chat, payloads).result()
+    store.append(chat, [*payloads, *then]).result()
     store.close()
     return chat

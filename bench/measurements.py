@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench import at_home, bursts, code_search, compacting, long_chat, resuming, starting, turning
+from bench import at_home, bursts, chat_search, code_search, compacting, long_chat, resuming, starting, turning
 from bench.figures import Measurement
 
 MEASUREMENTS: tuple[Measurement, ...] = (
@@ -14,4 +14,5 @@ MEASUREMENTS: tuple[Measurement, ...] = (
     *long_chat.MEASUREMENTS,
     *at_home.MEASUREMENTS,
     *code_search.MEASUREMENTS,
+    *chat_search.MEASUREMENTS,
 )
