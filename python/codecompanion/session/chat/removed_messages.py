@@ -38,13 +38,18 @@ _HOW = {
 
 
 class _Taken(msgspec.Struct, frozen=True):
-    """A message that was taken out, its place in the log, the call it answers, and what took it."""
+    """A message that was taken out, its place in the log, the call it answers and its title, and what took it."""
 
     seq: int
     message: Message
     call: ToolCall | None
-    title: str
+    call_title: str
     how: str
+
+    @property
+    def title(self) -> str:
+        """Return what it is called in a list; made when it is listed, for most never are."""
+        return self.call_title if self.call_title or self.call is not None else _title(self.message)
 
     @property
     def key(self) -> str:
@@ -146,12 +151,13 @@ def taken_out(events: Sequence[LogEvent], view: View) -> Iterator[_Taken]:
         message = event.payload.message
         calls.update({call.id: call for call in message.tool_calls})
         call = calls.get(message.tool_call_id or "") if message.role == "tool" else None
-        said = said_and_called(message)
-        if here.get(message.id) == said or not said or message.tag in (RULES_TAG, GO_ON_TAG):
+        if message.tag in (RULES_TAG, GO_ON_TAG) or not (message.tool_calls or message.text):
+            continue
+        if message.id in here and here[message.id] == said_and_called(message):
             continue
         if call is not None and call.name == RECALL_TOOL:
             continue
-        title = titles.get(message.id) or (recorded_title(call) if call else _title(message))
+        title = titles.get(message.id) or (recorded_title(call) if call else "")
         yield _Taken(event.seq, message, call, title, how.get(message.id, "removed"))
 
 
