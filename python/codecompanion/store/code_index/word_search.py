@@ -1,8 +1,10 @@
 """The chunks that have any of some words or pairs of words, best first by BM25 (R-231).
 
-SQLite walks through 50 million postings in a second, but scores one million chunks only. So chunks are not scored
-that have nothing but words of very many chunks, which BM25 gives little weight. The result is that of scoring all:
-when such words could add up to more than the last chunk found has, all are scored.
+In a second SQLite reads 50 million postings, but computes BM25 for one million chunks. So a chunk is not scored if its
+only words of the question are in very many chunks: BM25 gives these little weight. The result is the same as that of
+scoring all, except for two limits in large projects: words of half of the chunks find nothing by themselves, and
+pairs of very common words are limited. If the words left out could add up to more than the score of the last chunk
+found, all chunks are scored.
 """
 
 from __future__ import annotations
@@ -14,21 +16,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from codecompanion.store.code_index.search import ChunkRow, find_chunks
 
 FEW_CHUNKS = 2_000
-"""As many are scored without looking for a shorter way."""
+"""Up to this many chunks are simply scored."""
 PAIR_POSTINGS = 400_000
-"""The postings of both words are walked through for each pair; pairs of rare words come first."""
+"""Maximum postings to read for pairs, both words of each counted; pairs of rare words come first."""
 _HIGHEST_FACTOR = 2.2
 """A word adds less than this × its weight: k1 + 1 of SQLite's `bm25()`."""
 _NO_WEIGHT = 1e-6
 """What SQLite gives a word that half of the chunks have, or more."""
 _LAST_SCORE = 3.5
 _LAST_SCORE_A_WORD = 0.55
-"""What the last of 600 chunks usually scores at least, by the number of words: nine of ten questions to 2.6 million
-lines of Python and Go (docstrings, one to three of them)."""
+"""The usual minimum score of the 600th chunk, by the number of words: reached by nine of ten questions (docstrings, one
+to three at once) to 2.6 million lines of Python and Go."""
 
 
 class WordCounts:
-    """In how many chunks a word is; counted when it is first asked for, kept until the index changes."""
+    """The number of chunks that have a word; counted when it is first asked for, kept until the index changes."""
 
     def __init__(self) -> None:
         self._of_word: dict[str, int] = {}
@@ -88,7 +90,7 @@ def find_any(
 
 
 def _worth_their_cost(pairs: Iterable[str], chunks_with: Mapping[str, int]) -> list[str]:
-    """Return the pairs of words that there are, those of rare words first, as many as can be walked through."""
+    """Return the pairs whose words exist, rare ones first, up to the limit; at least one."""
     costs = {
         pair: sum(chunks_with[word] for word in pair.split())
         for pair in pairs
@@ -106,9 +108,9 @@ def _worth_their_cost(pairs: Iterable[str], chunks_with: Mapping[str, int]) -> l
 def _common(
     chunks_with: Mapping[str, int], weights: Mapping[str, float], telling: Sequence[str], limit: int
 ) -> list[str]:
-    """Return the words of most chunks, as many as will hardly make a chunk one of the best without another word.
+    """Return the most common words, as many as are unlikely to make a chunk one of the best without another word.
 
-    None when that saves nothing: the other words leave too few chunks, or more than the common ones have.
+    Empty if they save nothing: the other words are in too few chunks, or in many more than these.
     """
     last_score = _LAST_SCORE + _LAST_SCORE_A_WORD * len(telling)
     common, might_add = list[str](), 0.0
@@ -129,9 +131,9 @@ def _with_any(
     columns: tuple[float, float, float],
     limit: int,
 ) -> list[ChunkRow]:
-    """Return the best chunks that have a rare word; common words count where they are there.
+    """Return the best chunks that have a rare word; their common words add to the score.
 
-    FTS5 cannot be told that a word may be missing. The chunks that have no common word are found by a second query.
+    FTS5 has no optional words, so chunks without a common word are found by a second query.
     """
     if not common:
         return find_chunks(connection, _any_of(rare), columns, limit)
