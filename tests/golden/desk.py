@@ -56,10 +56,11 @@ class Setting:
 
 LASTING: tuple[str, ...] = (
     *("_guarded", "_ask", "_run_one", "_serve", "_played", "_run_coro", "_read_messages", "_write_messages"),
-    *("_read_stderr", "_keep", "Event.wait", "StreamReader.read", "_answer_when_quiet", "Queue.get"),
+    *("_read_stderr", "_keep", "Event.wait", "StreamReader.read", "_answer_when_quiet", "Queue.get", "_stand_by"),
 )
 """How the names of the host's coroutines end that go on while an answer is waited for: the turn, what it asks, servers
-and connections. All others have to end before the story goes on, or their place in the record would be chance."""
+and connections, and the import of modules after a second without a request. All others have to end before the story
+goes on, or their place in the record would be chance."""
 QUIET_LIMIT_S = 20.0
 
 
@@ -112,6 +113,7 @@ class Desk:
         self._submits = 0
         self._answering: set[asyncio.Task[None]] = set()
         self.runtime = Runtime(self._take)
+        self._neovims = {"first": self.runtime}
         self._answer_quietly()
         self._deaf = self._closed = False
 
@@ -283,6 +285,21 @@ class Desk:
         """Open the chat of the story."""
         await self.chat("open_chat", snapshot=self.snapshot(), **fields)
 
+    async def go_to_neovim(self, name: str, **changed: Any) -> None:
+        """Sit down at another Neovim with a host of its own, on the same data; the one before stays as it is.
+
+        `changed`: how its settings differ.
+        """
+        await _quiet()
+        self.setting = replace(self.setting, **changed)
+        self.happened.append({"neovim": name})
+        self._seen = len(self.happened)
+        if name in self._neovims:
+            self.runtime = self._neovims[name]
+            return
+        self.runtime = self._neovims[name] = Runtime(self._take)
+        await self.greet()
+
     async def kill(self) -> None:
         """Go on with another host on what one leaves that is killed in the middle of a request."""
         async with asyncio.timeout(PATIENCE_S):
@@ -303,6 +320,7 @@ class Desk:
         ):
             source.backup(copy)
         old, self.runtime = self.runtime, Runtime(self._take)
+        self._neovims = {"first": self.runtime}
         self._deaf = True
         await old.aclose()
         self._deaf = False
@@ -346,6 +364,12 @@ class Desk:
         answer = requests.Answer(ask_id=ask["ask_id"], ok=True, result=result)
         await self.runtime.handle(answer)
 
+    async def remove_history(self) -> None:
+        """Delete the file of all chats, as another program may do."""
+        await _quiet()
+        for path in self.data.glob("sessions.db*"):
+            path.unlink()
+
     # ---- what is left of it
 
     async def close(self) -> None:
@@ -353,7 +377,8 @@ class Desk:
         if not self._closed:
             await _quiet()
             self._closed = self._deaf = True  # nobody hears what it tells an editor that has gone
-            await self.runtime.aclose()
+            for runtime in self._neovims.values():
+                await runtime.aclose()
 
     def log(self) -> dict[str, list[Any]]:
         """Return the payloads of every chat's log, in order."""

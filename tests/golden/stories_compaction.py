@@ -65,9 +65,11 @@ def reading_model(summaries: Callable[[dict[str, Any]], Any], sentences: int = 1
     return answer
 
 
-async def fill(desk: Desk, turns: int, summaries: Callable[[dict[str, Any]], Any], sentences: int = 1) -> None:
-    """Ask about a long file that many times, and get answers of that many sentences."""
-    desk.write("a.txt", "word " * 900)
+async def fill(
+    desk: Desk, turns: int, summaries: Callable[[dict[str, Any]], Any], sentences: int = 1, *, words: int = 900
+) -> None:
+    """Ask about a file of that many words in each turn, and get answers of that many sentences."""
+    desk.write("a.txt", "word " * words)
     desk.model_by(reading_model(summaries, sentences))
     for number in range(1, turns + 1):
         await desk.say(
@@ -192,6 +194,12 @@ async def policy_kodacode(desk: Desk) -> None:
 async def policy_kodacode_overlay_failing(desk: Desk) -> None:
     """A utility model that should improve the summary refuses."""
     await fill(desk, 6, refusing)
+
+
+@story(window=WINDOW, policy="kodacode")
+async def policy_kodacode_raw_tail(desk: Desk) -> None:
+    """Results of finished turns are cleared, the oldest first, until the others are within their share of the limit."""
+    await fill(desk, 8, good(), words=120)
 
 
 @story()

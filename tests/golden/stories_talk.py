@@ -197,3 +197,42 @@ async def killed_in_the_middle(desk: Desk) -> None:
     desk.model(reply("I go on."))
     await desk.open(resume=CHAT, shown="The beginning")
     await desk.say("Go on")
+
+
+@story()
+async def two_neovims(desk: Desk) -> None:
+    """A chat is open in two Neovims: the second only shows it, until the first has closed it."""
+    desk.model(reply("One."), reply("Two."))
+    await desk.say("First")
+    await desk.go_to_neovim("second")
+    await desk.open(resume=CHAT)
+    await desk.submit("Not sent")
+    await desk.chat("rename_session", title="Not renamed")
+    await desk.chat("delete_session")
+    await desk.send("list_sessions", cwd=str(desk.work))
+    await desk.go_to_neovim("first")
+    await desk.chat("close_chat")
+    await desk.go_to_neovim("second")
+    await desk.open(resume=CHAT)
+    await desk.say("Second")
+
+
+@story()
+async def history_file_lost(desk: Desk) -> None:
+    """The file of all chats is deleted while a chat is open: it is written again, and the user reads what is lost."""
+    desk.model(reply("One."), reply("Two."), reply("Three."))
+    await desk.say("First")
+    await desk.remove_history()
+    await desk.say("Second")
+    await desk.say("Third")
+
+
+@story(wire="openai_compatible")
+async def opened_with_other_settings(desk: Desk) -> None:
+    """A chat is opened in a Neovim that does not have its adapter, and whose settings have a mistake."""
+    desk.model(reply("One."), reply("Two."))
+    await desk.say("First")
+    await desk.chat("close_chat")
+    await desk.go_to_neovim("second", wire="openai", chat={"max_output_continuations": "many"})
+    await desk.open(resume=CHAT)
+    await desk.say("Second")
