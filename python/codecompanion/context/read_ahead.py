@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from codecompanion.context.grounding.known_names import KnownNames
 from codecompanion.context.policy.policy import Step
 from codecompanion.context.strategy_parameters import QuoteUserMessages, VerifySummary
-from codecompanion.context.summary_text.quote_user_messages import QuoteFacts, gather_quotes
+from codecompanion.context.summary_text.quote_user_messages import QuoteFacts, gather_quotes, quote_limit
 from codecompanion.context.work import Env, Folds, Messages
 
 
@@ -23,7 +23,8 @@ def read_ahead(steps: Iterable[Step], before: Messages, removed: Messages, env: 
                 env.folds.get(KnownNames).of(before, pause).read(pause)
             case QuoteUserMessages() as params:
                 said = gather_quotes(removed, params.max_chars, env.key_of)
-                env.folds.get(QuoteFacts).read(said, params.excerpt_chars, env.count_text, pause)
+                most = quote_limit(params, env)
+                env.folds.get(QuoteFacts).read(said, most, params.excerpt_chars, env.count_text, pause)
             case _:
                 continue
 

@@ -12,6 +12,7 @@ from codecompanion.context.grounding.verify_summary import VerifySummary, mark_u
 from codecompanion.context.policy.policy import Step
 from codecompanion.context.policy.policy_catalog import load_policy, policy_names
 from codecompanion.context.read_ahead import forget, read_ahead
+from codecompanion.context.summary_text import quote_user_messages as user_quotes
 from codecompanion.context.summary_text.quote_user_messages import QuoteFacts, QuoteUserMessages, quote_user_messages
 from codecompanion.context.work import Details, Folds, SummaryReply, Work
 from codecompanion.model.messages import SUMMARY_TAG
@@ -66,6 +67,10 @@ def test_names_are_the_same_however_they_are_read(history, at_once):
 def test_what_was_read_ahead_is_not_read_again(monkeypatch):
     """After the summary no message is split, no quote measured, no demand looked for."""
     history = chat(*turns(30))
+    sought = []
+    find = user_quotes.find_demands
+    monkeypatch.setattr(user_quotes, "find_demands", lambda texts: (sought.extend(texts), find(texts))[1])
+    user_quotes._demands_of.cache_clear()
     counted, split = [], []
     real = known_names._texts_of
     monkeypatch.setattr(known_names, "_texts_of", lambda message: (split.append(message.id), real(message))[1])
@@ -73,9 +78,11 @@ def test_what_was_read_ahead_is_not_read_again(monkeypatch):
     read_ahead(STEPS, history, history, environment, lambda: None)
     assert split == [message.id for message in history]
     read = len(counted)
-    assert read >= 30
+    assert read >= 10
+    assert len(sought) == 30
     checked(history, environment)
     assert len(split) == len(history)
+    assert len(sought) == 30
     assert len(counted) - read < 10, "the summary and the line of what is left out"
 
 

@@ -55,6 +55,7 @@ _WORDS_HINTS = frozenset(
     b" avoid prefer prefers preferred instead rather stick untouched every each before whenever default please nur ohne"
     b" kein keine keinn keinr keiner keinen solle sollen sollte vermeide stattdessen uniquement seulement".split()
 )
+_HINTS = _STRICT_HINTS | _WORDS_HINTS
 _TO_WORDS = bytes(ord(letter.lower()) if letter == "_" or letter.isalnum() else 32 for letter in map(chr, range(256)))
 _STANDING = regex(
     rf"{_BEFORE}(?:keep(?! going)|avoid|prefer|stick|stay|only|refrain|beware|remember|no(?! (?:idea|problem|worr|thank"
@@ -100,7 +101,7 @@ def find_demands(texts: Iterable[str]) -> tuple[str, ...]:
     found = dict.fromkeys(
         said
         for text in texts
-        if len(text) <= _SHORT_CHARS or _has_hint(text, _STRICT_HINTS | _WORDS_HINTS)
+        if len(text) <= _SHORT_CHARS or _has_hint(text, _HINTS)
         for said in sentences(text)
         if is_demand(said, len(text) <= _SHORT_CHARS)
     )

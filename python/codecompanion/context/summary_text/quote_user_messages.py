@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from itertools import accumulate, chain
 
 import msgspec
 
@@ -70,7 +71,7 @@ def quote_user_messages(work: Work, params: QuoteUserMessages, env: Env) -> Outc
         return work
     freed = env.measure(work.before).tokens - env.measure((*work.messages, *work.pending)).tokens
     most = max(_MIN_ROOM, (freed - env.count_text(work.summary)) // 2)
-    room = min(int(params.share * env.window), params.max_tokens, most)
+    room = min(quote_limit(params, env), most)
     kept = fit_quotes(said, room, params.excerpt_chars, env.count_text, env.folds.get(QuoteFacts))
     said_now = work.saying(
         user_messages_quoted=sum(quote.whole for quote in kept.quotes),
@@ -78,6 +79,11 @@ def quote_user_messages(work: Work, params: QuoteUserMessages, env: Env) -> Outc
         user_messages_left_out=kept.left_out,
     )
     return msgspec.structs.replace(said_now, summary=put_quotes(work.summary, "\n".join(render_quotes(kept))))
+
+
+def quote_limit(params: QuoteUserMessages, env: Env) -> int:
+    """Return the most the quotes may have, however much the compaction frees."""
+    return min(int(params.share * env.window), params.max_tokens)
 
 
 def is_given(work: Work) -> bool:
@@ -133,12 +139,56 @@ class QuoteFacts:
             self._demands[text] = _demands_of(text)
         return self._demands[text]
 
-    def read(self, said: Quotes, excerpt_chars: int, count: Count, pause: Callable[[], None]) -> None:
-        """Find out what `fit_quotes` asks of these in any case; `pause` is called between them."""
+    def read(self, said: Quotes, most: int, excerpt_chars: int, count: Count, pause: Callable[[], None]) -> None:
+        """Find out what `fit_quotes` asks of these with a budget of at most `most`; `pause` is called in between."""
         for quote in said.quotes:
-            self.size(quote, count)
-            self.size(_excerpt(quote, excerpt_chars, self.demands(quote.text)), count)
+            self.demands(quote.text)
             pause()
+
+        def counted(text: str) -> int:
+            pause()
+            return count(text)
+
+        fit_quotes(said, most, excerpt_chars, counted, self)
+
+
+class _Sizes:
+    """The quotes with their sizes, whole and as excerpts, each found out when it is asked for.
+
+    Of a long chat only the newest few fit: what the others measure makes no difference.
+    """
+
+    def __init__(
+        self, quotes: Sequence[Quote], wanted: Sequence[tuple[str, ...]], chars: int, count: Count, facts: QuoteFacts
+    ) -> None:
+        self._quotes, self._wanted, self._chars, self._count, self._facts = quotes, wanted, chars, count, facts
+        self._short, self._short_sizes = dict[int, Quote](), dict[int, int]()
+
+    def whole(self, place: int) -> int:
+        """Return the tokens of the quote at this place."""
+        return self._facts.size(self._quotes[place], self._count)
+
+    def short(self, place: int) -> int:
+        """Return the tokens of its excerpt."""
+        if place not in self._short_sizes:
+            self._short_sizes[place] = self._facts.size(self.excerpt(place), self._count)
+        return self._short_sizes[place]
+
+    def excerpt(self, place: int) -> Quote:
+        """Return its excerpt."""
+        if place not in self._short:
+            self._short[place] = _excerpt(self._quotes[place], self._chars, self._wanted[place])
+        return self._short[place]
+
+    def shorten(self, place: int, chars: int) -> None:
+        """Make its excerpt shorter."""
+        self._short[place] = _excerpt(self._quotes[place], chars, self._wanted[place])
+        self._short_sizes[place] = _size([self._short[place]], self._count)
+
+
+def _is_more(sizes: Iterable[int], room: int) -> bool:
+    """Return whether the sizes, none negative, are more than the room; only as many as it takes are looked at."""
+    return any(total > room for total in accumulate(sizes, initial=0))
 
 
 def fit_quotes(said: Quotes, budget: int, excerpt_chars: int, count: Count, facts: QuoteFacts | None = None) -> Quotes:
@@ -148,60 +198,59 @@ def fit_quotes(said: Quotes, budget: int, excerpt_chars: int, count: Count, fact
     the room goes, strict demands first; then of the others the newest. What is not whole is an excerpt, and of those
     without demands the oldest are only counted.
     """
-    facts = facts or QuoteFacts()
-    sizes = [facts.size(quote, count) for quote in said.quotes]
+    facts, number = facts or QuoteFacts(), len(said.quotes)
     room = budget - (_size_left_out(said, count) if said.left_out else 0)
-    if sum(sizes) <= room or not sizes:
+    if not number or not _is_more((facts.size(quote, count) for quote in reversed(said.quotes)), room):
         return said
     wanted = [facts.demands(quote.text) for quote in said.quotes]
+    sizes = _Sizes(said.quotes, wanted, excerpt_chars, count, facts)
     ranks = list(map(_rank, wanted))
-    demands = sorted((i for i in range(len(ranks) - 1) if ranks[i]), key=lambda i: (ranks[i], i), reverse=True)
-    short = [_excerpt(quote, excerpt_chars, said) for quote, said in zip(said.quotes, wanted, strict=True)]
-    short_sizes = [facts.size(quote, count) for quote in short]
+    newest, others = number - 1, [i for i in reversed(range(number - 1)) if not ranks[i]]
+    demands = sorted((i for i in range(number - 1) if ranks[i]), key=lambda i: (ranks[i], i), reverse=True)
     for chars in (excerpt_chars // 2, excerpt_chars // 4):
-        for i in demands if sum(short_sizes[i] for i in demands) > room // 2 else ():
-            short[i] = _excerpt(said.quotes[i], chars, wanted[i])
-            short_sizes[i] = _size([short[i]], count)
-    if sum(short_sizes) + sum(sizes[i] - short_sizes[i] for i in demands) > room:
+        for i in demands if _is_more(map(sizes.short, demands), room // 2) else ():
+            sizes.shorten(i, chars)
+    if _is_more(chain(map(sizes.whole, demands), map(sizes.short, (newest, *others))), room):
         all_keys = _joined(said.left_keys, span_of([quote.key for quote in said.quotes]))
         room = budget - _size_left_out(Quotes(left_out=said.total, left_keys=all_keys), count)
-    told = _Told(room, sizes, short_sizes)
-    newest, others = len(short) - 1, [i for i in reversed(range(len(short) - 1)) if not ranks[i]]
+    told = _Told(room, sizes)
     told.excerpts([newest, *demands], stop=False)
     told.whole(demands, leaving=budget // 8, stop=False)
     told.excerpts(others, stop=True)
     told.whole([newest, *(i for i in reversed(range(newest)) if i in told.size)], leaving=0, stop=True)
-    quotes = {i: said.quotes[i] if size == sizes[i] else short[i] for i, size in told.size.items()}
+    quotes = {i: said.quotes[i] if size == sizes.whole(i) else sizes.excerpt(i) for i, size in told.size.items()}
     if newest in quotes and quotes[newest] is not said.quotes[newest]:
-        quotes[newest] = _shortened(said.quotes[newest], short[newest], told.left + short_sizes[newest], count)
+        left = told.left + sizes.short(newest)
+        quotes[newest] = _shortened(said.quotes[newest], sizes.excerpt(newest), left, count)
     keys = span_of([quote.key for i, quote in enumerate(said.quotes) if i not in quotes])
-    left_out = said.left_out + len(short) - len(quotes)
+    left_out = said.left_out + number - len(quotes)
     return Quotes(tuple(quotes[i] for i in sorted(quotes)), left_out, _joined(said.left_keys, keys))
 
 
 class _Told:
     """Which quotes are told, by their places, in how many tokens; `left` is what the room still holds."""
 
-    def __init__(self, room: int, sizes: list[int], short_sizes: list[int]) -> None:
+    def __init__(self, room: int, sizes: _Sizes) -> None:
         self.left, self.size = room, dict[int, int]()
-        self._sizes, self._short_sizes = sizes, short_sizes
+        self._sizes = sizes
 
     def excerpts(self, places: Iterable[int], *, stop: bool) -> None:
         """Tell these as excerpts, as many as fit; with `stop` none after the first that does not."""
-        self._take(places, self._short_sizes, 0, stop)
+        self._take(places, self._sizes.short, 0, stop)
 
     def whole(self, places: Iterable[int], *, leaving: int, stop: bool) -> None:
         """Tell those of them whole that are told, as long as so many tokens are left."""
-        self._take((i for i in places if i in self.size), self._sizes, leaving, stop)
+        self._take((i for i in places if i in self.size), self._sizes.whole, leaving, stop)
 
-    def _take(self, places: Iterable[int], sizes: list[int], leaving: int, stop: bool) -> None:
+    def _take(self, places: Iterable[int], size_of: Callable[[int], int], leaving: int, stop: bool) -> None:
         for place in places:
-            more = sizes[place] - self.size.get(place, 0)
+            size = size_of(place)
+            more = size - self.size.get(place, 0)
             if more > 0 and self.left - more < leaving:
                 if stop:
                     return
                 continue
-            self.size[place] = sizes[place]
+            self.size[place] = size
             self.left -= more
 
 

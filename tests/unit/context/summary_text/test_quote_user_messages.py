@@ -265,3 +265,65 @@ def test_any_quotes_fit_any_budget_or_are_counted(texts, left_out, budget):
     assert kept.total == len(texts) + left_out
     if budget > 40:
         assert chars4("\n".join(render_quotes(kept))) <= budget
+
+
+def fitted_plainly(said, budget, chars, count):
+    """Return what `fit_quotes` returns, with every quote and every excerpt measured first."""
+    q = user_quotes
+    sizes = [q._size([quote], count) for quote in said.quotes]
+    room = budget - (q._size_left_out(said, count) if said.left_out else 0)
+    if sum(sizes) <= room or not sizes:
+        return said
+    wanted = [demands.find_demands([quote.text]) for quote in said.quotes]
+    ranks, newest = [q._rank(found) for found in wanted], len(sizes) - 1
+    ruling = sorted((i for i in range(newest) if ranks[i]), key=lambda i: (ranks[i], i), reverse=True)
+    short = [q._excerpt(quote, chars, found) for quote, found in zip(said.quotes, wanted, strict=True)]
+    for less in (chars // 2, chars // 4):
+        if sum(q._size([short[i]], count) for i in ruling) > room // 2:
+            less_said = {i: q._excerpt(said.quotes[i], less, wanted[i]) for i in ruling}
+            short = [less_said.get(i, quote) for i, quote in enumerate(short)]
+    shorter = [q._size([quote], count) for quote in short]
+    if sum(shorter) + sum(sizes[i] - shorter[i] for i in ruling) > room:
+        keys = q._joined(said.left_keys, q.span_of([quote.key for quote in said.quotes]))
+        room = budget - q._size_left_out(Quotes(left_out=said.total, left_keys=keys), count)
+    told = dict[int, int]()
+
+    def take(places, measured, leaving, stop):
+        nonlocal room
+        for i in places:
+            more = measured[i] - told.get(i, 0)
+            if more <= 0 or room - more >= leaving:
+                told[i], room = measured[i], room - more
+            elif stop:
+                return
+
+    take([newest, *ruling], shorter, 0, False)
+    take([i for i in ruling if i in told], sizes, budget // 8, False)
+    take([i for i in range(newest - 1, -1, -1) if not ranks[i]], shorter, 0, True)
+    take([i for i in (newest, *range(newest - 1, -1, -1)) if i in told], sizes, 0, True)
+    kept = {i: said.quotes[i] if told[i] == sizes[i] else short[i] for i in sorted(told)}
+    if newest in kept and kept[newest] is not said.quotes[newest]:
+        kept[newest] = q._shortened(said.quotes[newest], short[newest], room + shorter[newest], count)
+    gone = q.span_of([quote.key for i, quote in enumerate(said.quotes) if i not in kept])
+    left_out = said.left_out + len(short) - len(kept)
+    return Quotes(tuple(kept.values()), left_out, q._joined(said.left_keys, gone))
+
+
+SAID = ["ok then", "Never touch a.py.", "why? " * 90, "Keep b.py. " + "so " * 300, "always test. " * 9, "go on\n\nnow"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from(SAID), max_size=14), st.integers(0, 3), st.integers(-50, 900), st.booleans())
+def test_quotes_are_the_same_as_with_every_one_of_them_measured(texts, left_out, budget, keyed):
+    said = gather_quotes(chat(*map(user, texts)), 3000, (lambda id: f"r{len(id)}") if keyed else lambda id: "")
+    said = msgspec.structs.replace(said, left_out=left_out)
+    assert fit_quotes(said, budget, 120, chars4) == fitted_plainly(said, budget, 120, chars4)
+
+
+def test_of_a_long_chat_only_what_may_fit_is_measured():
+    """2,000 messages of the user took as long as the summary's other checks together."""
+    counted = []
+    said = gather_quotes(chat(*(user(f"question {n}: " + "why is that so? " * 20) for n in range(2000))), 3000)
+    kept = fit_quotes(said, 2000, 120, lambda text: (counted.append(text), chars4(text))[1])
+    assert kept.total == 2000
+    assert len(counted) < 150
