@@ -15,7 +15,8 @@ from codecompanion.model.messages import Message
 MAX_EXCERPT_CHARS = 500
 MAX_SPANS = 12
 CAP_BYTES = 64 * 1024
-_EXCERPT_HEAD = 8 * MAX_EXCERPT_CHARS
+_LOOKED_AT = 8
+"""How many times as many characters as an excerpt has are looked at for it."""
 _FIRST_TO_GO = ("tool_result", "attachment", "assistant_message", "user_message")
 
 
@@ -42,24 +43,32 @@ def build_packet(
 
     Texts and excerpts together have at most `cap_bytes` (UTF-8): tool results lose their ends first, the oldest
     before newer ones, then attachments, then the model's words, then the user's. The hash is over the whole texts.
-    `pause` is called between messages.
+    Where the excerpts alone are too much, no text stays and each excerpt keeps its share: from then on no more of a
+    message is read for it. `pause` is called between messages.
     """
-    whole: list[Span] = []
+    digest, spans, room = hashlib.sha256(), list[Span](), cap_bytes
+    share = cap_bytes // max(1, len(messages))
     for message in messages:
-        whole.append(_span(message, chat_id))
+        span = _span(message, chat_id, MAX_EXCERPT_CHARS if room >= 0 else min(MAX_EXCERPT_CHARS, share))
+        digest.update(_hashed(span, is_first=not spans))
+        room -= _size(span.excerpt)
+        spans.append(span if room >= 0 else _shorter(span, 0))
         pause()
-    return EvidencePacket(
-        generated_at=now_ms, span_hash=hash_spans(whole), span_count=len(whole), spans=_fitted(whole, cap_bytes)
-    )
+    kept = _fitted(spans, cap_bytes) if room >= 0 else _excerpts(spans, share)
+    return EvidencePacket(generated_at=now_ms, span_hash=digest.hexdigest(), span_count=len(spans), spans=kept)
 
 
 def hash_spans(spans: Sequence[Span]) -> str:
     """Return the sha256 over `objectId:timestamp:type:text` of every span, joined by `|` (R-468, R-470)."""
     digest = hashlib.sha256()
     for place, span in enumerate(spans):
-        one = f"{'|' if place else ''}{span.object_id}:{span.timestamp}:{span.type}:{span.text}"
-        digest.update(one.encode("utf-8", "surrogatepass"))
+        digest.update(_hashed(span, is_first=not place))
     return digest.hexdigest()
+
+
+def _hashed(span: Span, *, is_first: bool) -> bytes:
+    one = f"{'' if is_first else '|'}{span.object_id}:{span.timestamp}:{span.type}:{span.text}"
+    return one.encode("utf-8", "surrogatepass")
 
 
 def exact_text(message: Message) -> str:
@@ -68,24 +77,24 @@ def exact_text(message: Message) -> str:
     return "\n".join([message.text, *calls] if message.text else calls)
 
 
-def _span(message: Message, chat_id: str) -> Span:
+def _span(message: Message, chat_id: str, excerpt_chars: int) -> Span:
     text = exact_text(message)
     return Span(
         object_id=message.id,
         task_id=chat_id,
         timestamp=round(message.ts * 1000),
         type=_type(message),
-        excerpt=_excerpt(text),
+        excerpt=_excerpt(text, excerpt_chars),
         text=text,
         end=len(text),
     )
 
 
-def _excerpt(text: str) -> str:
+def _excerpt(text: str, chars: int) -> str:
     """Return the text on one line, cut; of a long one the head is looked at, when that is enough."""
-    head = " ".join(text[:_EXCERPT_HEAD].split())[:MAX_EXCERPT_CHARS]
-    is_enough = len(head) == MAX_EXCERPT_CHARS or len(text) <= _EXCERPT_HEAD
-    return head if is_enough else " ".join(text.split())[:MAX_EXCERPT_CHARS]
+    head = " ".join(text[: _LOOKED_AT * chars].split())[:chars]
+    is_enough = len(head) == chars or len(text) <= _LOOKED_AT * chars
+    return head if is_enough else " ".join(text.split())[:chars]
 
 
 def _type(message: Message) -> str:
@@ -110,14 +119,17 @@ def _fitted(whole: Sequence[Span], cap_bytes: int) -> tuple[Span, ...]:
             if span.type == kind and span.text:
                 spans[index] = _shorter(span, _size(span.text) - over)
                 over -= _size(span.text) - _size(spans[index].text)
-    if over > 0:
-        # So many messages that even their excerpts are too much: each keeps its share.
-        share = cap_bytes // max(1, len(spans))
-        spans = [msgspec.structs.replace(span, excerpt=_head(span.excerpt, share)) for span in spans]
     return tuple(spans)
 
 
+def _excerpts(spans: Sequence[Span], share: int) -> tuple[Span, ...]:
+    """Return the spans of messages whose excerpts alone are too much: without texts, each with its share."""
+    return tuple(msgspec.structs.replace(_shorter(span, 0), excerpt=_head(span.excerpt, share)) for span in spans)
+
+
 def _shorter(span: Span, keep_bytes: int) -> Span:
+    if not span.text:
+        return span
     text = _head(span.text, max(0, keep_bytes))
     return msgspec.structs.replace(span, text=text, end=len(text), truncated=True)
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from codecompanion.context.checkpoints import evidence_packet as packet
 from codecompanion.context.checkpoints.evidence_packet import build_packet, exact_text, hash_spans, newest_meaningful
 from codecompanion.context.checkpoints.structured_summary import parse_summary
 from codecompanion.model.messages import Message, ToolCall
@@ -34,11 +35,11 @@ def test_words_are_kept_exactly():
 def test_a_packet_covers_every_removed_message():
     """R-469: not only the last twelve; calls and results too."""
     removed = chat(*[user(f"question {i}") for i in range(30)], assistant("", ("c1", "read_file")), tool("c1", "out"))
-    packet = build_packet(removed, "c", 5)
-    assert [span.object_id for span in packet.spans] == [message.id for message in removed]
-    assert packet.span_count == 32
-    assert '"a.py' in packet.spans[30].text
-    assert packet.spans[31].type == "tool_result"
+    built = build_packet(removed, "c", 5)
+    assert [span.object_id for span in built.spans] == [message.id for message in removed]
+    assert built.span_count == 32
+    assert '"a.py' in built.spans[30].text
+    assert built.spans[31].type == "tool_result"
 
 
 def test_without_removal_the_last_twelve_meaningful_messages_count():
@@ -64,12 +65,38 @@ def test_old_tool_results_are_cut_first():
 def test_a_packet_never_exceeds_its_cap(pairs, cap):
     """R-469: 64 KiB, whatever the messages; what is kept is a true piece of the message."""
     messages = made(pairs)
-    packet = build_packet(messages, "c", 5, cap)
-    assert sum(len(span.text.encode()) + len(span.excerpt.encode()) for span in packet.spans) <= cap
-    assert len(packet.spans) == len(messages)
-    for span, message in zip(packet.spans, messages, strict=True):
+    built = build_packet(messages, "c", 5, cap)
+    assert sum(len(span.text.encode()) + len(span.excerpt.encode()) for span in built.spans) <= cap
+    assert len(built.spans) == len(messages)
+    for span, message in zip(built.spans, messages, strict=True):
         assert exact_text(message)[span.start : span.end] == span.text
         assert span.truncated == (span.text != exact_text(message))
+
+
+def packed_plainly(messages, cap):
+    """Return the spans of a packet whose excerpts and texts are all read before any of them is cut."""
+    spans = [packet._span(message, "c", packet.MAX_EXCERPT_CHARS) for message in messages]
+    spans = [msgspec.structs.replace(span, excerpt=" ".join(span.text.split())[:500]) for span in spans]
+    over = sum(packet._size(span.text) + packet._size(span.excerpt) for span in spans) - cap
+    for kind in ("tool_result", "attachment", "assistant_message", "user_message"):
+        for place, span in enumerate(spans):
+            if over > 0 and span.type == kind and span.text:
+                text = packet._head(span.text, max(0, packet._size(span.text) - over))
+                spans[place] = msgspec.structs.replace(span, text=text, end=len(text), truncated=True)
+                over -= packet._size(span.text) - packet._size(text)
+    share = cap // max(1, len(spans)) if over > 0 else 10**9
+    return tuple(msgspec.structs.replace(span, excerpt=packet._head(span.excerpt, share)) for span in spans)
+
+
+SPACED = st.text("ab ä\n\ud800", max_size=60) | st.integers(0, 900).map(lambda size: " \n" * size + "end of it" * size)
+
+
+@settings(max_examples=150)
+@given(MESSAGES | st.lists(st.tuples(st.just("tool"), SPACED), max_size=40), st.integers(0, 4_000))
+def test_spans_are_the_same_as_with_all_of_them_read(pairs, cap):
+    """However many messages there are: where excerpts alone are too much, little of a message is read."""
+    messages = made(pairs)
+    assert build_packet(messages, "c", 5, cap).spans == packed_plainly(messages, cap)
 
 
 @given(MESSAGES)
@@ -85,9 +112,9 @@ def test_the_hash_is_the_documented_one():
     """R-468: sha256 over objectId:timestamp:type:text joined by a bar."""
     import hashlib
 
-    packet = build_packet(made([("user", "one"), ("assistant", "two")]), "c", 5)
+    built = build_packet(made([("user", "one"), ("assistant", "two")]), "c", 5)
     joined = "m0:0:user_message:one|m1:1000:assistant_message:two"
-    assert packet.span_hash == hash_spans(packet.spans) == hashlib.sha256(joined.encode()).hexdigest()
+    assert built.span_hash == hash_spans(built.spans) == hashlib.sha256(joined.encode()).hexdigest()
 
 
 def test_white_space_changes_the_hash():
