@@ -6,7 +6,7 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codecompanion.errors import StoreCorrupt
@@ -112,3 +112,19 @@ def test_lone_surrogates_survive():
     """A file name that is no UTF-8 must not lose the checkpoint."""
     raw = payloads.write(Snapshot(title="a\ud800b"))
     assert payloads.read(json.loads(payloads.encode(raw)), Snapshot, "f").title == "a\ud800b"
+
+
+TRICKY = st.sampled_from(["", '"', ',"",', '{"a":"",', "},", "\\", "\ud800", "é", "],["])
+TEXTS = st.lists(TRICKY, max_size=4).map("".join)
+OBJECTS = st.dictionaries(TEXTS, TEXTS | JSON | st.lists(TEXTS, max_size=4), max_size=4)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(OBJECTS, max_size=12), OBJECTS, st.integers(1, 4))
+def test_what_is_encoded_in_slices_is_the_same(objects, other, at_once):
+    raw = {**other, "group": {"spans": objects, **other}, "list": [objects, *objects]}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(payloads, "_AT_ONCE", at_once)
+        written = json.dumps(raw, separators=(",", ":")).encode()
+        assert payloads.encode_in_slices(raw) == payloads.encode(raw) == written
+        assert payloads.encode_each(objects) == [payloads.encode(one) for one in objects]

@@ -44,7 +44,8 @@ def write_stored_message(message: Message) -> dict[str, Any]:
     limit = MAX_TOOL_RESULT_CHARS if message.role == "tool" else MAX_TEXT_CHARS
     from codecompanion.model.transcript_format import write_message  # not part of the start
 
-    value = write_message(with_changes(message, content=_limited(message.content, limit)))
+    content = _limited(message.content, limit)
+    value = write_message(message if content is message.content else with_changes(message, content=content))
     meta = value.setdefault("meta", {})
     meta["id"] = message.id
     if message.cut:

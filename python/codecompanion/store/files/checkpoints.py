@@ -102,7 +102,7 @@ class CheckpointFiles:
         Raises:
             StoreUnavailable: it could not be written; the one before is still there.
         """
-        content = with_checksum(payloads.encode(raw))
+        content = with_checksum(payloads.encode_in_slices(raw))
         with told_as_ours(self._snapshots):
             self._make_folders()
             write_durably(self._snapshots / f"{file_name(chat_id)}.json", content)
@@ -122,7 +122,8 @@ class CheckpointFiles:
             if keep:
                 make_private_folder(earlier)
                 also = earlier / _checkpoint_name(raw)
-            write_durably(self._checkpoints / f"{name}.json", with_checksum(payloads.encode(raw)), also=also)
+            content = with_checksum(payloads.encode_in_slices(raw))
+            write_durably(self._checkpoints / f"{name}.json", content, also=also)
             if keep:
                 self._drop_old(name)
             self._drop_conversations(name)

@@ -21,11 +21,16 @@ import msgspec
 
 from codecompanion.errors import StoreCorrupt
 from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.formats.regex import regex
 from codecompanion.model import conversation_lines
 from codecompanion.store.durable_files import flush_folder
 from codecompanion.store.sqlite_connection import make_private_folder
 
 KEY = "conversationFile"
+
+
+_LAST = f',"{KEY}":'.encode()
+_PLACE = regex(rb'\{"name":"[A-Za-z0-9_-]{1,100}","bytes":\d{1,15}(?:,"crc":(?:null|\d{1,15}))?\}\}')
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -42,9 +47,15 @@ class _Stored(msgspec.Struct, frozen=True):
 
 
 def place_in(stored: bytes) -> Place | None:
-    """Return where a checkpoint has its conversation; None where it holds it itself, or cannot be read."""
+    """Return where a checkpoint has its conversation; None where it holds it itself, or cannot be read.
+
+    Written by us it is the last key, and nothing else is read: a checkpoint may be of megabytes.
+    """
     if f'"{KEY}"'.encode() not in stored:
         return None
+    last = stored[stored.rfind(_LAST) + len(_LAST) :] if _LAST in stored else b""
+    if _PLACE.fullmatch(last):
+        return msgspec.json.decode(last[:-1], type=Place)
     try:
         # Not msgspec's own decoder: what was cut in the middle of a character is in there as it is.
         return msgspec.convert(json.loads(stored), _Stored).place

@@ -41,7 +41,7 @@ class Spans:
             known = {str(span.get("objectId")) for span in self.load(chat)}
         fresh = [span for span in spans if span.get("objectId") not in known]
         if fresh:
-            append_durably(path, b"".join(payloads.encode(span) + b"\n" for span in fresh))
+            append_durably(path, b"\n".join((*payloads.encode_each(fresh), b"")))
         known.update(str(span.get("objectId")) for span in fresh)
         self._known[chat] = known
         if path.exists() and path.stat().st_size > SPANS_BYTES:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
 import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from codecompanion.errors import StoreUnavailable
@@ -17,7 +19,7 @@ from codecompanion.model.checkpoint import Checkpoint, Snapshot
 from codecompanion.store.files import checkpoints as module
 from codecompanion.store.files import spans as spans_module
 from codecompanion.store.files.checkpoints import CheckpointFiles, file_name
-from codecompanion.store.files.conversations import KEY, Place
+from codecompanion.store.files.conversations import KEY, Place, place_in
 
 PYTHON_DIR = Path(__file__).resolve().parents[4] / "python"
 
@@ -400,3 +402,39 @@ def test_two_neovims_write_their_own_chats(tmp_path):
         other.save_checkpoint("b", checkpoint(number, chat="b"), keep=True)
     assert [stored.chat for stored in one.list_checkpoints()].count("b") == 3
     assert words(other.payloads_of("a"))[0] == "words 2"
+
+
+def read_plainly(stored: bytes) -> Place | None:
+    """Return the place that a whole reading of the file finds."""
+    raw = json.loads(stored)
+    return msgspec.convert(raw[KEY], Place) if KEY in raw else None
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"a": 1, KEY: {"name": "3", "bytes": 12, "crc": 7}},
+        {KEY: {"name": "3", "bytes": 12}},
+        {KEY: {"name": "3", "bytes": 12, "crc": None}, "later": "x"},
+        {"group": {"x": 1, KEY: {"name": "9", "bytes": 1}}},
+        {KEY: {"name": "3", "bytes": 12}, "group": {"x": 1, KEY: {"name": "9", "bytes": 1}}},
+        {"text": f',"{KEY}":{{"name":"9","bytes":1}}}}', KEY: {"name": "3", "bytes": 12}},
+        {"a": 1, "text": f',"{KEY}":{{"name":"9","bytes":1}}}}'},
+        {"a": 1, KEY: {"name": "ä", "bytes": 12}},
+        {"a": 1},
+    ],
+)
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+def test_the_place_of_a_conversation_is_the_same_when_only_the_end_is_read(raw, separators):
+    stored = json.dumps(raw, separators=separators).encode()
+    assert place_in(stored) == read_plainly(stored)
+
+
+def test_of_what_we_write_only_the_end_is_read(monkeypatch):
+    stored = payloads.encode({"a": "x" * 1000, KEY: msgspec.to_builtins(Place("3", 12, 7))})
+
+    def loads(given):
+        raise AssertionError("the whole file was read")
+
+    monkeypatch.setattr(json, "loads", loads)
+    assert place_in(stored) == Place("3", 12, 7)
