@@ -11,6 +11,9 @@ import sys
 from pathlib import Path
 
 OLDEST_PYTHON = (3, 11)
+SWITCH_S = 0.001
+"""The loop waits this long for a thread that works (Python's own figure is 5 ms). One piece of a streamed reply waits
+several times: at each place where it is received, decoded and sent on."""
 NEEDED = ("pynvim", "msgpack", "greenlet", "msgspec", "httpx2", "anyio", "tiktoken", "pathspec")
 
 
@@ -37,6 +40,7 @@ def main(arguments: list[str]) -> int:
         return 2
     if arguments == ["--check"]:
         return 0
+    sys.setswitchinterval(SWITCH_S)
     gc.disable()  # until the host has greeted (`bridge`): nothing of what it imports will ever be garbage
     from codecompanion.engine.bridge import serve
     from codecompanion.engine.own_memory import close_own_memory, give_up_tracing
