@@ -94,7 +94,7 @@ class _Run(SummaryRun):
 
     def __init__(self, work: Work, params: SummarizeOne, env: Env, budget: int) -> None:
         super().__init__(work, env, params.schema, budget, 1 / 4)
-        self._estimate, self._sizes = env.count_text, dict[tuple[str, ...], int]()
+        self._estimate, self._sizes = env.count_text, dict[int, tuple[tuple[str, ...], int]]()
         taken = self.count_text(self.prompt) + self.count_text(prompts.load("summary_again"))
         self.available = int((self.window - self.output) * _SAFETY / self.ratio) - taken
 
@@ -132,8 +132,9 @@ class _Run(SummaryRun):
 
     def count(self, entries: tuple[str, ...]) -> int:
         """Return the estimate of the entries, a rough one where that is enough: they fit easily, whatever it is."""
-        if entries not in self._sizes:
+        if id(entries) not in self._sizes:
             rough = roughly(entries, self._estimate)
             is_enough = 0 < rough <= _EASILY * self.available
-            self._sizes[entries] = rough if is_enough else super().count(entries)
-        return self._sizes[entries]
+            # By identity: hashing 10 MB is what another chat would wait for.
+            self._sizes[id(entries)] = entries, rough if is_enough else super().count(entries)
+        return self._sizes[id(entries)][1]

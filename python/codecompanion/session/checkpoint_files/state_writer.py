@@ -122,8 +122,13 @@ class StateWriter(msgspec.Struct):
         self._look_at(messages)
         if self._readable:
             self._store(self._readable)
+            self._packet = None  # not two of them at once
             covered = tuple(map(self._conversation.redacted, removed))
             self._packet = covered, build_packet(covered, self.chat_id, 0, pause=self._stand_back())
+
+    def forget_prepared(self) -> None:
+        """Keep no evidence for a removal that does not come; what is stored of the conversation stays."""
+        self._packet = None
 
     def _take_packet(self, covered: Messages, now_ms: int) -> EvidencePacket:
         """Return the evidence of these messages, as prepared where it was."""

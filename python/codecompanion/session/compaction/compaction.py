@@ -85,7 +85,7 @@ class Compactor(msgspec.Struct):
             return await run.drive(preparation)
         finally:
             preparation.close()
-            run.record.close()
+            run.close()
 
 
 def _sent_summary(work: Work) -> str:
@@ -130,6 +130,12 @@ class _Run:
             await self._abandon(error)
             raise
         return done
+
+    def close(self) -> None:
+        """Leave the state `compacting`; evidence that no checkpoint has taken is not kept."""
+        self.record.close()
+        if self._asked is not None:
+            self._owner.effects.forget_prepared()
 
     async def _step(self, preparation: Preparation, reply: SummaryReply | None) -> Ask | Prepared:
         """Let the preparation go on; where it has much to read, beside the loop: other chats do not wait for it."""

@@ -65,6 +65,7 @@ class EffectRunner(msgspec.Struct):
     _running: set[asyncio.Task[None]] = msgspec.field(default_factory=set)
     _told_failure: bool = False
     _told_flush: bool = False
+    _is_removal_coming: bool = False
 
     def __post_init__(self) -> None:
         """Remember where the chat stood when it was opened: what was said before is not exchanged again."""
@@ -81,9 +82,16 @@ class EffectRunner(msgspec.Struct):
     def prepare_soon(self, names: Sequence[str], subject: Sequence[Message]) -> None:
         """Prepare in the background the checkpoint that comes before these messages are removed (R-472)."""
         if (CHECKPOINT in names or self._is_on) and self._writer is not None:
+            self._is_removal_coming = True
             gone = {message.id for message in subject}
             messages = self.log.view.messages
             self._soon(self._prepare(messages, tuple(message for message in messages if message.id in gone)))
+
+    def forget_prepared(self) -> None:
+        """Let go of what was prepared for a removal that does not come, or is still being prepared."""
+        self._is_removal_coming = False
+        if self._writer is not None:
+            self._writer.forget_prepared()
 
     async def before(self, names: Sequence[str], report: StageReport, change: ViewChanged) -> None:
         """Run what must be durable before the change is logged. Never fails: the change comes all the same (R-472)."""
@@ -214,6 +222,8 @@ class EffectRunner(msgspec.Struct):
                 await asyncio.to_thread(writer.prepare, messages, removed)
             except StoreError as error:  # the checkpoint itself meets it again, and tells
                 _log.debug("a checkpoint could not be prepared: %s", error)
+            if not self._is_removal_coming:
+                writer.forget_prepared()
 
     async def _save(self, wanted: Wanted) -> None:
         writer = self._writer

@@ -111,3 +111,40 @@ async def test_a_stopped_compaction_ends_the_reading(tmp_path, monkeypatch):
     await session.effects.settled()
     assert session.log.view.messages == view
     assert not bench.bugs
+
+
+@pytest.mark.parametrize("ending", ["refused", "stopped"])
+async def test_a_compaction_that_changes_nothing_keeps_no_evidence(tmp_path, monkeypatch, ending):
+    """What was prepared for its checkpoint takes room, and nobody asks for it again."""
+    packets, asked = [], asyncio.Event()
+    build = state_writer.build_packet
+
+    def built(covered, *given, **named):
+        packets.append(build(covered, *given, **named))
+        return packets[-1]
+
+    monkeypatch.setattr(state_writer, "build_packet", built)
+
+    def reply(request):
+        if request.purpose == "summary":
+            asked.set()
+            return (asyncio.Event(),) if ending == "stopped" else says("I cannot help with that.")
+        return says("word " * 1500)
+
+    bench = kept(tmp_path, ScriptedAdapter("s", reply), settings=STOP)
+    session = await open_with(bench)
+    await talk(bench, session, 3)
+    await session.effects.settled()
+    packets.clear()
+    view = session.log.view.messages
+    session.compact("")
+    await asyncio.wait_for(asked.wait(), PATIENCE_S)
+    if ending == "stopped":
+        await bench.until(lambda: packets)
+        await session.stop()
+    await bench.idle(session)
+    await session.effects.settled()
+    assert session.log.view.messages == view
+    assert packets
+    assert session.effects._writer._packet is None
+    assert not bench.bugs
