@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from codecompanion.context.grounding.known_names import KnownNames
 from codecompanion.context.policy.policy import Step
 from codecompanion.context.strategy_parameters import QuoteUserMessages, VerifySummary
-from codecompanion.context.summary_text.quote_user_messages import QuoteFacts, gather_quotes, quote_limit
+from codecompanion.context.summary_text.quote_user_messages import QuoteFacts, quote_limit
 from codecompanion.context.work import Env, Folds, Messages
 
 
@@ -22,9 +22,9 @@ def read_ahead(steps: Iterable[Step], before: Messages, removed: Messages, env: 
             case VerifySummary():
                 env.folds.get(KnownNames).of(before, pause).read(pause)
             case QuoteUserMessages() as params:
-                said = gather_quotes(removed, params.max_chars, env.key_of)
-                most = quote_limit(params, env)
-                env.folds.get(QuoteFacts).read(said, most, params.excerpt_chars, env.count_text, pause)
+                facts, most = env.folds.get(QuoteFacts), quote_limit(params, env)
+                said = facts.said(removed, params.max_chars, env.key_of)
+                facts.read(said, most, params.excerpt_chars, env.count_text, pause)
             case _:
                 continue
 

@@ -183,9 +183,11 @@ def made_of(messages: Iterable[Message], only: frozenset[str]) -> tuple[Source, 
     found: dict[Source, None] = {}
     tools: dict[str, str] = {}
     for message in messages:
-        tools.update((call.id, call.name) for call in message.tool_calls)
+        for call in message.tool_calls:
+            tools[call.id] = call.name
         if message.id in only:
-            found.update(dict.fromkeys(sources_of(message, tools.get(message.tool_call_id or "", ""))))
+            for source in sources_of(message, tools.get(message.tool_call_id or "", "")):
+                found[source] = None
     return tuple(found)
 
 

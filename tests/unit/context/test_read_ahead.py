@@ -86,6 +86,18 @@ def test_what_was_read_ahead_is_not_read_again(monkeypatch):
     assert len(counted) - read < 10, "the summary and the line of what is left out"
 
 
+def test_each_part_of_a_long_history_asks_for_it_and_it_is_read_once():
+    history, pauses = chat(*turns(30)), []
+    environment = env(history, 10_000)
+    read_ahead(STEPS, history, history, environment, lambda: pauses.append("first"))
+    read_ahead(STEPS, history, history, environment, lambda: pauses.append("second"))
+    assert pauses.count("first") > 90
+    assert pauses.count("second") <= 3
+    shorter = history[:-4]
+    read_ahead(STEPS, history, shorter, environment, lambda: pauses.append("third"))
+    assert pauses.count("third") > 25, "of other messages it is read again"
+
+
 def test_of_a_chat_that_has_grown_only_what_is_new_is_read(monkeypatch):
     history = chat(*turns(20))
     split = []

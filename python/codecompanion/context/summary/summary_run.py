@@ -154,7 +154,9 @@ def ask_all(
         once_more: list[_Asked] = []
         for asked, given in zip(answered, replies, strict=True):
             question = questions[asked.place]
-            text = accept_reply(given, question.schema, question.prompt, _told(question.request))
+            # Sections are judged by their headings; what a free text is about is looked for in all it stands for.
+            about = () if question.schema.section else _told(question.request)
+            text = accept_reply(given, question.schema, question.prompt, about)
             if not isinstance(text, Failed):
                 answers[asked.place] = Answer(text, given.source)
                 continue

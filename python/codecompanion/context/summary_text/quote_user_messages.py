@@ -19,60 +19,41 @@ import msgspec
 from codecompanion.context.message_facts.demands import find_demands, is_strict
 from codecompanion.context.message_facts.noise import is_noise
 from codecompanion.context.strategy_parameters import QuoteUserMessages
-from codecompanion.context.summary_text.recall_keys import Span, is_span_line, no_key, span_of
+from codecompanion.context.summary_text.quote_lines import (
+    Quote,
+    Quotes,
+    joined,
+    left_out_line,
+    parse_quotes,
+    render_quotes,
+)
+from codecompanion.context.summary_text.recall_keys import Span, no_key, span_of
 from codecompanion.context.summary_text.sections import Schema, guess_schema, parse_sections, replace_section
 from codecompanion.context.work import Env, Messages, Outcome, Work
 from codecompanion.formats.cutting import cut_line, cut_middle
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import SUMMARY_TAG, ImagePart, Message, is_typed_by_user
-from codecompanion.placeholders import LEDGER_HEADING, NO_ROOM, QUOTES_HEADING, REQUEST_HEADING, split_notes
+from codecompanion.placeholders import LEDGER_HEADING, QUOTES_HEADING, REQUEST_HEADING, split_notes
 
-_LEFT_OUT = "- […] {count} older messages are not listed"
-_LEFT_OUT_FORM = regex(r"- \[…\] (\d+) older messages are not listed(?:: recall r(\d+)(?: to r(\d+))?)?")
-_KEY = " (recall {key})"
-_KEY_FORM = regex(r"(.*) \(recall (r\d+)\)")
-_KEY_LINE = regex(r"\(recall (r\d+)\)")
 _CLOSING_TAG = regex(r"\n</\w+>\s*\Z")
-_NOTHING = frozenset({"none", "none.", NO_ROOM})
 _SMALLEST_QUOTE = 24
 _MAX_EXCERPTS = 4
 """An excerpt with demands may be so many times as long as one without."""
 _MIN_ROOM = 60
-_LONG = 100
 
 Count = Callable[[str], int]
 
 
-class Quote(msgspec.Struct, frozen=True):
-    """One message of the user: its words, or with `whole` false one line of them. `key`: `recall` knows the whole."""
-
-    text: str
-    whole: bool = True
-    key: str = ""
-
-
-class Quotes(msgspec.Struct, frozen=True):
-    """What a summary tells of the user's messages, oldest first; `left_out` are counted, `left_keys` are theirs."""
-
-    quotes: tuple[Quote, ...] = ()
-    left_out: int = 0
-    left_keys: Span | None = None
-
-    @property
-    def total(self) -> int:
-        """Return how many messages there were."""
-        return len(self.quotes) + self.left_out
-
-
 def quote_user_messages(work: Work, params: QuoteUserMessages, env: Env) -> Outcome:
     """Return the work with the user's messages in the summary as code copied them; `details` say how many and how."""
-    said = gather_quotes(work.removed, params.max_chars, env.key_of)
+    facts = env.folds.get(QuoteFacts)
+    said = facts.said(work.removed, params.max_chars, env.key_of)
     if not said.total or not work.summary or (is_given(work) and not params.also_given):
         return work
     freed = env.measure(work.before).tokens - env.measure((*work.messages, *work.pending)).tokens
     most = max(_MIN_ROOM, (freed - env.count_text(work.summary)) // 2)
     room = min(quote_limit(params, env), most)
-    kept = fit_quotes(said, room, params.excerpt_chars, env.count_text, env.folds.get(QuoteFacts))
+    kept = fit_quotes(said, room, params.excerpt_chars, env.count_text, facts)
     said_now = work.saying(
         user_messages_quoted=sum(quote.whole for quote in kept.quotes),
         user_messages_excerpted=sum(not quote.whole for quote in kept.quotes),
@@ -103,7 +84,7 @@ def gather_quotes(
             earlier = read_quotes(message.text)
             quotes += earlier.quotes
             left_out += earlier.left_out
-            left_keys = _joined(left_keys, earlier.left_keys)
+            left_keys = joined(left_keys, earlier.left_keys)
         elif is_typed_by_user(message) and not is_noise(message.text):
             quotes.append(Quote(cut_middle(_words(message), max_chars), key=key_of(message.id)))
     return Quotes(tuple(quotes), left_out, left_keys)
@@ -124,8 +105,18 @@ class QuoteFacts:
     """
 
     def __init__(self) -> None:
+        self._removed: Sequence[Message] = ()
+        self._said, self._max_chars = Quotes(), 0
+        self._read: tuple[int, int] | None = None
         self._sizes = dict[Quote, int]()
         self._demands = dict[str, tuple[str, ...]]()
+
+    def said(self, removed: Sequence[Message], max_chars: int, key_of: Callable[[str], str]) -> Quotes:
+        """Return what `gather_quotes` returns; `key_of` is always the same."""
+        if (self._removed, self._max_chars) != (removed, max_chars):
+            self._said, self._read = gather_quotes(removed, max_chars, key_of), None
+            self._removed, self._max_chars = removed, max_chars
+        return self._said
 
     def size(self, quote: Quote, count: Count) -> int:
         """Return the tokens of the quote as it is rendered; `count` is always the same."""
@@ -140,7 +131,12 @@ class QuoteFacts:
         return self._demands[text]
 
     def read(self, said: Quotes, most: int, excerpt_chars: int, count: Count, pause: Callable[[], None]) -> None:
-        """Find out what `fit_quotes` asks of these with a budget of at most `most`; `pause` is called in between."""
+        """Find out what `fit_quotes` asks of these with a budget of at most `most`; `pause` is called in between.
+
+        What was gathered here is read once: it is asked for with each part of a long history.
+        """
+        if said is self._said and self._read == (most, excerpt_chars):
+            return
         for quote in said.quotes:
             self.demands(quote.text)
             pause()
@@ -150,6 +146,7 @@ class QuoteFacts:
             return count(text)
 
         fit_quotes(said, most, excerpt_chars, counted, self)
+        self._read = (most, excerpt_chars) if said is self._said else None
 
 
 class _Sizes:
@@ -211,7 +208,7 @@ def fit_quotes(said: Quotes, budget: int, excerpt_chars: int, count: Count, fact
         for i in demands if _is_more(map(sizes.short, demands), room // 2) else ():
             sizes.shorten(i, chars)
     if _is_more(chain(map(sizes.whole, demands), map(sizes.short, (newest, *others))), room):
-        all_keys = _joined(said.left_keys, span_of([quote.key for quote in said.quotes]))
+        all_keys = joined(said.left_keys, span_of([quote.key for quote in said.quotes]))
         room = budget - _size_left_out(Quotes(left_out=said.total, left_keys=all_keys), count)
     told = _Told(room, sizes)
     told.excerpts([newest, *demands], stop=False)
@@ -224,7 +221,7 @@ def fit_quotes(said: Quotes, budget: int, excerpt_chars: int, count: Count, fact
         quotes[newest] = _shortened(said.quotes[newest], sizes.excerpt(newest), left, count)
     keys = span_of([quote.key for i, quote in enumerate(said.quotes) if i not in quotes])
     left_out = said.left_out + number - len(quotes)
-    return Quotes(tuple(quotes[i] for i in sorted(quotes)), left_out, _joined(said.left_keys, keys))
+    return Quotes(tuple(quotes[i] for i in sorted(quotes)), left_out, joined(said.left_keys, keys))
 
 
 class _Told:
@@ -271,11 +268,7 @@ def _rank(demands: tuple[str, ...]) -> int:
 
 
 def _size_left_out(said: Quotes, count: Count) -> int:
-    return count(_left_out_line(Quotes(left_out=said.total, left_keys=said.left_keys))) + 1
-
-
-def _joined(one: Span | None, other: Span | None) -> Span | None:
-    return one.joined(other) if one is not None else other
+    return count(left_out_line(Quotes(left_out=said.total, left_keys=said.left_keys))) + 1
 
 
 def _shortened(quote: Quote, excerpt: Quote, budget: int, count: Count) -> Quote:
@@ -308,63 +301,9 @@ def _size(quotes: list[Quote], count: Count) -> int:
     return count("\n".join(render_quotes(Quotes(tuple(quotes))))) + 2
 
 
-def render_quotes(said: Quotes) -> list[str]:
-    """Return the lines of the section: counted, excerpts as `- `, quotations as `> ` with an empty line between.
-
-    A quotation that a later summary may have to shorten tells its key on a line of its own.
-    """
-    lines = [_left_out_line(said)] if said.left_out else []
-    for quote in said.quotes:
-        key = _KEY.format(key=quote.key) if quote.key else ""
-        if not quote.whole:
-            lines.append(f"- {quote.text}{key}")
-            continue
-        if lines:
-            lines.append("")
-        lines += [f"> {line}" if line else ">" for line in quote.text.split("\n")]
-        if key and (len(quote.text) > _LONG or "\n" in quote.text):
-            lines.append(key.strip())
-    return lines
-
-
-def _left_out_line(said: Quotes) -> str:
-    keys = f": recall {said.left_keys.keys}" if said.left_keys is not None else ""
-    return _LEFT_OUT.format(count=said.left_out) + keys
-
-
 def read_quotes(summary: str) -> Quotes:
     """Return the quotes of a summary's text; where a model wrote the list, its lines count as excerpts."""
     return parse_quotes(_quoted_part(summary).split("\n"))
-
-
-def parse_quotes(lines: Iterable[str]) -> Quotes:
-    """Return the quotes that `render_quotes` wrote as these lines; any other line is an excerpt."""
-    quotes: list[Quote] = []
-    left_out, open_quote = 0, False
-    left_keys: Span | None = None
-    for line in lines:
-        counted, key = _LEFT_OUT_FORM.fullmatch(line), _KEY_LINE.fullmatch(line)
-        if line.startswith(">"):
-            words = line[2:] if line.startswith("> ") else line[1:]
-            if open_quote:
-                quotes[-1] = Quote(f"{quotes[-1].text}\n{words}")
-            else:
-                quotes.append(Quote(words))
-        elif counted:
-            left_out += int(counted.group(1))
-            first, last = counted.group(2), counted.group(3)
-            left_keys = _joined(left_keys, span_of([first or "", last or ""]))
-        elif key and open_quote:
-            quotes[-1] = msgspec.structs.replace(quotes[-1], key=key.group(1))
-        elif line.strip() and not is_span_line(line) and line.strip().casefold() not in _NOTHING:
-            quotes.append(_read_excerpt(line.strip().removeprefix("- ")))
-        open_quote = line.startswith(">")
-    return Quotes(tuple(quotes), left_out, left_keys)
-
-
-def _read_excerpt(line: str) -> Quote:
-    found = _KEY_FORM.fullmatch(line)
-    return Quote(found.group(1), whole=False, key=found.group(2)) if found else Quote(line, whole=False)
 
 
 def _quoted_part(summary: str) -> str:

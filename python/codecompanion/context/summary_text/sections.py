@@ -121,6 +121,7 @@ def load_schema(name: str) -> Schema:
     return msgspec.convert({"name": name, **table}, Schema)
 
 
+@lru_cache(maxsize=16)  # a summary is asked for its form a dozen times on its way into the view
 def guess_schema(text: str) -> Schema | None:
     """Return the schema most of whose titles are headings of the text, None when fewer than three are."""
     best, most = None, FEWEST_SECTIONS - 1
@@ -244,9 +245,14 @@ def _section_called(title: str, number: int, marked: bool, schema: Schema) -> in
             return place
         if number == place and len(said) >= 4 and (said.startswith(known) or (marked and known.startswith(said))):
             return place
-        if schema.headings == "labels" and re.match(rf"\W*{re.escape(section.title)}\W*:", title, re.IGNORECASE):
+        if schema.headings == "labels" and _label_form(section.title).match(title):
             return place
     return 0
+
+
+@cache
+def _label_form(title: str) -> re.Pattern[str]:
+    return re.compile(rf"\W*{re.escape(title)}\W*:", re.IGNORECASE)
 
 
 @lru_cache(maxsize=1024)  # each line that may be a heading is compared with each title

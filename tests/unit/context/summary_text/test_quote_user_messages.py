@@ -11,17 +11,15 @@ from codecompanion.context.ledger.ledger import summarise
 from codecompanion.context.message_facts import demands
 from codecompanion.context.strategy_parameters import QuoteUserMessages
 from codecompanion.context.summary_text import quote_user_messages as user_quotes
+from codecompanion.context.summary_text.quote_lines import Quote, Quotes, joined, parse_quotes, render_quotes
 from codecompanion.context.summary_text.quote_user_messages import (
-    Quote,
-    Quotes,
     fit_quotes,
     gather_quotes,
-    parse_quotes,
     put_quotes,
     quote_user_messages,
     read_quotes,
-    render_quotes,
 )
+from codecompanion.context.summary_text.recall_keys import span_of
 from codecompanion.context.summary_text.sections import load_schema, parse_sections
 from codecompanion.context.work import Details, Work
 from codecompanion.model.messages import SUMMARY_TAG, ImagePart, Message, TextPart
@@ -284,7 +282,7 @@ def fitted_plainly(said, budget, chars, count):
             short = [less_said.get(i, quote) for i, quote in enumerate(short)]
     shorter = [q._size([quote], count) for quote in short]
     if sum(shorter) + sum(sizes[i] - shorter[i] for i in ruling) > room:
-        keys = q._joined(said.left_keys, q.span_of([quote.key for quote in said.quotes]))
+        keys = joined(said.left_keys, span_of([quote.key for quote in said.quotes]))
         room = budget - q._size_left_out(Quotes(left_out=said.total, left_keys=keys), count)
     told = dict[int, int]()
 
@@ -304,9 +302,9 @@ def fitted_plainly(said, budget, chars, count):
     kept = {i: said.quotes[i] if told[i] == sizes[i] else short[i] for i in sorted(told)}
     if newest in kept and kept[newest] is not said.quotes[newest]:
         kept[newest] = q._shortened(said.quotes[newest], short[newest], room + shorter[newest], count)
-    gone = q.span_of([quote.key for i, quote in enumerate(said.quotes) if i not in kept])
+    gone = span_of([quote.key for i, quote in enumerate(said.quotes) if i not in kept])
     left_out = said.left_out + len(short) - len(kept)
-    return Quotes(tuple(kept.values()), left_out, q._joined(said.left_keys, gone))
+    return Quotes(tuple(kept.values()), left_out, joined(said.left_keys, gone))
 
 
 SAID = ["ok then", "Never touch a.py.", "why? " * 90, "Keep b.py. " + "so " * 300, "always test. " * 9, "go on\n\nnow"]
