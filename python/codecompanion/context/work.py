@@ -245,7 +245,8 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 
     `before` is what the stage started from, `messages` the list being built. `removed` left it (they are what a
     summary is about), `pending` are user messages without an answer, put back after the summary (R-551), `request`
-    holds the user's words an interrupted loop works on, quoted in the summary. `artifact` is what a typed summary was
+    holds the user's words an interrupted loop works on, quoted in the summary. `entry_sizes` are the tokens of the
+    entries of `transcript` as far as they are known (`transcript.size`). `artifact` is what a typed summary was
     rendered from; `details` are what the steps so far say of all that.
     """
 
@@ -255,6 +256,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     pending: Messages = ()
     request: str = ""
     transcript: tuple[str, ...] = ()
+    entry_sizes: tuple[int, ...] = ()
     summary: str = ""
     cleared: Messages = ()
     artifact: dict[str, Any] | None = None

@@ -135,6 +135,9 @@ class _Run(SummaryRun):
         if id(entries) not in self._sizes:
             rough = roughly(entries, self._estimate)
             is_enough = 0 < rough <= _EASILY * self.available
+            if rough and entries is self.work.transcript:
+                known = zip(entries, self.work.entry_sizes, strict=False)
+                self.counts.update((entry, size) for entry, size in known if size)
             # By identity: hashing 10 MB is what another chat would wait for.
             self._sizes[id(entries)] = entries, rough if is_enough else super().count(entries)
         return self._sizes[id(entries)][1]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Sequence
-from functools import cache
 
 import msgspec
 
@@ -65,7 +64,7 @@ class SummaryRun:
     """
 
     def __init__(self, work: Work, env: Env, schema: str, max_tokens: int, window_share: float) -> None:
-        self.work, self.count_text = work, cache(env.count_text)
+        self.work, self._count_text, self.counts = work, env.count_text, dict[str, int]()
         self.schema = load_schema(schema)
         self.window = env.summariser_window or env.window
         self.output = max(1, min(max_tokens, int(self.window * window_share)))
@@ -77,6 +76,12 @@ class SummaryRun:
     def too_small(self) -> Failed:
         """Return what is said of a window in which no summary can be asked for."""
         return Failed(f"the summariser's window of {self.window} tokens is too small to summarise anything")
+
+    def count_text(self, text: str) -> int:
+        """Return the estimate of a text; each is counted once."""
+        if text not in self.counts:
+            self.counts[text] = self._count_text(text)
+        return self.counts[text]
 
     def count(self, entries: tuple[str, ...]) -> int:
         """Return the estimate of the entries; each is counted once."""

@@ -13,7 +13,7 @@ import msgspec
 
 from codecompanion.context.strategy_parameters import Caps, FormatTranscript
 from codecompanion.context.summary_text.recall_keys import without_keys
-from codecompanion.context.transcript.size import fit_entries
+from codecompanion.context.transcript.size import entry_sizes, fit_entries
 from codecompanion.context.work import Env, Outcome, Work
 from codecompanion.formats.cutting import cut_middle, cut_middle_or_tail
 from codecompanion.formats.regex import regex
@@ -41,6 +41,7 @@ def format_transcript(work: Work, params: FormatTranscript, env: Env) -> Outcome
         elif _is_told(message, params):
             told.append(message)
     entries = _entries(tuple(told), params)
+    sizes = entry_sizes(entries, told, env)
     lead = ""
     if previous and params.previous_summary == "lead":
         text = cut_middle("\n\n".join(previous), params.max_chars // 2)
@@ -48,8 +49,11 @@ def format_transcript(work: Work, params: FormatTranscript, env: Env) -> Outcome
     if params.max_chars:
         # Entries are joined by newlines, and they count.
         limit = params.max_chars - (len(lead) + 1 if lead else 0)
-        entries = fit_entries(entries, [is_spoken(entry) for entry in entries], limit)
-    return msgspec.structs.replace(work, transcript=(lead, *entries) if lead else entries)
+        whole, entries = entries, fit_entries(entries, [is_spoken(entry) for entry in entries], limit)
+        sizes = sizes if entries is whole else ()
+    if lead:
+        entries, sizes = (lead, *entries), (0, *sizes) if sizes else ()
+    return msgspec.structs.replace(work, transcript=entries, entry_sizes=sizes)
 
 
 def _is_told(message: Message, params: FormatTranscript) -> bool:

@@ -6,12 +6,15 @@ import msgspec
 import pytest
 
 from codecompanion.context.policy.table_checks import convert
-from codecompanion.context.strategy_parameters import SummarizeOne
+from codecompanion.context.strategy_parameters import FormatTranscript, SummarizeOne
 from codecompanion.context.summary.summarize_one import summarize_one, summary_budget
 from codecompanion.context.summary_text.sections import load_schema, schema_names
+from codecompanion.context.transcript.format_transcript import format_transcript
 from codecompanion.context.work import Failed, SummaryReply, Work
+from codecompanion.counting.tokens import MessageCounter, estimate_text
 from codecompanion.errors import ConfigError
 from codecompanion.formats.sanitise import REMOVED
+from codecompanion.model.messages import with_changes
 from tests.unit.context.builders import assistant, chars4, chat, env, user
 
 COWORK = SummarizeOne(max_tokens=4096, min_tokens=500, share_of_available=0.08, share_of_slack=0.6)
@@ -218,3 +221,23 @@ def test_of_a_long_transcript_that_fits_easily_only_samples_are_counted(window, 
     assert len(asked) == 1
     assert abs(asked[0].prompt_tokens / chars4(asked[0].prompt) - 1) < 0.01
     assert sum(counted) < max_read * total
+
+
+def test_of_a_long_history_no_message_is_counted_again():
+    """What the messages were counted to have when they were logged is added up; 10 MB took a third of a second."""
+    counter, counted = MessageCounter(), []
+    said = [user(f"question {number}: " + "why is `load_item` so slow here? " * 30) for number in range(700)]
+    history = tuple(with_changes(message, tokens=counter.message(message)) for message in chat(*said))
+
+    def count(text):
+        counted.append(len(text))
+        return estimate_text(text)
+
+    environment = env(history, 100_000, count=counter.message, count_text=count, summariser_window=100_000)
+    work = Work(before=history, messages=(), removed=history)
+    formatted = format_transcript(work, FormatTranscript(), environment)
+    steps = summarize_one(formatted, SummarizeOne(schema="cc_9", max_tokens=4000), environment)
+    request = next(steps)
+    assert request.parts > 1
+    assert request.prompt_tokens == pytest.approx(estimate_text(request.prompt), rel=0.01)
+    assert sum(counted) < 0.4 * sum(map(len, formatted.transcript))
