@@ -53,6 +53,9 @@ def idle_steps(data_dir: Path) -> Iterable[Callable[[], object]]:
     """Yield the steps of a host."""
     for name in LATER:
         yield partial(import_module, name)
+    from codecompanion.context.rehearsal import rehearse  # not part of the start
+
+    yield rehearse
     from codecompanion.engine.old_temporary_files import remove_old_temporary_files  # not part of the start
 
     yield partial(remove_old_temporary_files, data_dir)

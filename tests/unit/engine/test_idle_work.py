@@ -34,7 +34,7 @@ async def test_steps_wait_until_the_host_is_idle_each_time(monkeypatch: pytest.M
 def test_what_is_imported_while_idle_exists_and_the_files_come_last(tmp_path: Path) -> None:
     """A wrong name would be an error in the log of every host."""
     assert [name for name in LATER if find_spec(name) is None] == []
-    assert len(list(idle_steps(tmp_path))) == len(LATER) + 1
+    assert len(list(idle_steps(tmp_path))) == len(LATER) + 2
 
 
 def test_the_tools_of_every_chat_are_imported_while_idle() -> None:

@@ -1,0 +1,42 @@
+"""What the first compaction of a host needs is loaded before it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from codecompanion.context.rehearsal import rehearse
+from codecompanion.model.messages import SUMMARY_TAG
+
+RUN = """
+import re, sys
+from codecompanion.context.rehearsal import rehearse
+
+def count():
+    made, loaded = [], set(sys.modules)
+    compile_pattern = re._compiler.compile
+    re._compiler.compile = lambda *given: (made.append(given), compile_pattern(*given))[1]
+    rehearse()
+    re._compiler.compile = compile_pattern
+    return len(made), len(set(sys.modules) - loaded)
+
+print(*count(), *count())
+"""
+
+
+def test_it_goes_the_whole_way() -> None:
+    """A summary is asked for, checked, completed and put in."""
+    prepared = rehearse()
+    (report,) = [report for report in prepared.reports if report.event == "context_compacted"]
+    assert report.outcome == "changed"
+    assert report.details.unverified
+    assert report.details.user_messages_quoted
+    assert [message.tag for message in prepared.messages] == [SUMMARY_TAG]
+
+
+def test_the_next_compaction_loads_and_compiles_nothing() -> None:
+    ran = subprocess.run([sys.executable, "-c", RUN], capture_output=True, text=True, check=True)
+    patterns, modules, *again = map(int, ran.stdout.split())
+    assert patterns > 10
+    assert modules > 5
+    assert again == [0, 0]
