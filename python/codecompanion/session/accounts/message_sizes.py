@@ -40,9 +40,10 @@ class MessageSizes:
     """The sizes one model's reports have told; the counter estimates messages nobody has counted yet."""
 
     def __init__(self, counter: MessageCounter) -> None:
-        self._estimate, self.sized, self.marks = counter.message, counter.sized, counter.marks
+        self._estimate, self.sized, self._count_marks = counter.message, counter.sized, counter.marks
         self._sizes: dict[Key, float] = {}
         self._thoughts: dict[Key, float] = {}
+        self._marks: dict[Key, int] = {}
         self.forgets_thoughts = False
         """Whether the model reads no reasoning of earlier turns."""
         self._split = Fold(Split(), self._read_new)
@@ -50,6 +51,20 @@ class MessageSizes:
     def key(self, message: Message) -> Key:
         """Return what the message is known by."""
         return message.id, message.tokens or self._estimate(message)
+
+    def marks(self, key: Key, message: Message) -> int:
+        """Return the punctuation of a message that nobody has reported on; each is searched once."""
+        found = self._marks.get(key)
+        if found is None:
+            found = self._marks[key] = self._count_marks(message)
+        return found
+
+    def read_ahead(self, messages: Sequence[Message]) -> None:
+        """Search messages that nobody has reported on ahead of the first report; may be done in a thread."""
+        for message in messages:
+            key = self.key(message)
+            if key not in self._sizes:
+                self.marks(key, message)
 
     def split(self, messages: Sequence[Message]) -> Split:
         """Return what is known of the messages; what was looked at last is not looked at again when it only grew."""
@@ -66,7 +81,7 @@ class MessageSizes:
             sized += self.sized(message)
             if size is None:
                 if key not in new:
-                    estimate, marks = estimate + key[1], marks + self.marks(message)
+                    estimate, marks = estimate + key[1], marks + self.marks(key, message)
                 new[key] = message
             else:
                 known += size
@@ -96,6 +111,7 @@ class MessageSizes:
     def share_out(self, split: Split, sizes: Mapping[Key, float]) -> None:
         """Note the new messages of the last split."""
         self._sizes.update(sizes)
+        self._marks.clear()
         known = split.known + sum(sizes.values())
         self._split.result = msgspec.structs.replace(split, known=known, new={}, estimate=0, marks=0)
 

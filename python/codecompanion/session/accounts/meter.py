@@ -233,6 +233,10 @@ class ContextMeter:
                 cleared = sum(edit.cleared_tokens for edit in report.server_edits)
                 self._report(report.usage, report.estimated_prompt_tokens, view, teaches=False, cleared=cleared)
 
+    def read_ahead(self, messages: Sequence[Message]) -> None:
+        """Read what the first report about these messages will ask of them; may be done in a thread."""
+        self._sizes.read_ahead(messages)
+
     def _expected_base(self) -> float:
         return self.calibration.ratio * self._fixed + self.calibration.extra_with(self._schemas)
 
@@ -269,7 +273,7 @@ class ContextMeter:
 
     def _expected_sizes(self, split: Split) -> dict[Key, float]:
         """Return what nobody has reported on, in tokens as the model counts; code is not prose."""
-        return {k: self.calibration.size(k[1], self.counter.marks(message)) for k, message in split.new.items()}
+        return {k: self.calibration.size(k[1], self._sizes.marks(k, message)) for k, message in split.new.items()}
 
     def _keep_base(self, messages: Sequence[Message], total: float) -> None:
         """Leave the fixed part its share after a report that contradicts the earlier ones; the rest is the messages'.

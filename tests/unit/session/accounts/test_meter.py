@@ -610,3 +610,31 @@ def test_a_refusal_with_an_absurd_figure_does_not_make_the_fixed_part_nothing() 
     meter.learn(Usage(input_tokens=prompt, output_tokens=10), meter.estimated_prompt(after), append(after, reply))
     assert meter.count(append(after, reply)).tokens == prompt + 10
     assert meter.measure(()).tokens > 0.4 * meter.estimated_prompt(View())
+
+
+def test_a_message_is_searched_for_punctuation_once(monkeypatch):
+    """The first report about a long chat is taken in while other chats stream: 10 MB were searched twice then."""
+    searched = []
+    marks = MessageCounter.marks
+    monkeypatch.setattr(MessageCounter, "marks", lambda self, one: (searched.append(one.id), marks(self, one))[1])
+    messages = [Message(id=f"m{n}", role="user", content=LINE * 9) for n in range(50)]
+    counter = MessageCounter()
+    view = with_messages(View(), [with_changes(one, tokens=counter.message(one)) for one in messages])
+    reply = with_changes(Message(id="r", role="assistant", content="yes"), tokens=9)
+    usage = Usage(input_tokens=round(1.1 * view.tokens), output_tokens=9)
+
+    def learned(ahead: bool) -> ContextMeter:
+        meter = ContextMeter(counter, Calibration.for_model("gpt-4o"))
+        if ahead:
+            meter.read_ahead(view.messages)
+            assert len(searched) == 50
+        assert meter.learn(usage, meter.estimated_prompt(view), append(view, reply)) is None
+        return meter
+
+    late = learned(ahead=False)
+    assert searched.count("m7") == 1
+    searched.clear()
+    ahead = learned(ahead=True)
+    assert searched.count("m7") == 1
+    assert ahead.state == late.state
+    assert ahead.count(append(view, reply)) == late.count(append(view, reply))
