@@ -48,7 +48,8 @@ def test_ordinary_words_stay(text: str) -> None:
 
 
 PIECES = st.sampled_from(
-    ["sk-", "task_", "gsk_", "AIza", "eyJ", "Bearer ", "bearer\t", "API-key: ", "apikey=", "Authorization", '": "',
+    ["sk-", "task_", "gsk_", "hf_", "xai-", "github_pat_", "r8-",
+     "AIza", "eyJ", "Bearer ", "bearer\t", "API-key: ", "apikey=", "Authorization", '": "',
      ".", "…", "0123456789abcdef", "x" * 20, " ", "é", "\u212a", "apı\u212aey=", "\n", "-", "*"]
 )  # fmt: skip
 
