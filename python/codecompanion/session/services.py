@@ -323,9 +323,11 @@ class Services(msgspec.Struct):
         worked_in(root)
         return root
 
-    def tool_context(self, snapshot: Snapshot, timeout_s: float = DEFAULT_TOOL_TIMEOUT_S) -> ToolContext:
-        """Return what a call that may take so many seconds may know."""
-        workspace = Workspace(self.root(snapshot))
+    def tool_context(
+        self, snapshot: Snapshot, timeout_s: float = DEFAULT_TOOL_TIMEOUT_S, root: Path | None = None
+    ) -> ToolContext:
+        """Return what a call that may take so many seconds may know; `root` is the workspace, if the caller has it."""
+        workspace = Workspace(root or self.root(snapshot))
         return ToolContext(
             root=workspace.root,
             resolve=workspace.resolve,

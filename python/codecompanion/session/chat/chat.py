@@ -47,6 +47,7 @@ from codecompanion.wire.requests import Snapshot
 
 if TYPE_CHECKING:
     from codecompanion.session.chat.removed_messages import Removed
+    from codecompanion.settings import Settings
 
 BUSY = "Wait until the reply is complete, or stop it with q, then change the context."
 
@@ -57,6 +58,7 @@ class Chat:
     def __init__(self, services: Services, log: ChatLog, snapshot: Snapshot, on_finished: Callable[[], None]) -> None:
         self.services, self.chat_id, self.log = services, log.chat_id, log
         self.snapshot, self._on_finished = snapshot, on_finished
+        self._root: tuple[Snapshot, Settings, Path] | None = None
         self.state = self._compacting_in = State.IDLE
         self.control = ContextControl(services, log, self._on_compacting)
         self.control.shaper.snapshot = lambda: self.snapshot
@@ -351,12 +353,15 @@ class Chat:
         return lambda call: playback.result_of(reply, call)
 
     def root(self) -> Path:
-        """Return the folder that tools work in."""
-        return self.services.root(self.snapshot)
+        """Return the folder that tools work in, looked up on disk once for each snapshot."""
+        snapshot, settings = self.snapshot, self.services.settings
+        if self._root is None or self._root[0] is not snapshot or self._root[1] is not settings:
+            self._root = snapshot, settings, self.services.root(snapshot)
+        return self._root[2]
 
     def _tool_context(self, name: str) -> ToolContext:
         timeout_s = self.control.tools.offered().timeout_s(name, DEFAULT_TOOL_TIMEOUT_S)
-        context = self.services.tool_context(self.snapshot, timeout_s)
+        context = self.services.tool_context(self.snapshot, timeout_s, self.root())
         from codecompanion.session.tool_calls.calling_chat import ForTools  # not part of the start
 
         calling = ForTools(self.services, self.chat_id, lambda: self.state, self.attach, self.desk)

@@ -40,7 +40,8 @@ def covers(folder: Path, real: Path) -> bool:
 
 
 def _is_repository(folder: Path) -> bool:
-    return any(os.path.lexists(folder / mark) for mark in _MARKS)
+    start = str(folder).rstrip("/")  # joined as text: each tool call asks this of every folder up to the root
+    return any(os.path.lexists(f"{start}/{mark}") for mark in _MARKS)
 
 
 def identity_of(folder: Path) -> str:
