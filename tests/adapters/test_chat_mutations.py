@@ -22,7 +22,7 @@ CAUGHT_AT_LEAST = 0.97
 def rendered(messages: list[Message], **fields: Any) -> Body:
     settings = AdapterSettings(name="t", kind="openai")
     renderer = ChatRenderer(settings, RenderOptions(document_input=True), lambda _: b"%PDF-1.4")
-    body: Body = json.loads(renderer.render(request(*messages, max_output_tokens=50, **fields)))
+    body: Body = json.loads(b"".join(renderer.render(request(*messages, max_output_tokens=50, **fields))))
     return body
 
 
@@ -91,5 +91,5 @@ def test_a_compatible_endpoint_keeps_its_long_ids() -> None:
     """vLLM writes 46 characters; LiteLLM keeps signatures in them."""
     long = "chatcmpl-tool-" + "0" * 32
     renderer = ChatRenderer(AdapterSettings(name="t", kind="openai_compatible"), RenderOptions(), lambda _: b"")
-    body = json.loads(renderer.render(request(user(1), reply(1, calls=(long,)), result(long), user(2))))
+    body = json.loads(b"".join(renderer.render(request(user(1), reply(1, calls=(long,)), result(long), user(2)))))
     assert body["messages"][1]["tool_calls"][0]["id"] == long

@@ -288,9 +288,9 @@ def test_ten_thousand_messages_are_rendered_once() -> None:
     assert len(rendered) == 10_000
     rendered.clear()
     messages = [*messages[:10], *messages[11:], user("new", 10_000)]
-    body = renderer.render(request(*messages, chat_id="c"))
+    body = b"".join(renderer.render(request(*messages, chat_id="c")))
     assert rendered == ["u10000"]
-    fresh = ChatRenderer(settings, RenderOptions(), lambda _: b"").render(request(*messages))
+    fresh = b"".join(ChatRenderer(settings, RenderOptions(), lambda _: b"").render(request(*messages)))
     assert body == fresh
     assert len(json.loads(body)["messages"]) == 10_000
 

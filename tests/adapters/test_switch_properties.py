@@ -7,7 +7,7 @@ without sockets: growing, with a compaction in front, edited, and without what w
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -15,6 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from codecompanion.adapters import joined_pieces
+from codecompanion.adapters.anthropic_messages import conversation
 from codecompanion.adapters.anthropic_messages.gate import check_body as check_anthropic
 from codecompanion.adapters.base import AdapterSettings, ChatRequest
 from codecompanion.adapters.openai_chat.gate import check_body as check_chat
@@ -47,6 +49,15 @@ FORMATS: dict[str, dict[str, Any]] = {
 }
 WIRES: dict[str, Wire] = {"openai_responses": "responses", "anthropic": "anthropic"}
 BLOCKS = {"responses": ["responses"], "anthropic": ["signed", "unsigned"]}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_chunks() -> Iterator[None]:
+    """Fill a chunk with few messages, so that bodies have several."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(joined_pieces, "CHUNK_BYTES", 400)
+        patch.setattr(conversation, "CHUNK_BYTES", 400)
+        yield
 
 
 def make(name: str) -> WireFormat:

@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import pytest
 
+from codecompanion.adapters import joined_pieces
+from codecompanion.adapters.anthropic_messages import conversation
 from codecompanion.adapters.anthropic_messages.wire import AnthropicMessages
 from codecompanion.adapters.base import AdapterSettings, ChatRequest
 from codecompanion.adapters.http.adapter import HttpAdapter
@@ -111,7 +113,7 @@ async def test_a_body_that_a_provider_would_reject_is_never_sent(tally: Tally) -
         ("messages", await messages_bodies()),
     ):
         gate = wire_of(family).gate()
-        passed = [name for name, body in bodies if not gate.find_problem(json.dumps(body).encode(), "reply")]
+        passed = [name for name, body in bodies if not gate.find_problem((json.dumps(body).encode(),), "reply")]
         tally("requests: mutated bodies × formats", tried=len(bodies), held=len(bodies) - len(passed))
         missed += [f"{family}: {name}" for name in passed]
         assert len(bodies) > 800
@@ -134,7 +136,7 @@ def test_no_recorded_request_is_refused() -> None:
         purposes: dict[str, Purpose] = {"compact": "compaction", "input_tokens": "count", "count_tokens": "count"}
         own = dict.fromkeys(body.keys() - {"model", "messages", "input", "tools"}, 1)
         gate = wire_of(entry["family"], kind, **own).gate()
-        assert gate.find_problem(json.dumps(body).encode(), purposes.get(last, "reply")) == "", entry["source"]
+        assert gate.find_problem((json.dumps(body).encode(),), purposes.get(last, "reply")) == "", entry["source"]
         judged += 1
     assert judged > 200
 
@@ -152,7 +154,7 @@ class Broken(OpenAIChat):
                 {"role": "user", "content": "And now?"},
             ],
         }
-        return HttpCall("/chat/completions", json.dumps(body).encode())
+        return HttpCall("/chat/completions", (json.dumps(body).encode(),))
 
 
 async def test_a_refused_body_never_reaches_the_network() -> None:
@@ -195,10 +197,10 @@ def test_arguments_out_of_the_providers_tables_are_refused(tally: Tally) -> None
         body = json.loads(
             wire.render(ChatRequest(messages=(Message(id="1", role="user", content="hi"),), model="m")).body
         )
-        assert wire.gate().find_problem(json.dumps(body).encode(), "reply") == ""
+        assert wire.gate().find_problem((json.dumps(body).encode(),), "reply") == ""
         for name, value in arguments:
             tried += 1
-            if not wire.gate().find_problem(json.dumps({**body, name: value}).encode(), "reply"):
+            if not wire.gate().find_problem((json.dumps({**body, name: value}).encode(),), "reply"):
                 problems.append(f"{family}: {name} = {value!r} passes")
     tally("gate: arguments", tried=tried, held=tried - len(problems))
     assert not problems
@@ -208,24 +210,34 @@ def test_arguments_of_the_users_own_pass() -> None:
     """Arguments configured for a compatible endpoint are sent, whatever they are."""
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}], "top_k": 5, "min_p": "x"})
     gate = wire_of("chat", "openai_compatible", top_k=5, min_p="x").gate()
-    assert gate.find_problem(body.encode(), "reply") == ""
+    assert gate.find_problem((body.encode(),), "reply") == ""
     refused = wire_of("chat", "openai_compatible", top_k=5).gate()
-    assert refused.find_problem(body.encode(), "reply") == "unknown argument 'min_p'"
+    assert refused.find_problem((body.encode(),), "reply") == "unknown argument 'min_p'"
 
 
+@pytest.mark.parametrize("chunk_bytes", [1 << 20, 300, 1])
 @pytest.mark.parametrize("family", WIRES)
-def test_a_continued_chat_is_judged_like_a_new_one(family: str) -> None:
+def test_a_continued_chat_is_judged_like_a_new_one(
+    family: str, chunk_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The validated prefix is kept; a mutant after it, and one in it, are still rejected."""
+    monkeypatch.setattr(joined_pieces, "CHUNK_BYTES", chunk_bytes)
+    monkeypatch.setattr(conversation, "CHUNK_BYTES", chunk_bytes)
     wire = wire_of(family)
     gate = wire.gate()
     messages = [Message(id=f"m{k}", role="assistant" if k % 2 else "user", content=f"{k}") for k in range(41)]
     for count in (21, 25, 41):
         body = wire.render(ChatRequest(messages=tuple(messages[:count]), model="m", chat_id="c", max_output_tokens=9))
-        assert gate.find_problem(body.body, "reply") == ""
+        assert gate.find_problem(body.chunks, "reply") == ""
         assert len(gate._kept) == 1
         assert gate._kept[0][1].count == count - 8
+        assert gate.unknown_bytes(body.chunks, "reply") < len(body.body) / 2
+        assert gate.find_problem(body.chunks, "reply") == ""  # and once more with all of it known
         for place in (2, count - 3):
             text = b'"%d"' % place
             assert text in body.body
-            assert gate.find_problem(body.body.replace(text, b'""', 1), "reply") != ""
-            assert gate.find_problem(body.body.replace(text, b'"\\ud800"', 1), "reply") != ""
+            for wrong in (b'""', b'"\\ud800"'):
+                changed = tuple(chunk.replace(text, wrong, 1) for chunk in body.chunks)
+                assert changed != body.chunks
+                assert gate.find_problem(changed, "reply") != ""
+                assert gate.find_problem((b"".join(changed),), "reply") != ""

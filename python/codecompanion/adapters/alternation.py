@@ -10,7 +10,6 @@ joined stays so as the chat grows.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from codecompanion.errors import AdapterError, Overloaded, RequestRejected
@@ -73,30 +72,37 @@ def is_refusal(error: AdapterError) -> bool:
     return isinstance(error, RequestRejected) or (isinstance(error, Overloaded) and wants_alternation(str(error)))
 
 
-def alternate(spoken: Iterable[tuple[Speaker, bytes]], form: UserForm) -> list[bytes]:
-    """Return the pieces of a request so that user and assistant speak by turns, tools in between; empty ones are gone.
+class Alternation:
+    """Makes user and assistant speak by turns, tools in between, piece by piece as the chat grows.
 
     Each piece is one message, apart from an assistant's, which may be several items. A request that is longer by new
     messages begins with the same bytes, but for the end of a user message that goes on.
     """
-    done: list[bytes] = []
-    said: list[bytes] = []
-    turn: Literal["", "user", "assistant"] = ""
-    for speaker, piece in spoken:
-        if not piece:
-            continue
+
+    def __init__(self, form: UserForm) -> None:
+        self._form = form
+        self._said: list[bytes] = []
+        self._turn: Literal["", "user", "assistant"] = ""
+
+    def add(self, speaker: Speaker, piece: bytes) -> list[bytes]:
+        """Append a piece that is not empty; return the pieces that nothing can change any more."""
+        done: list[bytes] = []
         if speaker == "user":
-            if turn == "assistant" and not said:
-                done.append(form.no_reply)
-            said.append(piece)
-            turn = "assistant"
-            continue
-        if said:
-            done.append(form.joined(said))
-            said = []
+            if self._turn == "assistant" and not self._said:
+                done.append(self._form.no_reply)
+            self._said.append(piece)
+            self._turn = "assistant"
+            return done
+        if self._said:
+            done.append(self._form.joined(self._said))
+            self._said = []
         if speaker in ("assistant", "calls"):
-            if turn != "assistant":
-                done.append(form.go_on if turn else form.earlier)
-            turn = "user" if speaker == "assistant" else "assistant"
+            if self._turn != "assistant":
+                done.append(self._form.go_on if self._turn else self._form.earlier)
+            self._turn = "user" if speaker == "assistant" else "assistant"
         done.append(piece)
-    return [*done, form.joined(said)] if said else done
+        return done
+
+    def open_piece(self) -> bytes:
+        """Return the user message at the end, which the next piece may extend; empty if there is none."""
+        return self._form.joined(self._said) if self._said else b""

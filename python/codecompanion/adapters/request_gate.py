@@ -51,12 +51,25 @@ class BodyJudge(ABC):
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    """The validated prefix of a body: `count` items, the first of which begins at `start`."""
+    """The validated prefix of a body: whole chunks, then `rest` of the next one; `count` items after `opening`.
 
-    beginning: bytes
-    start: int
+    The chunks are those of the body itself, so that those of the next body are compared by identity.
+    """
+
+    opening: bytes
+    chunks: tuple[bytes, ...]
+    rest: bytes
     count: int
     judge: BodyJudge
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(map(len, self.chunks)) + len(self.rest)
+
+    def begins(self, chunks: tuple[bytes, ...]) -> bool:
+        """Return whether a body begins with this prefix."""
+        known = len(self.chunks)
+        return chunks[:known] == self.chunks and _after(chunks[known:], len(self.rest)) == self.rest
 
 
 class RequestGate:
@@ -66,35 +79,46 @@ class RequestGate:
         self._name, self._key, self._new_judge = name, key, new_judge
         self._kept: list[tuple[Purpose, _Kept]] = []
 
-    def require_valid(self, body: bytes, purpose: Purpose) -> None:
-        """Accept a body, or reject it with one sentence.
+    def require_valid(self, chunks: tuple[bytes, ...], purpose: Purpose) -> None:
+        """Accept a body, given in chunks, or reject it with one sentence.
 
         Raises: RequestRejected: the provider would reject the body.
         """
-        if problem := self.find_problem(body, purpose):
+        if problem := self.find_problem(chunks, purpose):
             raise RequestRejected(
                 f"{self._name}: not sent; the provider would refuse it: {problem}. The chat is unchanged."
             )
 
-    def find_problem(self, body: bytes, purpose: Purpose) -> str:
+    def unknown_bytes(self, chunks: tuple[bytes, ...], purpose: Purpose) -> int:
+        """Return how many bytes of a body have to be parsed."""
+        kept = self._find(chunks, purpose)
+        return sum(map(len, chunks)) - (kept.size_bytes if kept else 0)
+
+    def find_problem(self, chunks: tuple[bytes, ...], purpose: Purpose) -> str:
         """Return the first reason to reject the body, "" if there is none."""
         try:
-            return self._judge(body, purpose)
+            return self._judge(chunks, purpose)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             return f"the body is not valid JSON ({error})"
         except _NOT_JUDGED as error:
             _log.warning("a body could not be judged", exc_info=True)
             return f"a value has an unexpected type ({error})"
 
-    def _judge(self, body: bytes, purpose: Purpose) -> str:
-        kept = next((one for kind, one in self._kept if kind == purpose and body.startswith(one.beginning)), None)
-        rest = body[len(kept.beginning) :] if kept else b""
-        if kept is not None and rest[:1] in (b",", b"]"):
+    def _find(self, chunks: tuple[bytes, ...], purpose: Purpose) -> _Kept | None:
+        return next((one for kind, one in self._kept if kind == purpose and one.begins(chunks)), None)
+
+    def _judge(self, chunks: tuple[bytes, ...], purpose: Purpose) -> str:
+        kept = self._find(chunks, purpose)
+        known, checked = (len(kept.chunks), len(kept.rest)) if kept else (0, 0)
+        later = b"".join(chunks[known:])
+        new = later[checked:]
+        if kept is not None and new[:1] in (b",", b"]"):
             # Parse only the items after the validated prefix, as a separate body.
-            parsed = kept.beginning[: kept.start] + rest.removeprefix(b",")
+            parsed = kept.opening + new.removeprefix(b",")
             before, judge = kept.count, kept.judge.snapshot()
         else:
-            kept, parsed, before, judge = None, body, 0, self._new_judge(purpose)
+            parsed = b"".join(chunks) if kept else later
+            kept, later, before, judge = None, parsed, 0, self._new_judge(purpose)
         raw = msgspec.json.decode(parsed, type=dict[str, msgspec.Raw])
         listed = bytes(raw.pop(self._key, msgspec.Raw(b"null")))
         fields = {name: msgspec.json.decode(value) for name, value in raw.items()}
@@ -111,30 +135,42 @@ class RequestGate:
         if problems:
             return _with_quote(problems[0], items, before)
         if beginning is not None and settled:
-            self._keep(body, purpose, kept, listed, items[:settled], beginning)
+            length = sum(memoryview(item).nbytes for item in items[:settled]) + settled - 1
+            if kept is not None:
+                opening, end = kept.opening, checked + 1 + length
+            elif (start := _start_of(parsed, self._key, listed)) is not None:
+                opening, end = parsed[:start], start + length
+            else:
+                return ""
+            if later[end - 1 : end] != b"}" or later[end : end + 1] != b",":
+                return ""  # white space between the items, which our renderers never write
+            self._keep(purpose, kept, _prefix(opening, chunks, kept, end, before + settled, beginning))
         return ""
 
-    def _keep(
-        self,
-        body: bytes,
-        purpose: Purpose,
-        kept: _Kept | None,
-        listed: bytes,
-        items: list[msgspec.Raw],
-        judge: BodyJudge,
-    ) -> None:
-        length = sum(memoryview(item).nbytes for item in items) + len(items) - 1
-        if kept is not None:
-            start, end, count = kept.start, len(kept.beginning) + 1 + length, kept.count + len(items)
-        else:
-            found = _start_of(body, self._key, listed)
-            if found is None:
-                return
-            start, end, count = found, found + length, len(items)
-        if body[end - 1 : end] != b"}" or body[end : end + 1] != b",":
-            return  # white space between the items, which our renderers never write
-        others = [one for one in self._kept if one[1] is not kept]
-        self._kept = [(purpose, _Kept(body[:end], start, count, judge)), *others][:_BODIES_KEPT]
+    def _keep(self, purpose: Purpose, replaced: _Kept | None, kept: _Kept) -> None:
+        others = [one for one in self._kept if one[1] is not replaced]
+        self._kept = [(purpose, kept), *others][:_BODIES_KEPT]
+
+
+def _prefix(
+    opening: bytes, chunks: tuple[bytes, ...], kept: _Kept | None, end: int, count: int, judge: BodyJudge
+) -> _Kept:
+    """Return the prefix of a body that ends `end` bytes after the whole chunks of `kept`."""
+    whole = len(kept.chunks) if kept else 0
+    while whole < len(chunks) and len(chunks[whole]) <= end:
+        end -= len(chunks[whole])
+        whole += 1
+    return _Kept(opening, chunks[:whole], chunks[whole][:end] if end else b"", count, judge)
+
+
+def _after(chunks: tuple[bytes, ...], length: int) -> bytes:
+    """Return the first bytes of some chunks."""
+    found = b""
+    for chunk in chunks:
+        found += chunk[: length - len(found)]
+        if len(found) == length:
+            break
+    return found
 
 
 def out_of_range(fields: Mapping[str, Any], ranges: Mapping[str, tuple[int, int]]) -> Iterator[str]:

@@ -33,11 +33,24 @@ def origin_of(origin_name: str, base_url: str) -> str:
 
 
 class HttpCall(msgspec.Struct, frozen=True):
-    """One POST. `path` is below the base address, `headers` come on top of the key and the user's own."""
+    """One POST. `path` is below the base address, `headers` come on top of the key and the user's own.
+
+    `chunks` are the body, of which one may be the very object that was in the last request of the chat.
+    """
 
     path: str
-    body: bytes
+    chunks: tuple[bytes, ...]
     headers: dict[str, str] = {}
+
+    @property
+    def body(self) -> bytes:
+        """Return the body in one piece."""
+        return self.chunks[0] if len(self.chunks) == 1 else b"".join(self.chunks)
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the length of the body."""
+        return sum(map(len, self.chunks))
 
 
 class WireFormat(ABC):

@@ -17,6 +17,7 @@ from codecompanion.adapters.anthropic_messages.block_check import THINKING_KINDS
 from codecompanion.adapters.anthropic_messages.blocks import Block, Piece, WireRole, text_block
 from codecompanion.adapters.anthropic_messages.media import MANY_IMAGES, MAX_IMAGES
 from codecompanion.adapters.anthropic_messages.order_check import OrderCheck
+from codecompanion.adapters.joined_pieces import CHUNK_BYTES
 from codecompanion.adapters.openai_chat.render import encode
 from codecompanion.formats.regex import regex
 
@@ -35,7 +36,7 @@ class ImageLimits(msgspec.Struct, frozen=True):
 
 
 class Conversation:
-    """Add the pieces in order, then ask for the chunks: one for each block, which joined make the list's inside."""
+    """Add the pieces in order, then ask for the body. What nothing changes any more is kept as few, large chunks."""
 
     def __init__(self, *, think: bool, images: ImageLimits) -> None:
         self.check = OrderCheck()
@@ -45,6 +46,9 @@ class Conversation:
         """Kind of the model's first block in the running turn, "" before there is one."""
         self._think, self._limits = think, images
         self._chunks: list[bytes] = []
+        """Each block, with what stands between it and the one before."""
+        self._full: list[tuple[int, bytes]] = []
+        """Chunks of a body: many blocks joined, each with the number of blocks up to its end."""
         self._ends: tuple[int, int] = (-1, -1)
         """Chunks with the last block of the user's last message but one, and of the last one."""
         self._waiting: dict[str, str] = {}
@@ -96,21 +100,35 @@ class Conversation:
             self._turn.append(piece)
         self._append(piece)
 
-    def chunks(self, mark_json: bytes = b"", last: Block | None = None) -> list[bytes]:
-        """Return the blocks with what stands between them; `mark_json` is the value of a cache breakpoint.
+    def between(self, head: bytes, tail: bytes, mark_json: bytes = b"", last: Block | None = None) -> tuple[bytes, ...]:
+        """Return the chunks of a body with the blocks between `head` and `tail`.
 
-        The breakpoints stand after the user's last two messages: the earlier one is where the request before this one
-        had its last, so its prefix is found again however much came since. `last` is a closing block of the user's.
+        `mark_json` is the value of a cache breakpoint. The breakpoints stand after the user's last two messages: the
+        earlier one is where the request before this one had its last, so its prefix is found again however much came
+        since. `last` is a closing block of the user's.
         """
-        chunks = list(self._chunks)
+        self._fill()
+        start = self._full[-1][0] if self._full else 0
+        chunks = self._chunks[start:]
         if mark_json:
-            for at in {end for end in self._ends if end >= 0}:
+            for at in {end - start for end in self._ends if end >= 0}:
                 chunks[at] = chunks[at][:-1] + b',"cache_control":' + mark_json + b"}"
         if last is not None:
             chunks.append(self._separator("user") + last.head)
-        if chunks:
-            chunks[-1] += b"]}"
-        return chunks
+        end = b"]}" if self._chunks or last is not None else b""
+        if not self._full:
+            return (b"".join((head, *chunks, end, tail)),)
+        return (head, *(joined for _, joined in self._full), b"".join((*chunks, end, tail)))
+
+    def _fill(self) -> None:
+        """Join the blocks before the earlier breakpoint, which never goes back, as far as they make full chunks."""
+        start = self._full[-1][0] if self._full else 0
+        size = 0
+        for at in range(start, self._ends[0]):
+            size += len(self._chunks[at])
+            if size >= CHUNK_BYTES:
+                self._full.append((at + 1, b"".join(self._chunks[start : at + 1])))
+                start, size = at + 1, 0
 
     def _append(self, piece: Piece) -> None:
         if not self._chunks and piece.role == "assistant":
@@ -187,4 +205,6 @@ class Conversation:
         length, self._ends, waiting, self._images, self._big_images, check = mark
         self._waiting = dict(waiting)
         del self._chunks[length:]
+        while self._full and self._full[-1][0] > self._ends[0]:
+            self._full.pop()
         self.check.restore(check)

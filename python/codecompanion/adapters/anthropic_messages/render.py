@@ -98,8 +98,8 @@ class BodyRenderer:
                 self._kept.popitem(last=False)
         return rendered
 
-    def body(self, head: Head, rendered: Rendered, request: ChatRequest) -> bytes:
-        """Return the bytes: one join, one copy of what can have 10 MB.
+    def body(self, head: Head, rendered: Rendered, request: ChatRequest) -> tuple[bytes, ...]:
+        """Return the bytes in chunks.
 
         Raises:
             RequestRejected: the API would refuse it: a parameter of the configuration does not fit.
@@ -121,11 +121,7 @@ class BodyRenderer:
         # Newer models refuse to go on from an assistant's text ("prefill"); a server tool goes on by itself.
         goes_on = check.role == "assistant" and check.last == "text"
         last = text_block(load("go_on"), "user") if goes_on and "compaction" not in fields else None
-        chunks = conversation.chunks(mark, last)
-        start = encode(fields)[:-1] + b',"messages":['
-        if not chunks:
-            return start + b"]}"
-        return b"".join((start, *chunks, b"]}"))
+        return conversation.between(encode(fields)[:-1] + b',"messages":[', b"]}", mark, last)
 
     def _extend(self, kept: _Kept, messages: list[Message]) -> bool:
         """Append what is new to a kept conversation; return whether that was all there was to do."""

@@ -266,8 +266,8 @@ class AnthropicMessages(WireFormat):
 
     def _call(self, path: str, head: Head, rendered: Rendered, request: ChatRequest) -> HttpCall:
         betas = needed_betas(head.fields, rendered.signed)
-        body = self._bodies.body(head, rendered, request)
-        return HttpCall(path, body, beta_header(self._settings.headers, betas))
+        chunks = self._bodies.body(head, rendered, request)
+        return HttpCall(path, chunks, beta_header(self._settings.headers, betas))
 
 
 class _Count(msgspec.Struct):

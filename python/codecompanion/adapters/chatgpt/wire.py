@@ -52,13 +52,10 @@ class PlanRenderer(ResponsesRenderer):
         head = super().head(request)
         return {name: value for name, value in head.items() if name not in NOT_TAKEN and name != "tools"}
 
-    def items(self, request: ChatRequest) -> bytes:
-        """Return the items of the request, joined by commas; the tools are the first."""
-        items = super().items(request)
-        if not request.tools:
-            return items
+    def first_item(self, request: ChatRequest) -> bytes:
+        """Return the tools of the request as an item."""
         tools = [render_tool(tool) for tool in request.tools]
-        return b",".join((encode({"type": "additional_tools", "role": "developer", "tools": tools}), items))
+        return encode({"type": "additional_tools", "role": "developer", "tools": tools}) if tools else b""
 
 
 class PlanResponses(OpenAIResponses):

@@ -144,7 +144,7 @@ class CompletionClient:
                 self._client = await asyncio.to_thread(make_client, self._settings)
             limits = client_timeout(self._settings, timeout_s)
             response = await self._client.send(
-                "POST", self.endpoint.path, headers=self._headers(), limits=limits, accepts=CODE, content=body
+                "POST", self.endpoint.path, headers=self._headers(), limits=limits, accepts=CODE, content=(body,)
             )
             return response.content, response.headers.get("content-type", "")
         except Exception as caught:

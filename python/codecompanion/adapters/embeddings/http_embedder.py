@@ -194,7 +194,7 @@ class HttpEmbedder:
             limits = client_timeout(self._settings, SILENCE_S)
             content = msgspec.json.encode(body)
             response = await client.send(
-                "POST", self._settings.chat_path, headers=headers, limits=limits, accepts=VECTORS, content=content
+                "POST", self._settings.chat_path, headers=headers, limits=limits, accepts=VECTORS, content=(content,)
             )
             return response.content, endpoint
         except Exception as caught:

@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 _MAX_LESSONS = 4
 """So often a request is sent again because a wire format knows how to avoid what was refused."""
 _JUDGED_ASIDE_BYTES = 256 * 1024
-"""Bytes from which a body is validated in a thread, to keep the loop free."""
+"""Bytes from which what is new in a body is validated in a thread, to keep the loop free."""
 LISTING_LIMIT_S = 5.0
 
 
@@ -322,15 +322,15 @@ class HttpAdapter:
 
     async def _judged(self, call: HttpCall | None, purpose: Purpose) -> HttpCall | None:
         """Return the call, validated; a body that the provider would reject is never sent (issue 20)."""
-        if call is not None and len(call.body) > _JUDGED_ASIDE_BYTES:
-            await asyncio.to_thread(self._gate.require_valid, call.body, purpose)
+        if call is not None and self._gate.unknown_bytes(call.chunks, purpose) > _JUDGED_ASIDE_BYTES:
+            await asyncio.to_thread(self._gate.require_valid, call.chunks, purpose)
         elif call is not None:
-            self._gate.require_valid(call.body, purpose)
+            self._gate.require_valid(call.chunks, purpose)
         return call
 
     async def _attempt(self, model: str, call: HttpCall, deadline: float) -> AsyncGenerator[StreamEvent, None]:
         """Send the request once and yield its events."""
-        silence_s = max_silence_s(self._settings, len(call.body))
+        silence_s = max_silence_s(self._settings, call.size_bytes)
         endpoint = msgspec.structs.replace(await self._endpoint(model), silence_s=silence_s)
         response = await self._send(call, endpoint, stream=True)
         endpoint = self._with_secrets(endpoint)
@@ -374,7 +374,7 @@ class HttpAdapter:
     async def _send(self, call: HttpCall, endpoint: Endpoint, *, stream: bool) -> httpx2.Response:
         try:
             exchange = await self._open()
-            limits = client_timeout(self._settings, max_silence_s(self._settings, len(call.body)))
+            limits = client_timeout(self._settings, max_silence_s(self._settings, call.size_bytes))
             headers = self._headers(call.headers)
             return await exchange.send(
                 "POST",
@@ -382,7 +382,7 @@ class HttpAdapter:
                 headers=headers,
                 limits=limits,
                 accepts=REPLY if stream else WHOLE_REPLY,
-                content=call.body,
+                content=call.chunks,
                 stream=stream,
             )
         except Exception as caught:

@@ -66,7 +66,12 @@ class JsonRequests:
                 self._client = await asyncio.to_thread(make_client, self._settings)
             limits = client_timeout(self._settings, _ANSWER_S)
             response = await self._client.send(
-                method, path, headers=headers, limits=limits, accepts=SMALL_ANSWER, content=content
+                method,
+                path,
+                headers=headers,
+                limits=limits,
+                accepts=SMALL_ANSWER,
+                content=None if content is None else (content,),
             )
             if is_empty_fine and not response.content.strip():
                 return {}

@@ -10,21 +10,22 @@ from __future__ import annotations
 import logging
 from base64 import b64encode
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from codecompanion.adapters.alternation import alternate, user_form
+from codecompanion.adapters.alternation import user_form
 from codecompanion.adapters.base import AdapterSettings, BlobReader, ChatRequest
 from codecompanion.adapters.function_names import function_name
+from codecompanion.adapters.joined_pieces import JoinedPieces
 from codecompanion.adapters.openai_chat.body_check import check_message
 from codecompanion.adapters.openai_chat.call_ids import MAX_ID_LENGTH, IdForm, wire_id
 from codecompanion.adapters.openai_chat.check import check_request, is_silent, repair_request, speaker, with_place
 from codecompanion.adapters.openai_chat.reasoning_back import REQUIRED_FIELD, SendReasoning, add_reasoning
 from codecompanion.adapters.openai_chat.refusals import NOTHING_LEARNED, Learned
-from codecompanion.adapters.openai_chat.summary_turn import summary_as_turn
+from codecompanion.adapters.openai_chat.summary_turn import is_summary, summary_as_turn
 from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
 from codecompanion.errors import RequestRejected, StoreError
 from codecompanion.formats.cutting import cut_line
@@ -72,6 +73,24 @@ class _Manner(NamedTuple):
     send_encrypted: bool
 
 
+_Pieces = dict[tuple[int, bool], bytes]
+"""Pieces by the id of their message and whether it stands directly after a tool's result."""
+
+
+class _Rendered(msgspec.Struct):
+    """The messages of a request as it gave them, as they are sent, and the piece of each.
+
+    `is_mended`: some were repaired before sending, so the pieces are of no use to the next request.
+    """
+
+    manner: _Manner
+    given: tuple[Message, ...]
+    sent: list[Message]
+    pieces: list[bytes]
+    joined: JoinedPieces
+    is_mended: bool = False
+
+
 class ChatRenderer:
     """Renders requests of one adapter; keeps the pieces of the last request of a few chats."""
 
@@ -85,22 +104,13 @@ class ChatRenderer:
         self._call_ids: IdForm = (
             "letters" if options.short_call_ids else "short" if settings.kind == "openai" else "any"
         )
-        self._kept: OrderedDict[str, tuple[_Manner, list[Message], list[bytes]]] = OrderedDict()
+        self._kept: OrderedDict[str, _Rendered] = OrderedDict()
 
-    def render(self, request: ChatRequest, learned: Learned = NOTHING_LEARNED) -> bytes:
-        """Return the request body, heeding what was learned about the model."""
+    def render(self, request: ChatRequest, learned: Learned = NOTHING_LEARNED) -> tuple[bytes, ...]:
+        """Return the request body in chunks, heeding what was learned about the model."""
         head = encode({"model": request.model, **self._parameters(request, learned)})[:-1] + b',"messages":['
         tail = b"]" + self._tools(request, learned) + b"}"
-        manner = _Manner(learned, request.send_encrypted)
-        messages, pieces = self._pieces(request, manner)
-        if self._alternates(manner):
-            pieces = alternate(zip(map(speaker, messages), pieces, strict=True), _USER)
-        else:
-            pieces = [piece for piece in pieces if piece]
-        if len(pieces) < 2:
-            return head + b"".join(pieces) + tail
-        # One join, one copy: a body can have 10 MB.
-        return b",".join((head + pieces[0], *pieces[1:-1], pieces[-1] + tail))
+        return self._rendered(request, _Manner(learned, request.send_encrypted)).joined.between(head, tail)
 
     def limit_field(self, request: ChatRequest, learned: Learned) -> str:
         """Return the field the request has the limit of its reply in, "" for none."""
@@ -127,40 +137,65 @@ class ChatRenderer:
             fields["parallel_tool_calls"] = self._settings.parallel_tool_calls
         return b"," + encode(fields)[1:-1]
 
-    def _pieces(self, request: ChatRequest, manner: _Manner) -> tuple[Sequence[Message], list[bytes]]:
-        """Return the messages as they are sent, with the piece of each."""
-        messages = list(summary_as_turn(request.messages) if self._options.one_system_message else request.messages)
+    def _rendered(self, request: ChatRequest, manner: _Manner) -> _Rendered:
+        """Return the messages of a request as pieces, and keep them for the next request of the chat."""
         if request.purpose != "chat" or not request.chat_id:
-            return self._render_all(_sendable(messages), manner)
-        old_manner, old_messages, old_pieces = self._kept.pop(request.chat_id, (manner, [], []))
-        if old_manner != manner:
-            old_messages, old_pieces = [], []
-        known = len(old_messages)
-        # List comparison asks for identity before equality: 0.1 ms for 10,000 messages that are the same objects.
-        if known and messages[:known] == old_messages and not check_request(messages[known:]):
-            spoken = next((k for k in range(known - 1, 0, -1) if not is_silent(messages[k])), 0)
-            new = list(with_place(messages[spoken:]))[known - spoken :]
-            pieces = old_pieces + [self._render_message(message, answers, manner) for message, answers in new]
-        else:
-            if check_request(messages):
-                return self._render_all(_sendable(messages), manner)
-            # The kept messages are alive, so their ids cannot have been given to others.
-            kept = {
-                (id(message), answers): piece
-                for (message, answers), piece in zip(with_place(old_messages), old_pieces, strict=True)
-            }
-            pieces = [
-                kept.get((id(message), answers)) or self._render_message(message, answers, manner)
-                for message, answers in with_place(messages)
-            ]
-        self._kept[request.chat_id] = (manner, messages, pieces)
+            return self._render_all(request.messages, manner)
+        kept = self._kept.pop(request.chat_id, None)
+        if kept is not None and kept.manner != manner:
+            kept = None
+        if kept is None or not self._extend(kept, request.messages):
+            kept = self._render_all(request.messages, manner, kept)
+        if not kept.is_mended:
+            self._kept[request.chat_id] = kept
         while len(self._kept) > _CHATS_KEPT:
             self._kept.popitem(last=False)
-        return messages, pieces
+        return kept
 
-    def _render_all(self, messages: Sequence[Message], manner: _Manner) -> tuple[Sequence[Message], list[bytes]]:
-        pieces = [self._render_message(message, answers, manner) for message, answers in with_place(messages)]
-        return messages, pieces
+    def _extend(self, kept: _Rendered, given: Sequence[Message]) -> bool:
+        """Append what is new to kept pieces; return whether that was all there was to do."""
+        known = len(kept.given)
+        # Comparison asks for identity before equality: 0.1 ms for 10,000 messages that are the same objects.
+        if not known or tuple(given[:known]) != kept.given:
+            return False
+        if self._options.one_system_message and is_summary(kept.given[-1]):
+            return False  # whether an answer to it is added depends on the next message
+        new = self._as_sent(given[known:])
+        if check_request(new):
+            return False
+        sent = kept.sent
+        spoken = next((k for k in range(len(sent) - 1, 0, -1) if not is_silent(sent[k])), 0)
+        placed = list(with_place([*sent[spoken:], *new]))[len(sent) - spoken :]
+        self._append(kept, placed, {})
+        kept.given = tuple(given)
+        return True
+
+    def _render_all(self, given: Sequence[Message], manner: _Manner, kept: _Rendered | None = None) -> _Rendered:
+        """Return all pieces of a request; `kept` has pieces that may be used again."""
+        sent = self._as_sent(given)
+        mended = _sendable(sent)
+        reusable: _Pieces = {}
+        if kept is not None and mended is sent:
+            # The kept messages are alive, so their ids cannot have been given to others.
+            reusable = {
+                (id(message), answers): piece
+                for (message, answers), piece in zip(with_place(kept.sent), kept.pieces, strict=True)
+            }
+        joined = JoinedPieces(_USER if self._alternates(manner) else None)
+        rendered = _Rendered(manner, tuple(given), [], [], joined, is_mended=mended is not sent)
+        self._append(rendered, with_place(mended), reusable)
+        return rendered
+
+    def _as_sent(self, messages: Sequence[Message]) -> list[Message]:
+        return list(summary_as_turn(messages) if self._options.one_system_message else messages)
+
+    def _append(self, rendered: _Rendered, placed: Iterable[tuple[Message, bool]], reusable: _Pieces) -> None:
+        """Add messages, each with whether it stands directly after a tool's result."""
+        for message, answers in placed:
+            piece = reusable.get((id(message), answers)) or self._render_message(message, answers, rendered.manner)
+            rendered.sent.append(message)
+            rendered.pieces.append(piece)
+            rendered.joined.add(speaker(message), piece)
 
     def _render_message(self, message: Message, answers_tools: bool, manner: _Manner) -> bytes:
         if is_silent(message):
@@ -277,7 +312,7 @@ def encode(value: Any) -> bytes:
         return msgspec.json.encode(_without_surrogates(value))
 
 
-def _sendable(messages: list[Message]) -> Sequence[Message]:
+def _sendable(messages: list[Message]) -> list[Message]:
     problems = check_request(messages)
     if not problems:
         return messages

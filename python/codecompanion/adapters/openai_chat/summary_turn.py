@@ -14,13 +14,18 @@ PREFIX = "[System context]\n"
 ANSWER = "Understood."
 
 
+def is_summary(message: Message) -> bool:
+    """Return whether the message is a summary in the system role."""
+    return message.role == "system" and message.tag == SUMMARY_TAG
+
+
 def summary_as_turn(messages: Sequence[Message]) -> Iterator[Message]:
     """Yield the messages with a summary in the system role as a user message and an answer to it.
 
     Where the model speaks next anyway there is no answer: two replies in a row are refused by strict templates.
     """
     for index, message in enumerate(messages):
-        if message.role != "system" or message.tag != SUMMARY_TAG:
+        if not is_summary(message):
             yield message
             continue
         yield with_changes(message, role="user", content=PREFIX + message.text)

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from codecompanion.adapters.alternation import Speaker, alternate, user_form
+from codecompanion.adapters.alternation import Speaker, user_form
 from codecompanion.adapters.base import ChatRequest
+from codecompanion.adapters.joined_pieces import JoinedPieces
 from codecompanion.adapters.openai_chat.render import encode
 from codecompanion.adapters.openai_responses.call_ids import CallIds
 from codecompanion.adapters.openai_responses.check import Mark, OrderCheck, mark_of
@@ -50,7 +51,17 @@ class _Kept(msgspec.Struct):
     pieces: list[_Piece]
     ids: CallIds
     order: OrderCheck
+    joined: JoinedPieces | None = None
+    joined_in_turns: bool = False
     mended: bool = False
+
+    def join(self, *, in_turns: bool) -> JoinedPieces:
+        """Return all pieces joined, `in_turns` with user and assistant alternating."""
+        if self.joined is None or self.joined_in_turns != in_turns:
+            self.joined, self.joined_in_turns = JoinedPieces(_USER if in_turns else None), in_turns
+        for piece in self.pieces[self.joined.count :]:
+            self.joined.add(_speaker(piece), piece.body)
+        return self.joined
 
 
 class PieceRenderer:
@@ -62,15 +73,16 @@ class PieceRenderer:
         """Models whose chat template insists on user and assistant by turns, as they said."""
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
-    def render(self, request: ChatRequest) -> bytes:
-        """Return the items of the request, joined by commas.
+    def render(self, request: ChatRequest) -> JoinedPieces:
+        """Return the items of the request.
 
         Raises:
             RequestRejected: the endpoint would refuse them, and nothing that is safe mends that.
         """
         messages = list(request.messages)
         if request.purpose != "chat" or not request.chat_id:
-            return self._join(self._render_all(messages, request.send_encrypted, None).pieces, request.model)
+            done = self._render_all(messages, request.send_encrypted, None)
+            return done.join(in_turns=request.model in self.alternating)
         old = self._kept.pop(request.chat_id, None)
         if old is not None and self._extend(old, messages, request.send_encrypted):
             done = old
@@ -80,16 +92,11 @@ class PieceRenderer:
             self._kept[request.chat_id] = done
         while len(self._kept) > _CHATS_KEPT:
             self._kept.popitem(last=False)
-        return self._join(done.pieces, request.model)
+        return done.join(in_turns=request.model in self.alternating)
 
-    def _join(self, pieces: Sequence[_Piece], model: str) -> bytes:
-        if model in self.alternating:
-            return b",".join(alternate(((_speaker(piece), piece.body) for piece in pieces), _USER))
-        return _join(pieces)
-
-    def render_only(self, messages: Sequence[Message], *, with_encrypted: bool) -> bytes:
+    def render_only(self, messages: Sequence[Message], *, with_encrypted: bool) -> JoinedPieces:
         """Return the items of these messages without keeping anything."""
-        return _join(self._render_all(list(messages), with_encrypted, None).pieces)
+        return self._render_all(list(messages), with_encrypted, None).join(in_turns=False)
 
     def _extend(self, kept: _Kept, messages: list[Message], with_encrypted: bool) -> bool:
         """Append what is new to the kept pieces; return False when they are of no use (they are then damaged)."""
@@ -181,7 +188,3 @@ def _speaker(piece: _Piece) -> Speaker:
     if kinds == ["output"]:
         return "tool"
     return "calls" if "call" in kinds else "assistant"
-
-
-def _join(pieces: Sequence[_Piece]) -> bytes:
-    return b",".join(piece.body for piece in pieces if piece.body)

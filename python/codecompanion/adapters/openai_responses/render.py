@@ -13,6 +13,7 @@ from typing import Any
 
 from codecompanion.adapters.base import AdapterSettings, BlobReader, ChatRequest
 from codecompanion.adapters.function_names import function_name
+from codecompanion.adapters.joined_pieces import JoinedPieces
 from codecompanion.adapters.openai_chat.render import encode
 from codecompanion.adapters.openai_responses.items import ItemRenderer
 from codecompanion.adapters.openai_responses.options import (
@@ -41,15 +42,15 @@ class ResponsesRenderer:
         self.refused: defaultdict[str, set[str]] = defaultdict(set)
         self.alternating = self._pieces.alternating
 
-    def render(self, request: ChatRequest) -> bytes:
-        """Return the body of a reply."""
-        return _body(self.head(request), self.items(request))
+    def render(self, request: ChatRequest) -> tuple[bytes, ...]:
+        """Return the body of a reply, in chunks."""
+        return _body(self.head(request), self._pieces.render(request), self.first_item(request))
 
-    def items(self, request: ChatRequest) -> bytes:
-        """Return the items of the request, joined by commas."""
-        return self._pieces.render(request)
+    def first_item(self, request: ChatRequest) -> bytes:
+        """Return an item that comes before those of the messages, empty if there is none."""
+        return b""
 
-    def render_compaction(self, request: ChatRequest, instructions: str) -> bytes:
+    def render_compaction(self, request: ChatRequest, instructions: str) -> tuple[bytes, ...]:
         """Return the body that compacts the messages of the request.
 
         Protected messages are left out: they stay in the history as they are, and would come back a second time.
@@ -61,11 +62,11 @@ class ResponsesRenderer:
         messages = _without_protected(request.messages)
         return _body(head, self._pieces.render_only(messages, with_encrypted=request.send_encrypted))
 
-    def render_count(self, request: ChatRequest) -> bytes:
+    def render_count(self, request: ChatRequest) -> tuple[bytes, ...]:
         """Return the body that counts the prompt of the request."""
         full = self.head(request)
         head = {key: full[key] for key in ("model", "instructions", "tools", *_COUNTED) if key in full}
-        return _body(head, self.items(request))
+        return _body(head, self._pieces.render(request), self.first_item(request))
 
     def head(self, request: ChatRequest) -> dict[str, Any]:
         """Return the body without its items."""
@@ -136,6 +137,6 @@ def render_tool(tool: ToolSpec) -> dict[str, Any]:
     }
 
 
-def _body(head: dict[str, Any], items: bytes) -> bytes:
-    # One join, one copy: a body can have 10 MB.
-    return b"".join((encode(head)[:-1], b',"input":[', items, b"]}"))
+def _body(head: dict[str, Any], items: JoinedPieces, first: bytes = b"") -> tuple[bytes, ...]:
+    comma = b"," if first and not items.is_empty else b""
+    return items.between(encode(head)[:-1] + b',"input":[' + first + comma, b"]}")

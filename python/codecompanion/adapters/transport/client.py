@@ -13,7 +13,7 @@ import logging
 import os
 import ssl
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
@@ -57,7 +57,7 @@ class HttpClient:
         headers: Mapping[str, str],
         limits: httpx2.Timeout,
         accepts: ByteLimits,
-        content: bytes | None = None,
+        content: Sequence[bytes] | None = None,
         stream: bool = False,
     ) -> httpx2.Response:
         """Send one request and return its response, with `stream` before its body is read; limited by `accepts`.
@@ -70,18 +70,21 @@ class HttpClient:
         import httpx2
 
         address, query = self._address.of(path)
+        chunks = content or ()
+        length = sum(map(len, chunks))
+        sized = {"content-length": str(length)} if len(chunks) > 1 else {}
         own = {name.lower(): value for name, value in headers.items()}
         common = self._headers if content is not None else _without(self._headers, "content-type")
         request = self._http.build_request(
             method,
             address,
             params=query or None,
-            headers={**common, **own},
-            content=content,
+            headers={**common, **own, **sized},
+            content=_Chunks(chunks) if sized else b"".join(chunks),
             timeout=limits,
         )
         try:
-            async with asyncio.timeout(head_limit_s(limits, len(content or b""))):
+            async with asyncio.timeout(head_limit_s(limits, length)):
                 response = await self._http.send(request, stream=True, follow_redirects=False)
             if response.is_success and not stream:
                 bound(response, accepts)
@@ -110,6 +113,17 @@ class HttpClient:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._http.aclose()
+
+
+class _Chunks:
+    """The chunks of a body as httpx2 asks for them. They are not joined: that would copy megabytes."""
+
+    def __init__(self, chunks: Sequence[bytes]) -> None:
+        self._chunks = chunks
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for chunk in self._chunks:
+            yield chunk
 
 
 class Address:

@@ -8,7 +8,7 @@ followed, time and size are limited here, and failures are those of httpx2.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from codecompanion.adapters.base import AdapterSettings
@@ -30,10 +30,12 @@ class Exchange(Protocol):
         headers: Mapping[str, str],
         limits: httpx2.Timeout,
         accepts: ByteLimits,
-        content: bytes | None = None,
+        content: Sequence[bytes] | None = None,
         stream: bool = False,
     ) -> httpx2.Response:
         """Send one request and return its response, with `stream` before its body is read; limited by `accepts`.
+
+        `content` is the request's body, in chunks.
 
         Raises: NoAnswer: no connection, or it ended before the response. NoCredentials: the provider's client could not
         sign the request, which was not sent. httpx2.HTTPStatusError: the endpoint rejected the request; the body has

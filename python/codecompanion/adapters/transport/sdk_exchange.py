@@ -12,7 +12,7 @@ import asyncio
 import logging
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -68,17 +68,18 @@ class SdkExchange:
         headers: Mapping[str, str],
         limits: httpx2.Timeout,
         accepts: ByteLimits,
-        content: bytes | None = None,
+        content: Sequence[bytes] | None = None,
         stream: bool = False,
     ) -> httpx2.Response:
         """Send one request and return its response, as `Exchange.send` says."""
         import httpx2
 
+        body = None if content is None else b"".join(content)
         response: httpx2.Response | None = None
         failure: Exception | None = None
         try:
-            async with asyncio.timeout(head_limit_s(limits, len(content or b""))):
-                response = await self._call(method, path, headers, limits, content)
+            async with asyncio.timeout(head_limit_s(limits, len(body or b""))):
+                response = await self._call(method, path, headers, limits, body)
         except TimeoutError:
             failure = httpx2.ReadTimeout("the head of the response did not end")
         except Exception as error:

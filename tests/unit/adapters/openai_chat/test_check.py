@@ -118,6 +118,8 @@ def test_whatever_the_chat_is_the_endpoint_accepts_what_is_sent(messages: list[M
     renderer = ChatRenderer(settings, RenderOptions(), lambda _: b"\x89PNG")
     messages = [user("first"), *messages]
     for chat_id in ("c", "c", ""):
-        body = msgspec.json.decode(renderer.render(ChatRequest(messages=messages, model="m", chat_id=chat_id)))
+        body = msgspec.json.decode(
+            b"".join(renderer.render(ChatRequest(messages=messages, model="m", chat_id=chat_id)))
+        )
         assert refusal_of(body, models=(), window=0) is None
     assert msgspec.json.encode([repr(message) for message in messages[1:]]) == before

@@ -28,7 +28,7 @@ def renderer(options: RenderOptions | None = None, **settings: Any) -> ChatRende
 
 
 def sent(options: RenderOptions | None, *messages: Message) -> list[dict[str, Any]]:
-    body = renderer(options).render(ChatRequest(messages=messages, model="m"))
+    body = b"".join(renderer(options).render(ChatRequest(messages=messages, model="m")))
     rendered: list[dict[str, Any]] = msgspec.json.decode(body)["messages"]
     return rendered
 
@@ -115,10 +115,10 @@ def test_the_system_role_can_be_developer() -> None:
 def test_a_configured_parameter_wins_over_the_default() -> None:
     """`stream_options` and `stream` can be set by the user; the limit of the request wins over all."""
     made = renderer(parameters={"stream_options": {"a": 1}, "max_tokens": 7}, max_tokens_field="max_tokens")
-    body = msgspec.json.decode(made.render(ChatRequest(messages=[user(1)], model="m", max_output_tokens=9)))
+    body = msgspec.json.decode(b"".join(made.render(ChatRequest(messages=[user(1)], model="m", max_output_tokens=9))))
     assert (body["stream_options"], body["max_tokens"]) == ({"a": 1}, 9)
     body = msgspec.json.decode(
-        renderer(parameters={"stream": False}).render(ChatRequest(messages=[user(1)], model="m"))
+        b"".join(renderer(parameters={"stream": False}).render(ChatRequest(messages=[user(1)], model="m")))
     )
     assert body["stream"] is False
     assert "stream_options" not in body
@@ -144,7 +144,7 @@ def test_a_summary_request_does_not_push_the_chat_out() -> None:
     made = renderer()
     made.render(ChatRequest(messages=[user(1)], model="m", chat_id="c"))
     made.render(ChatRequest(messages=[user(2)], model="m", chat_id="c", purpose="summary"))
-    assert made._kept["c"][1] == [user(1)]
+    assert made._kept["c"].given == (user(1),)
 
 
 OPERATIONS = st.lists(
@@ -199,8 +199,8 @@ def test_a_reply_that_says_nothing_is_left_out_and_mends_nothing(caplog: pytest.
     cached = renderer()
     for length in range(3, len(history) + 1):
         wanted = ChatRequest(messages=history[:length], model="m", chat_id="c")
-        body = cached.render(wanted, learned)
-        assert body == renderer().render(wanted, learned)
+        body = b"".join(cached.render(wanted, learned))
+        assert body == b"".join(renderer().render(wanted, learned))
     assert [m["role"] for m in msgspec.json.decode(body)["messages"]][-2:] == ["assistant", "user"]
 
 

@@ -19,7 +19,7 @@ USER, REPLY = Message("u", "user", "hi"), Message("a", "assistant", "hello")
 
 def sent(*messages: Message, one: bool = True, renderer: ChatRenderer | None = None) -> list[tuple[str, str]]:
     made = renderer or new_renderer(one)
-    body = made.render(ChatRequest(messages=messages, model="m", chat_id="c"))
+    body = b"".join(made.render(ChatRequest(messages=messages, model="m", chat_id="c")))
     return [(message["role"], message["content"]) for message in msgspec.json.decode(body)["messages"]]
 
 

@@ -46,6 +46,26 @@ async def test_the_queries_of_a_path_and_of_base_url_are_both_sent(base_url, pat
     assert await address(base_url, path) == wanted
 
 
+@pytest.mark.parametrize("chunks", [(b'{"a":1}',), (b'{"a":', b"1", b"}")])
+async def test_a_body_in_chunks_is_sent_like_one_in_one_piece(chunks: tuple[bytes, ...]) -> None:
+    """With its length: chunked transfer coding is not understood everywhere."""
+    seen: list[tuple[dict[str, str], bytes]] = []
+
+    async def answer(request: httpx2.Request) -> httpx2.Response:
+        seen.append((dict(request.headers), await request.aread()))
+        return httpx2.Response(200, json={})
+
+    settings = AdapterSettings(name="a", kind="openai_compatible", base_url=BASE)
+    client = HttpClient(httpx2.AsyncClient(transport=httpx2.MockTransport(answer)), settings)
+    await client.send("POST", "/x", headers={}, limits=httpx2.Timeout(5), accepts=LISTING, content=chunks)
+    await client.aclose()
+    headers, body = seen[0]
+    assert body == b'{"a":1}'
+    assert headers["content-length"] == "7"
+    assert headers["content-type"] == "application/json"
+    assert "transfer-encoding" not in headers
+
+
 def test_the_transport_knows_its_version_without_reading_its_metadata() -> None:
     """Reading it takes 10 ms of every start."""
     code = (
