@@ -25,6 +25,7 @@ Purpose = Literal["reply", "compaction", "count"]
 _BODIES_KEPT = 4
 _REJUDGED = 8
 """Number of final items to validate again: cache breakpoints and merged turns change there between requests."""
+_SOUGHT_BYTES = 4_000
 _QUOTED_CHARS = 40
 _PLACE = regex(r"\w+\[(\d+)\]")
 _NOT_JUDGED = (TypeError, KeyError, AttributeError, ValueError)
@@ -127,10 +128,11 @@ class RequestGate:
         items = msgspec.json.decode(listed, type=list[msgspec.Raw])
         settled = max(0, len(items) - _REJUDGED)
         beginning: BodyJudge | None = None
+        decode = msgspec.json.Decoder().decode
         for index, item in enumerate(items):
             if index == settled:
                 beginning = judge.snapshot()
-            judge.add(msgspec.json.decode(item))
+            judge.add(decode(item))
         problems = judge.finish(fields)
         if problems:
             return _with_quote(problems[0], items, before)
@@ -198,10 +200,10 @@ def wrong_tool_choice(choice: Any, names: Collection[str]) -> str:
 def _start_of(body: bytes, key: str, listed: bytes) -> int | None:
     """Return the position of the first item, or None if the bytes alone do not tell it."""
     name = b'"%s":' % key.encode()
-    at = body.find(name + listed)
-    if at < 0:
-        return None
+    at = body.find(name + listed[:_SOUGHT_BYTES])
     start = at + len(name) + 1
+    if at < 0 or not body.startswith(listed, start - 1):
+        return None
     try:
         emptied = msgspec.json.decode(body[:start] + body[start + len(listed) - 2 :])
     except msgspec.DecodeError:

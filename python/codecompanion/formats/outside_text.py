@@ -17,13 +17,14 @@ NOT_READABLE = (msgspec.MsgspecError, ValueError, RecursionError, MemoryError)
 
 DEEPEST_JSON = 64
 """What a tool call may nest. Readers of JSON give up at some depth below a thousand; nobody needs more."""
-_ENDLESS = regex(r"\d{400}")
+_ENDLESS_DIGITS = 400
+_ENDLESS = regex(rf"\d{{{_ENDLESS_DIGITS}}}")
 _STRINGS = regex(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 
 
 def is_too_deep(text: str) -> bool:
     """Return whether a JSON text is nested too deep or has a number without end; reads it without recursion."""
-    is_endless = _ENDLESS.search(text) is not None
+    is_endless = len(text) >= _ENDLESS_DIGITS and _ENDLESS.search(text) is not None
     if not is_endless and text.count("{") + text.count("[") <= DEEPEST_JSON:
         return False
     bare = _STRINGS.sub("", text)

@@ -8,7 +8,7 @@ their rule counts. `check_message` looks at one message, so that a request costs
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from codecompanion.adapters.function_names import MAX_NAME_LENGTH
@@ -21,18 +21,28 @@ FUNCTION_NAME = regex(rf"[A-Za-z0-9_-]{{1,{MAX_NAME_LENGTH}}}")
 _IMAGE = regex(r"https?://.|data:image/[a-z+.-]+;base64,.")
 _PDF = regex(r"data:application/pdf;base64,.")
 _OPEN = ("reasoning_details", "extra_content", "reasoning_text", "reasoning_opaque")
+
+
+def _keys(required: Collection[str], others: Collection[str] = ()) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the required keys, and all that are allowed."""
+    return frozenset(required), frozenset((*required, *others))
+
+
+_TYPED = _keys(("role", "content"), ("name",))
 _KEYS = {
-    "system": ({"role", "content"}, {"name"}),
-    "developer": ({"role", "content"}, {"name"}),
-    "user": ({"role", "content"}, {"name"}),
-    "assistant": ({"role"}, {"content", "name", "tool_calls", "refusal", "prefix", *REASONING_FIELDS, *_OPEN}),
-    "tool": ({"role", "content", "tool_call_id"}, set()),
+    "system": _TYPED,
+    "developer": _TYPED,
+    "user": _TYPED,
+    "assistant": _keys(("role",), ("content", "name", "tool_calls", "refusal", "prefix", *REASONING_FIELDS, *_OPEN)),
+    "tool": _keys(("role", "content", "tool_call_id")),
 }
+_CALL, _FUNCTION = _keys(("id", "type", "function"), _OPEN), _keys(("name", "arguments"))
+_IMAGE_URL, _FILE = _keys(("url",), ("detail",)), _keys((), ("filename", "file_data", "file_id"))
 _PARTS = {
-    "text": ({"type", "text"}, {"prompt_cache_breakpoint"}),
-    "image_url": ({"type", "image_url"}, {"prompt_cache_breakpoint"}),
-    "file": ({"type", "file"}, {"prompt_cache_breakpoint"}),
-    "thinking": ({"type", "thinking"}, {"closed"}),
+    "text": _keys(("type", "text"), ("prompt_cache_breakpoint",)),
+    "image_url": _keys(("type", "image_url"), ("prompt_cache_breakpoint",)),
+    "file": _keys(("type", "file"), ("prompt_cache_breakpoint",)),
+    "thinking": _keys(("type", "thinking"), ("closed",)),
 }
 _PARTS_OF = {"user": ("text", "image_url", "file"), "assistant": ("text", "thinking")}
 
@@ -46,7 +56,7 @@ def check_message(message: object, max_id_length: int = MAX_ID_LENGTH, own_keys:
     if not isinstance(message, Mapping) or not isinstance(role, str) or role not in _KEYS:
         return [f"has the role {role!r}"]
     required, allowed = _KEYS[role]
-    problems = _check_keys(message, required, {*allowed, *own_keys})
+    problems = _check_keys(message, required, allowed.union(own_keys) if own_keys else allowed)
     if problems:
         return problems
     if "name" in message and not isinstance(message["name"], str):
@@ -71,11 +81,11 @@ def _check_calls(calls: object, max_id_length: int) -> list[str]:
     for call in calls:
         if not isinstance(call, Mapping):
             return [*problems, "has a call that is not an object"]
-        wrong = _check_keys(call, {"id", "type", "function"}, set(_OPEN))
+        wrong = _check_keys(call, *_CALL)
         function = call.get("function")
         if wrong or call["type"] != "function" or not isinstance(function, Mapping):
             return [*problems, *(wrong or ["has a call that is not a function"])]
-        problems += _check_keys(function, {"name", "arguments"}, set())
+        problems += _check_keys(function, *_FUNCTION)
         if not _is_text(call["id"]) or 0 < max_id_length < len(call["id"]) or call["id"] in ids:
             problems.append(f"has the call id {str(call['id'])[:80]!r}, which is empty, too long or repeated")
         ids.add(str(call["id"]))
@@ -110,19 +120,22 @@ def _check_part(part: object, allowed: tuple[str, ...]) -> list[str]:
     if not isinstance(inner, Mapping):
         return [f"has a part {kind} that is not an object"]
     if kind == "image_url":
-        wrong = _check_keys(inner, {"url"}, {"detail"})
+        wrong = _check_keys(inner, *_IMAGE_URL)
         fits = _matches(_IMAGE, inner.get("url")) and inner.get("detail") in (None, "auto", "low", "high", "original")
         return wrong or ([] if fits else ["has an image that is neither an address nor base64"])
-    wrong = _check_keys(inner, (), {"filename", "file_data", "file_id"})
+    wrong = _check_keys(inner, *_FILE)
     fits = _is_text(inner.get("file_id")) or (
         _is_text(inner.get("filename")) and _matches(_PDF, inner.get("file_data"))
     )
     return wrong or ([] if fits else ["has a file without a name, or that is not a PDF"])
 
 
-def _check_keys(value: Mapping[str, Any], required: Iterable[str], allowed: Iterable[str]) -> list[str]:
-    missing = [f"lacks {key!r}" for key in sorted(set(required) - set(value))]
-    return missing + [f"has the unknown key {key!r}" for key in sorted(set(value) - set(required) - set(allowed))]
+def _check_keys(value: Mapping[str, Any], required: frozenset[str], allowed: frozenset[str]) -> list[str]:
+    keys = value.keys()
+    if required <= keys <= allowed:
+        return []
+    missing = [f"lacks {key!r}" for key in sorted(required - keys)]
+    return missing + [f"has the unknown key {key!r}" for key in sorted(keys - allowed)]
 
 
 def _matches(pattern: re.Pattern[str], value: object) -> bool:

@@ -121,7 +121,8 @@ class ChatJudge(BodyJudge):
                     f"messages[{index}] answers {message['tool_call_id']!r}, which is not a pending call"
                 )
             return
-        self.problems += [f"messages[{index}] comes before the result of {call_id!r}" for call_id in self._waiting]
+        for call_id in self._waiting:
+            self.problems.append(f"messages[{index}] comes before the result of {call_id!r}")
         self._waiting = [call["id"] for call in message.get("tool_calls") or ()]
 
 

@@ -35,6 +35,11 @@ from codecompanion.summary_frame import bare_summary
 from codecompanion.wire.events import Entry, FileChange, Severity
 
 FIRST_PIECE, PIECE = 60, 100
+_DRAWN = frozenset((
+    history.MessageAdded, history.PolicyEvent, history.ChatCreated, history.ModelSet, history.ViewChanged,
+    history.ChatForked, history.TurnEnded,
+))  # fmt: skip
+"""The events that `_Drawing` takes in; a log has as many others."""
 ASKED_TO_GO_ON = "Asked the model to continue its reply."
 """What stands for the message that asks for the rest of a reply."""
 _ASKED = ("user", "updated", "gathered", "mentioned")
@@ -110,6 +115,8 @@ class _Drawing:
 
     def take(self, payload: history.EventPayload, *, is_old: bool, is_page: bool, unseen: frozenset[str]) -> None:
         """Take in one event; `is_old`: it is no newer than the last `/clear` (`is_page`); `unseen` is not drawn."""
+        if type(payload) not in _DRAWN:
+            return
         if isinstance(payload, history.TurnEnded):
             self._end_changes()
         match payload:
@@ -182,9 +189,6 @@ class _Drawing:
         return entry.kind in _ASKED or any(entry is said for said in self._said)
 
     def _message_entries(self, message: Message) -> Iterator[Entry]:
-        # not part of the start
-        from codecompanion.session.attachments.update_text import body_of_update, title_of_update
-
         common: dict[str, Any] = {
             "message_id": message.id,
             "cleared": message.id in self._cleared,
@@ -203,6 +207,9 @@ class _Drawing:
             title, body = title_of_gathered(message), body_of_gathered(message)
             self._code.append(Entry(kind="gathered", title=title, text=body, tokens=message.tokens, **common))
         elif message.tag == UPDATE_TAG:
+            # not part of the start
+            from codecompanion.session.attachments.update_text import body_of_update, title_of_update
+
             title, body = title_of_update(message), body_of_update(message)
             self._code.append(Entry(kind="updated", title=title, text=body, tokens=message.tokens, **common))
         elif message.mentioned is not None:

@@ -61,6 +61,8 @@ class EffectRunner(msgspec.Struct):
     """The sources that narrow grants, among the summarized messages: a memory made of them keeps these."""
     last_flush: LastFlush = msgspec.field(default_factory=LastFlush)
     _writer: StateWriter | None = None
+    _boundaries: int = 0
+    """How many requests came since the chat was opened."""
     _order: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
     _running: set[asyncio.Task[None]] = msgspec.field(default_factory=set)
     _told_failure: bool = False
@@ -135,7 +137,7 @@ class EffectRunner(msgspec.Struct):
 
     def boundary(self) -> None:
         """Write a periodic checkpoint in the background when one is due (R-464); called at each request boundary."""
-        if self._is_on and not self._running:
+        if self._is_on and not self._running and self._may_be_due():
             self._soon(self._write_when_due(or_snapshot=False))
 
     def turn_ended(self) -> None:
@@ -200,6 +202,21 @@ class EffectRunner(msgspec.Struct):
             pending=tuple(self.queued()),
             last_flush=(round(self.last_flush.at * 1000), self.last_flush.tokens),
         )
+
+    def _may_be_due(self) -> bool:
+        """Return whether the log may have grown enough for a periodic checkpoint, without reading it.
+
+        A stored chat is read for this at its second request or after its first turn: beside the first request, which
+        somebody waits for, a long log would take time away from it.
+        """
+        writer = self._writer
+        if writer is None:
+            return False
+        self._boundaries += 1
+        if writer.opened_at and not writer.tally.last_seq:
+            return self._boundaries > 1
+        most = writer.tally.meaningful + self.log.view.last_seq - writer.tally.last_seq
+        return is_periodic_due(writer.periodic_at, most, self.every_messages())
 
     async def _write_when_due(self, *, or_snapshot: bool) -> None:
         writer = self._writer

@@ -253,12 +253,13 @@ def decode_rows(rows: Iterable[Row]) -> tuple[list[LogEvent], list[int]]:
     """Return the events, and the seqs of rows whose content is damaged."""
     events: list[LogEvent] = []
     damaged: list[int] = []
+    is_sound, decode, add = is_event_sound, from_bytes, events.append
     for seq, ts, stored, stored_sum in rows:
-        if not is_event_sound(seq, ts, stored, stored_sum):
+        if not is_sound(seq, ts, stored, stored_sum):
             damaged.append(seq)
             continue
         try:
-            events.append(LogEvent(seq, ts, from_bytes(stored)))
+            add(LogEvent(seq, ts, decode(stored)))
         except msgspec.MsgspecError:
             damaged.append(seq)
     return events, damaged

@@ -324,6 +324,36 @@ async def test_a_resumed_chat_counts_on_from_where_it_was(tmp_path):
     assert [one.source_metadata.meaningful_exchange_count for one in periodic] == [4, 8]
 
 
+async def test_the_log_is_read_for_checkpoints_only_when_one_may_be_due(tmp_path, monkeypatch):
+    """Not beside the first request of a stored chat, which somebody waits for, and not at every step of a tool loop."""
+    read: list[str] = []
+    catch_up = StateWriter.catch_up
+    monkeypatch.setattr(StateWriter, "catch_up", lambda writer: read.append(writer.chat_id) or catch_up(writer))
+    steps = [calls((f"c{number}", "read_file", f'{{"path": "{number}.txt"}}')) for number in range(10)]
+    asked: list[int] = []
+    replies = iter([says("One."), *steps[:5], says("Two."), *steps[5:], says("Three.")])
+
+    def reply(request):
+        asked.append(len(read))
+        return next(replies)
+
+    bench = kept(tmp_path, ScriptedAdapter("s", reply), settings={"checkpoint_every_messages": 50})
+    session = await bench.open()
+    await talk(bench, session, 1)
+    await session.effects.settled()
+    await session.close()
+    again = await bench.resume()
+    for number in (8, 9):
+        read.clear()
+        asked.clear()
+        again.submit(submit("more", number))
+        await bench.idle(again)
+        await again.effects.settled()
+        assert asked[0] == 0
+        assert len(asked) == 6
+        assert 0 < len(read) <= 4, "at the end of the turn, and once when a stored chat is read"
+
+
 @pytest.mark.parametrize(("answer", "completes"), [("word " * 40, True), ("short", False)])
 async def test_a_chat_that_did_something_is_completed(tmp_path, answer, completes):
     """R-466: a long last answer; a chat that is only opened and closed again is not completed twice."""
