@@ -232,6 +232,7 @@ class Session(Chat):
         """Stop, and keep what the chat has come to (R-466); `host_ends`: nobody stopped what runs, the host ends."""
         self.host_ends = host_ends
         self.fetches.stop()
+        self.stop_telling_older()
         await self.stop()
         await self.log.write_late()
         await self.effects.close()

@@ -191,7 +191,11 @@ class Bench:
         return await open_new(self.services, OpenChat(chat=chat, snapshot=Snapshot(), adapter=self.adapter.name))
 
     async def resume(self, chat: str = "chat-1") -> Session | None:
-        return await open_stored(self.services, OpenChat(chat=chat, snapshot=Snapshot(), resume=chat))
+        """Open a stored chat and wait until all of it is told."""
+        session = await open_stored(self.services, OpenChat(chat=chat, snapshot=Snapshot(), resume=chat))
+        if session is not None and session.older is not None:
+            await session.older
+        return session
 
     async def until(self, found: Callable[[], bool], limit_s: float = PATIENCE_S) -> None:
         """Wait until the predicate holds; say what was seen when it never does."""

@@ -98,6 +98,8 @@ class Chat:
         """What `/compact` asked for while the chat was busy."""
         self.host_ends = False
         """Whether what runs ends because the host does, not because the user stopped it."""
+        self.older: asyncio.Task[None] | None = None
+        """Tells the older blocks of a stored chat that was opened a moment ago."""
         self._one_change = asyncio.Lock()
         self._partial: Future[None] | None = None
         self.arrived: tuple[ReplySoFar, str] | None = None
@@ -138,6 +140,24 @@ class Chat:
     def emit(self, event: Event) -> None:
         """Hand an event to the editor."""
         self.services.emit(event)
+
+    def tell_older(self, tell: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Tell the older blocks of the chat in the background."""
+
+        async def guarded() -> None:
+            try:
+                await tell()
+            except CodeCompanionError as error:
+                self.notice(Severity.ERROR, str(error))
+            except Exception as error:
+                self.notice(Severity.ERROR, self.services.report_bug(error))
+
+        self.older = asyncio.get_running_loop().create_task(guarded())
+
+    def stop_telling_older(self) -> None:
+        """Tell no more older blocks: the whole chat is told again, or nobody sees it any more."""
+        if self.older is not None and self.older is not asyncio.current_task():
+            self.older.cancel()
 
     def notice(self, level: Severity, text: str) -> None:
         """Tell the user something in one sentence."""

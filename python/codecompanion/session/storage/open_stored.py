@@ -17,13 +17,14 @@ from codecompanion.session.compaction.compaction_record import STANDARD_CARD, fa
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
-from codecompanion.session.storage.first_piece import PAINT_S, Newest, pieces_above, read_newest
+from codecompanion.session.storage.first_piece import PAINT_S, Newest, read_newest
 from codecompanion.session.storage.missing_chats import catch_up, read_mended
+from codecompanion.session.storage.older_pieces import tell_older_pieces
 from codecompanion.session.storage.open_chat import announce
 from codecompanion.session.storage.resume import model_of, policy_of, repairs
 from codecompanion.store.log.tail_state import TailState
 from codecompanion.store.store import durable
-from codecompanion.wire.events import Redrawn, Restored, Severity, StoredSubmit
+from codecompanion.wire.events import Restored, Severity, StoredSubmit
 from codecompanion.wire.requests import OpenChat
 
 _log = logging.getLogger(__name__)
@@ -63,19 +64,14 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
         drafts = await durable(store.take_drafts(chat_id, request.copy, owned=not read_only))
         stored = await asyncio.to_thread(_stored_submits, events, request.unconfirmed)
         announce(session, resumed=True, read_only=read_only, drafts=drafts, stored=stored)
-    pieces = await asyncio.to_thread(restored, chat_id, events, session.meter.scaled)
     if shown is not None:
-        above = pieces_above(pieces, shown)
-        if above is None:
-            _log.warning("the end of chat %s was not what its log says: it is drawn again", chat_id)
-            session.emit(Redrawn(chat=chat_id))
         session.context.show()
-        pieces = pieces if above is None else above
     session.context.show_marks()  # folds of what left are named by them
-    for piece in pieces:
-        session.emit(piece)
-    if not read_only and pieces[0].first:
-        store.save_tail_state(chat_id, await asyncio.to_thread(TailState().after, events))
+    if shown is None:
+        for piece in await asyncio.to_thread(restored, chat_id, events, session.meter.scaled):
+            session.emit(piece)
+        if not read_only:
+            store.save_tail_state(chat_id, await asyncio.to_thread(TailState().after, events))
     # Only then: what was reported in a long chat takes longer to read than to draw what was said.
     if is_own:
         await asyncio.to_thread(session.meter.resume, events, session.adapter_name, session.model)
@@ -87,12 +83,16 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
         session.notice(Severity.WARN, damaged)
     _tell_interrupted(session, mended)
     if read_only:
+        if shown is not None:
+            await tell_older_pieces(session, events, shown, read_only=True)
         return None
     await session.grants.restore()
     await _refresh_rules(session)
     await session.context.rules.know(session.root())
     await tell_waiting(session)
     await _render_ahead(session)
+    if shown is not None:
+        session.tell_older(lambda: tell_older_pieces(session, events, shown, read_only=False))
     return session
 
 

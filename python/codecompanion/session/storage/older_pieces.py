@@ -1,0 +1,45 @@
+"""Tell the blocks of a long stored chat that are above the newest ones, once the chat can be used.
+
+The newest blocks are shown already (`first_piece`). A message that was sent at once goes first: drawing a whole log
+takes the time that its request needs. The editor puts these pieces above all that is drawn, whenever they come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from codecompanion.model.history import LogEvent
+from codecompanion.session.chat.redraw import redraw, restored
+from codecompanion.session.session import Session
+from codecompanion.session.storage.first_piece import pieces_above
+from codecompanion.store.log.tail_state import TailState
+from codecompanion.wire.events import Restored
+
+_log = logging.getLogger(__name__)
+TURN_LIMIT_S = 1.0
+"""The pieces wait for the end of a turn that began at once, but no longer than this."""
+
+
+async def tell_older_pieces(session: Session, events: Sequence[LogEvent], shown: Restored, *, read_only: bool) -> None:
+    """Tell what is above `shown`; if that was not the end of the log, draw the chat again.
+
+    Raises:
+        CodeCompanionError: the chat had to be drawn again, and could not be read.
+    """
+    chat_id = session.chat_id
+    await asyncio.sleep(0)  # a message that waited for the chat to be open is taken up
+    if session.task is not None:
+        await asyncio.wait({session.task}, timeout=TURN_LIMIT_S)
+    pieces = await asyncio.to_thread(restored, chat_id, events, session.meter.scaled)
+    above = pieces_above(pieces, shown)
+    if above is not None:
+        for piece in above:
+            session.emit(piece)
+        return
+    _log.warning("the end of chat %s was not what its log says: it is drawn again", chat_id)
+    await redraw(session)
+    if not read_only:
+        state = await asyncio.to_thread(TailState().after, events)
+        session.services.store.save_tail_state(chat_id, state)
