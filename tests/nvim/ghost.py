@@ -64,6 +64,7 @@ class Ghost:
 
     def status(self) -> str:
         """Return what `:CodeCompanion complete status` says."""
+        self.nvim.lua("require('codecompanion.inline').begin()")  # as the command does
         return str(self.nvim.lua("return require('codecompanion.inline.completion_status').sentences()[1]"))
 
     def shown(self) -> str:

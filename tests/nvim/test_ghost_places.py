@@ -72,6 +72,18 @@ def test_none_at_such_a_moment(ghost: Ghost, set_up: str, keys: str, leave: str)
     assert ghost.shown() == ""
 
 
+def test_none_when_the_first_insert_is_one_into_a_block(nvim_factory: Callable[..., Nvim]) -> None:
+    """Completion begins with the first Insert mode, and has to know from where that was entered."""
+    ghost = start(nvim_factory)
+    ghost.open("a.txt", "second one\nsecond two")
+    ghost.suggest("GHOST")
+    ghost.type("0<C-v>jcabc")
+    ghost.pause()
+    assert (ghost.asked(), ghost.shown()) == ([], "")
+    ghost.type("<Esc>A, once")
+    ghost.wait_shown("GHOST")
+
+
 @pytest.mark.parametrize(("set_up", "why"), NEVER, ids=[case[0] for case in NEVER])
 def test_never_in_such_a_buffer(ghost: Ghost, set_up: str, why: str) -> None:
     """R-262: and the status says why."""

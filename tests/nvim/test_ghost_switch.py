@@ -38,7 +38,7 @@ def test_on_begins_with_the_first_insert_mode(nvim_factory: Callable[..., Nvim])
     ghost = start(nvim_factory)
     ghost.nvim.lua("require('codecompanion.host').requests = {}")
     assert ghost.nvim.lua(LOADED) == ["codecompanion.inline.begin"]
-    assert ghost.nvim.lua(AUTOCMDS) == 1
+    assert ghost.nvim.lua(AUTOCMDS) == 2  # into Insert mode and out of it
     ghost.suggest("x")
     ghost.open("a.py")
     ghost.type("ia")

@@ -1,22 +1,34 @@
 ---Begins with completion at the cursor when `setup()` says so: with the first Insert mode, and nothing of it is loaded
 ---before.
 
+local GROUP = "codecompanion.complete"
+
 ---@param opts any What was given to `setup()`, not checked yet
 return function(opts)
   local inline = package.loaded["codecompanion.inline"]
   if inline then
     return vim.schedule(inline.reconfigure)
   end
-  local group = vim.api.nvim_create_augroup("codecompanion.complete", {})
+  local group = vim.api.nvim_create_augroup(GROUP, {})
   if type(opts.completion) ~= "table" or opts.completion.enabled ~= true then
     return
   end
-  vim.api.nvim_create_autocmd("InsertEnter", {
+  local begin = vim.schedule_wrap(function()
+    vim.api.nvim_create_augroup(GROUP, {})
+    require("codecompanion.inline").start()
+  end)
+  local has_begun = false
+  vim.api.nvim_create_autocmd("ModeChanged", {
     group = group,
-    once = true,
+    pattern = { "*:i*", "i*:*" },
     desc = "Begin with completion at the cursor",
-    callback = vim.schedule_wrap(function()
-      require("codecompanion.inline").start()
-    end),
+    callback = function()
+      -- At once: what was typed until completion has begun may be an insert into a block of lines.
+      require("codecompanion.inline.eligible").on_mode(vim.v.event.old_mode, vim.v.event.new_mode)
+      if not has_begun then
+        has_begun = true
+        begin()
+      end
+    end,
   })
 end
