@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import importlib
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.amounts import PROFILE
 from tests.attacks.table import print_table
-from tests.forked_python import share_one
+from tests.forked_python import own_modules, share_one
 from tests.leftovers import LeftoverCheck
 from tests.machine_state import clean_the_environment
 from tests.rewritten import rewrite_share
@@ -73,7 +74,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Take what was collected, 10,000 items, out of the walks of the garbage collector."""
+    """Import the whole package; take it and the 10,000 items out of the walks of the garbage collector.
+
+    A module that a test is the first to import would keep for ever what that test has replaced in another one.
+    """
+    for name in own_modules():
+        importlib.import_module(name)
     gc.collect()
     gc.freeze()
 

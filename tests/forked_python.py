@@ -150,7 +150,7 @@ def main(descriptor: int) -> None:
     if 0 in select.select([0, listener], [], [])[0]:
         return
     sys.path[0] = str(REPO / "python")  # not this folder, where `mcp` are tests
-    for name in (*_own_modules(), *IMPORTED):
+    for name in (*own_modules(), *IMPORTED):
         importlib.import_module(name)
     assert threading.active_count() == 1, threading.enumerate()
     gc.freeze()
@@ -177,7 +177,7 @@ def main(descriptor: int) -> None:
         child.kill()
 
 
-def _own_modules() -> Iterator[str]:
+def own_modules() -> Iterator[str]:
     """Return the modules of the package, but for those that run when they are imported."""
     package = importlib.import_module("codecompanion")
     for module in pkgutil.walk_packages(package.__path__, "codecompanion."):

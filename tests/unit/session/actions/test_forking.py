@@ -108,7 +108,7 @@ async def test_a_branch_of_the_whole_chat_reads_no_log(tmp_path: Path, monkeypat
     await talked(bench)
     with monkeypatch.context() as unread:
         unread.setattr(bench.store, "load_events", None)
-        unread.setattr("codecompanion.store.log.encoding.from_bytes", None)
+        unread.setattr("codecompanion.store.log.copying.from_bytes", None)
         await fork(bench.services, request())
     source, branch = bench.store.find_session(CHAT), bench.store.find_session("branch")
     assert source is not None
