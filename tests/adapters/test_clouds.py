@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import importlib
 import json
 import logging
 import os
@@ -22,11 +23,13 @@ from codecompanion.model.messages import Message
 from tests.adapters.anthropic_chat import ClaudeChat
 from tests.adapters.conftest import Outcome, collect, told, user
 from tests.providers.anthropic.answers import Call, Reply, Text, Thinking, error_event, failure, rate_limited, reply
+from tests.providers.anthropic.models import SONNET
 from tests.providers.anthropic.server import AnthropicServer
 from tests.providers.chat.answers import reply as chat_reply
-from tests.providers.clouds import azure, bedrock, vertex
-from tests.providers.clouds.azure import AzureServer
+from tests.providers.clouds import azure, bedrock, entra, vertex
+from tests.providers.clouds.azure import AzureServer, FoundryServer
 from tests.providers.clouds.bedrock import BedrockServer, raw_frame
+from tests.providers.clouds.entra import EntraServer
 from tests.providers.clouds.frames import exception, frame
 from tests.providers.clouds.vertex import VertexServer
 from tests.providers.loopback.answers import END
@@ -35,6 +38,7 @@ BEDROCK = {"client": "bedrock", "region": bedrock.REGION, "model": bedrock.MODEL
 MANTLE = {**BEDROCK, "client": "bedrock_mantle"}
 VERTEX = {"client": "vertex", "region": vertex.REGION, "project_id": vertex.PROJECT, "model": vertex.MODEL}
 AZURE = {"client": "azure", "model": "test-model", "kind": "openai_compatible"}
+FOUNDRY = {"client": "azure", "model": SONNET.id}
 THROTTLED = "Too many tokens, please wait before trying again."
 TOOL_LOOP = [
     Reply(
@@ -58,6 +62,15 @@ def no_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def aws(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", bedrock.KEY_ID)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", bedrock.SECRET)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def libraries() -> None:
+    """Import what the clients import, and take it out of the walks of the garbage collector after each test."""
+    for name in ("anthropic.lib.aws._auth", "openai", "boto3", "google.auth.transport.requests", "azure.identity"):
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
@@ -416,6 +429,55 @@ async def test_azure_gets_a_token_of_entra_id(monkeypatch: pytest.MonkeyPatch) -
         outcome = await ask(adapter)
         assert "the credentials of Entra ID were refused (401)" in str(outcome.error)
         assert "entra-token-0" not in str(outcome.error)
+
+
+@pytest.fixture
+async def login(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EntraServer]:
+    """Entra ID for applications with a client secret."""
+    async with EntraServer() as server:
+        server.trusted_by(monkeypatch)
+        yield server
+
+
+async def test_foundry_tells_what_the_provider_itself_tells(login: EntraServer) -> None:
+    """With a client secret of the user's environment, one token for a whole conversation with thinking and tools."""
+    async with AnthropicServer(TOOL_LOOP) as server:
+        fields = {"transport": "httpx2", "model": SONNET.id, "headers": {"x-api-key": "sk-test"}}
+        async with chat_on(server, **fields) as chat:
+            expected = await tool_loop(chat)
+    async with (
+        FoundryServer(TOOL_LOOP, issued=login.issued) as server,
+        chat_on(server, environ=entra.ACCOUNT, **FOUNDRY) as chat,
+    ):
+        assert await tool_loop(chat) == expected
+        assert {request.path for request in server.requests} == {"/anthropic/v1/messages"}
+    assert login.scopes == ["https://ai.azure.com/.default"]
+    assert not set(entra.ACCOUNT) & set(os.environ)
+
+
+async def test_azure_takes_a_client_secret(login: EntraServer) -> None:
+    """The token is for Azure OpenAI; it is asked for once."""
+    async with AzureServer([chat_reply("Hello"), chat_reply("Again")], issued=login.issued) as server:
+        adapter = make(server.url, environ=entra.ACCOUNT, **AZURE)
+        assert (await collect(adapter, ChatRequest(messages=(user(),), model="test-model"))).text == "Hello"
+        assert (await ask(adapter)).text == "Again"
+    assert login.scopes == ["https://cognitiveservices.azure.com/.default"]
+
+
+@pytest.mark.parametrize("fields", [AZURE, FOUNDRY], ids=["azure", "foundry"])
+async def test_a_wrong_client_secret_is_one_sentence_without_it(
+    login: EntraServer, fields: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    """No request is sent; the secret is in no sentence and in no log."""
+    caplog.set_level(logging.DEBUG)
+    wrong = {**entra.ACCOUNT, "AZURE_CLIENT_SECRET": "wrong~secret.EXAMPLE"}
+    async with AnthropicServer() as server:
+        outcome = await ask(make(server.url, environ=wrong, **fields))
+        assert not server.requests
+    assert type(outcome.error) is errors.MissingKey
+    assert f"({entra.WRONG_SECRET[:-1]}" in str(outcome.error).replace("Authentication failed: ", "")
+    assert "wrong~secret" not in str(outcome.error) + caplog.text
+    caplog.clear()  # a record holds the exception of the library, and that its connection
 
 
 async def test_cancelling_does_not_wait_for_a_token(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,13 +1,16 @@
-"""Azure OpenAI on the loopback interface, with the managed identity that an app of Azure gets its tokens from.
+"""Azure OpenAI and Claude in Azure Foundry on the loopback interface.
 
-A request is answered with a token of Entra ID for this service and no other; an `api-key` beside it is refused.
+A request is answered with a token of Entra ID for this service and no other; a key beside it is refused. Tokens are
+given out by the managed identity that an app of Azure has, or by `entra.EntraServer`.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs
 
+from tests.providers.anthropic.server import AnthropicServer
 from tests.providers.chat.server import ChatServer
 from tests.providers.loopback.answers import Answer, failure, json_answer
 from tests.providers.loopback.server import Received
@@ -17,11 +20,11 @@ SCOPE = "https://cognitiveservices.azure.com"
 
 
 class AzureServer(ChatServer):
-    """The server. `issued` are the tokens it gave out; those in `revoked` are refused."""
+    """The server. `issued` are the tokens it gave out, or those of a login; those in `revoked` are refused."""
 
-    def __init__(self, script: Any = (), **fields: Any) -> None:
+    def __init__(self, script: Any = (), *, issued: list[str] | None = None, **fields: Any) -> None:
         super().__init__(script, key="", **fields)
-        self.issued: list[str] = []
+        self.issued: list[str] = [] if issued is None else issued
         self.revoked: set[str] = set()
 
     @property
@@ -41,3 +44,23 @@ class AzureServer(ChatServer):
         if bearer not in self.issued or bearer in self.revoked or "api-key" in request.headers:
             return failure(401, "Access denied due to invalid subscription key or wrong API endpoint.", code="401")
         return super().answer(request)
+
+
+class FoundryServer(AnthropicServer):
+    """The Messages API at `/anthropic`, for tokens that are `issued`."""
+
+    def __init__(self, script: Any = (), *, issued: list[str], **fields: Any) -> None:
+        super().__init__(script, key="", **fields)
+        self.issued = issued
+
+    @property
+    def url(self) -> str:
+        """Return the `base_url` for an adapter."""
+        return f"{super().url}/anthropic"
+
+    def answer(self, request: Received) -> Answer:
+        """Answer a request that has a token."""
+        bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if bearer not in self.issued or {"api-key", "x-api-key"} & set(request.headers):
+            return failure(401, "Access denied due to invalid subscription key or wrong API endpoint.", code="401")
+        return super().answer(replace(request, path=request.path.removeprefix("/anthropic")))
