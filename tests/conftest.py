@@ -59,9 +59,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def _garbage_of_the_module() -> Iterator[None]:
-    """Collect what a module left to the garbage collector while its last test can still be the one that fails."""
+    """Collect what a module left to the garbage collector while its last test can still be the one that fails.
+
+    What stays, such as the SDKs that were imported, is not walked through again at the end of the next module.
+    """
     yield
     gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

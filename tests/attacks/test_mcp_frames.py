@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from codecompanion.mcp.server_types import McpError
 from tests.attacks.conftest import Tally
 from tests.attacks.sizes import amount
@@ -40,6 +42,7 @@ async def ask(one: Any, arguments: dict[str, Any]) -> None:
             raise
 
 
+@pytest.mark.slow("mutated frames, each to a client of its own")
 async def test_mutated_frames_are_answers_or_one_sentence(tally: Tally) -> None:
     seeds, problems, tried = list(range(amount(8, full=120))), list[str](), 0
     for at in range(0, len(seeds), AT_ONCE):

@@ -32,6 +32,7 @@ def git(clone: Path, *arguments: str) -> bytes:
     return subprocess.run(["git", "-C", str(clone), *arguments], check=True, capture_output=True).stdout
 
 
+@pytest.mark.slow("random edits of many files")
 @pytest.mark.skipif(not CLONES, reason=f"no clones at {MIRROR}; set EDITED_REPOSITORIES to some")
 @pytest.mark.parametrize("clone", CLONES, ids=lambda clone: clone.parent.name)
 def test_random_edits_are_the_intended_ones(clone: Path) -> None:

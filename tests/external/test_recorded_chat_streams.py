@@ -104,6 +104,7 @@ def test_a_recorded_stream_decodes_as_the_sdk_decoded_it(entry: dict[str, Any]) 
         check(got, golden)
 
 
+@pytest.mark.slow("a stream cut at each of its bytes")
 @pytest.mark.parametrize("entry", STREAMS, ids=name_of)
 def test_a_recorded_stream_may_be_cut_at_every_byte(entry: dict[str, Any]) -> None:
     """In two pieces at each position (the long ones at a sample), byte by byte, and with CRLF."""

@@ -169,6 +169,7 @@ def streams() -> list[Any]:
     return [*recorded, *(pytest.param(path.read_bytes(), id=path.stem) for path in fixtures)]
 
 
+@pytest.mark.slow("a stream cut at each of its bytes")
 @pytest.mark.parametrize("body", streams())
 def test_a_recorded_stream_may_be_cut_at_every_byte(body: bytes) -> None:
     """In two pieces at each position (the long ones at a sample), in pieces of one size, and with CRLF."""

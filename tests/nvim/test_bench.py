@@ -15,6 +15,7 @@ from harness import REPO
 from tests.patience import PATIENCE_S
 
 
+@pytest.mark.slow("a run of every measurement, with hosts that really start")
 @pytest.mark.parametrize("measurement", MEASUREMENTS, ids=lambda one: one.name)
 def test_every_figure_has_samples_in_a_quick_run(measurement: Measurement, tmp_path: Path) -> None:
     """Run the command as a user does; without the peer, whose checkout is not part of the project."""

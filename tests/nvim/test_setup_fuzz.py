@@ -159,6 +159,7 @@ def check(nvim: Nvim, tables: list[Any]) -> None:
     assert not nvim.blocked(), nvim.screen()
 
 
+@pytest.mark.slow("random settings")
 def test_any_table_at_all_leaves_the_editor_usable(child: Nvim) -> None:
     parts = keys_of(child)["parts"]
 
@@ -170,6 +171,7 @@ def test_any_table_at_all_leaves_the_editor_usable(child: Nvim) -> None:
     run()
 
 
+@pytest.mark.slow("random settings")
 def test_anything_at_any_place_of_the_schema_is_taken_or_named(child: Nvim) -> None:
     schema = keys_of(child)
 

@@ -186,6 +186,7 @@ def slow_text(used: Used, ends) -> str:
     return ""
 
 
+@pytest.mark.slow("every pattern of the package with texts of 100 KB")
 @pytest.mark.sweep
 def test_no_pattern_takes_quadratic_time(limited):
     """Issue 9: `artifact_runtime._RATIONALE` and `known_names._MARKED` did, on 100 KB without a break."""

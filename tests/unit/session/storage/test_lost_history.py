@@ -324,7 +324,10 @@ import sys
 from pathlib import Path
 from codecompanion.model.view import project
 from codecompanion.store.opening import open_store
+from codecompanion.store import writer_thread
+from codecompanion.store.damage import lost_file
 from codecompanion.store.damage.rebuild import LiveChat
+writer_thread.LOOK_EVERY_S = writer_thread.SETTLE_S = lost_file.SETTLE_S = 0.1
 store = open_store(Path(sys.argv[1]))
 store.acquire("chat-2").result()
 live = LiveChat("chat-2", project(store.load_events("chat-2")))

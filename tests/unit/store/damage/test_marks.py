@@ -23,7 +23,10 @@ from tests.unit.store.conftest import Desk, Start, said, sound
 
 HOST = """
     from codecompanion.model.view import project
+    from codecompanion.store import writer_thread
+    from codecompanion.store.damage import lost_file
     from codecompanion.store.damage.rebuild import LiveChat
+    writer_thread.LOOK_EVERY_S = writer_thread.SETTLE_S = lost_file.SETTLE_S = 0.1
     store = open_store(folder, report=lambda problem: tell(problem))
     store.acquire("open").result()
     for number in range(40):
