@@ -8,6 +8,7 @@ import importlib
 import json
 import logging
 import os
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from codecompanion import errors
 from codecompanion.adapters.base import AdapterSettings, ChatRequest, Finished, ReasoningDone
 from codecompanion.adapters.http.adapter import HttpAdapter
 from codecompanion.adapters.registry import make_wire
+from codecompanion.formats.byte_limits import ASIDE_BYTES
 from codecompanion.model.messages import Message
 from tests.adapters.anthropic_chat import ClaudeChat
 from tests.adapters.conftest import Outcome, collect, told, user
@@ -506,6 +508,40 @@ async def test_cancelling_does_not_wait_for_a_token(monkeypatch: pytest.MonkeyPa
         assert not release.is_set(), "the thread still waits: nobody waited for it"
         release.set()
         assert not server.requests
+
+
+@pytest.mark.parametrize("cloud", ["bedrock", "vertex"])
+async def test_a_large_request_is_walked_through_in_a_thread(
+    cloud: str, aws: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client makes path and body from the fields, and the loop does nothing about them: a stream beside goes on."""
+    client = importlib.import_module(f"anthropic.lib.{cloud}._client")
+    base = importlib.import_module("anthropic._base_client")
+    walked: list[tuple[bool, bool]] = []
+    prepare = client._prepare_options
+
+    def seen(options: Any, **more: Any) -> Any:
+        is_large = len(str(options.json_data)) > ASIDE_BYTES
+        walked.append((is_large, threading.current_thread() is threading.main_thread()))
+        return prepare(options, **more)
+
+    monkeypatch.setattr(client, "_prepare_options", seen)
+    monkeypatch.setattr(base, "openapi_dumps", lambda data: pytest.fail("the client encodes on the loop"))
+    long = "Łódź 🎉 " * 40_000
+    async with BedrockServer() if cloud == "bedrock" else VertexServer() as server:
+        server.script = [reply("Small"), reply("Large")]
+        if isinstance(server, VertexServer):
+            account = server.write_account(tmp_path / "account.json")
+            monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(account))
+            adapter = make(f"{server.url}/v1", **VERTEX)
+        else:
+            adapter = make(server.url, **BEDROCK)
+        for text, answer in (("Hi", "Small"), (long, "Large")):
+            request = ChatRequest(messages=(user(text),), model=adapter.default_model)
+            assert (await collect(adapter, request)).text == answer
+        await adapter.aclose()
+        assert server.requests[-1].json["messages"][0]["content"][0]["text"] == long
+    assert walked == [(False, True), (True, False)]
 
 
 async def test_bedrock_counts_and_lists_nothing(aws: None) -> None:

@@ -35,6 +35,8 @@ SLICE = 16_384
 """Bytes passed on at a time: 16 kB of an event stream with the smallest events take 5 ms to decode."""
 TURN_S = 0.008
 """Seconds of work without a pause before the loop gets a turn: a keystroke is drawn within 20 ms."""
+ASIDE_BYTES = 256 * 1024
+"""Bytes of a request from which a thread walks through it, to keep the loop free."""
 
 REPLY = ByteLimits(what="the reply", wire_bytes=600 * MB, decoded_bytes=600 * MB)
 """An event stream of a million tokens, with an event per token and 300 bytes per event: 300 MB. Only the text is kept

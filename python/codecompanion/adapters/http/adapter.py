@@ -42,7 +42,7 @@ from codecompanion.adapters.transport.time_limits import ANSWER_LIMIT_S, is_loop
 from codecompanion.adapters.wire_format import KEY_TEMPLATE, HttpCall, WireFormat, origin_of
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.formats.bounded import LimitHit, has_too_many_values
-from codecompanion.formats.byte_limits import LISTING, MAX_JSON_VALUES, REPLY, WHOLE_REPLY
+from codecompanion.formats.byte_limits import ASIDE_BYTES, LISTING, MAX_JSON_VALUES, REPLY, WHOLE_REPLY
 
 if TYPE_CHECKING:
     import httpx2
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _MAX_LESSONS = 4
 """So often a request is sent again because a wire format knows how to avoid what was refused."""
-_JUDGED_ASIDE_BYTES = 256 * 1024
-"""Bytes from which what is new in a body is validated in a thread, to keep the loop free."""
 LISTING_LIMIT_S = 5.0
 
 
@@ -322,7 +320,7 @@ class HttpAdapter:
 
     async def _judged(self, call: HttpCall | None, purpose: Purpose) -> HttpCall | None:
         """Return the call, validated; a body that the provider would reject is never sent (issue 20)."""
-        if call is not None and self._gate.unknown_bytes(call.chunks, purpose) > _JUDGED_ASIDE_BYTES:
+        if call is not None and self._gate.unknown_bytes(call.chunks, purpose) > ASIDE_BYTES:
             await asyncio.to_thread(self._gate.require_valid, call.chunks, purpose)
         elif call is not None:
             self._gate.require_valid(call.chunks, purpose)

@@ -12,8 +12,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import msgspec
+
 from codecompanion.adapters.base import AdapterSettings
-from codecompanion.adapters.clouds import BEDROCK_OF_PROFILE
+from codecompanion.adapters.clouds import BEDROCK_OF_PROFILE, TAKES_FIELDS
+from codecompanion.formats.byte_limits import ASIDE_BYTES
 
 if TYPE_CHECKING:
     import httpx2
@@ -67,10 +70,32 @@ def _aws_credentials(settings: AdapterSettings, environ: Mapping[str, str]) -> d
     return {argument: environ[name] for argument, name in names.items() if environ.get(name)}
 
 
+def _with_fields(client: type[Any], version: str) -> type[Any]:
+    """Return the class of a client that makes path and body from fields, for bodies that are rendered already.
+
+    It walks through the fields, copies and encodes them: of a large body in a thread, to keep the loop free.
+    """
+
+    class WithFields(client):  # type: ignore[misc]
+        async def _prepare_options(self, options: Any) -> Any:
+            if not options.content:
+                return await super()._prepare_options(options)
+            if len(options.content) <= ASIDE_BYTES:
+                return await self._rewritten(options)
+            return await asyncio.to_thread(lambda: asyncio.run(self._rewritten(options)))
+
+        async def _rewritten(self, options: Any) -> Any:
+            fields = {"anthropic_version": version, **msgspec.json.decode(options.content)}
+            prepared = await super()._prepare_options(options.model_copy(update={"json_data": fields, "content": None}))
+            return prepared.model_copy(update={"json_data": None, "content": msgspec.json.encode(prepared.json_data)})
+
+    return WithFields
+
+
 def _bedrock(settings: AdapterSettings, http: httpx2.AsyncClient, environ: Mapping[str, str]) -> Any:
     from anthropic.lib.bedrock import AsyncAnthropicBedrock
 
-    return AsyncAnthropicBedrock(
+    return _with_fields(AsyncAnthropicBedrock, TAKES_FIELDS["bedrock"])(
         aws_region=settings.region or None,
         **_aws_credentials(settings, environ),
         base_url=None if settings.base_url == BEDROCK_OF_PROFILE else settings.base_url,
@@ -96,7 +121,7 @@ def _bedrock_mantle(settings: AdapterSettings, http: httpx2.AsyncClient, environ
 def _vertex(settings: AdapterSettings, http: httpx2.AsyncClient, environ: Mapping[str, str]) -> Any:
     from anthropic.lib.vertex import AsyncAnthropicVertex
 
-    return AsyncAnthropicVertex(
+    return _with_fields(AsyncAnthropicVertex, TAKES_FIELDS["vertex"])(
         region=settings.region,
         project_id=settings.project_id,
         base_url=settings.base_url,

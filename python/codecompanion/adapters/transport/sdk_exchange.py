@@ -15,8 +15,6 @@ import ssl
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.clouds import TAKES_FIELDS
 from codecompanion.adapters.transport.bounded_response import bound
@@ -108,14 +106,9 @@ class SdkExchange:
     ) -> httpx2.Response:
         import httpx2
 
-        body: dict[str, Any] = {}
         params: dict[str, str] = {}
-        if self._settings.client in TAKES_FIELDS:
-            version = TAKES_FIELDS[self._settings.client]
-            body["body"] = {"anthropic_version": version, **msgspec.json.decode(content or b"{}")}
-        else:
+        if self._settings.client not in TAKES_FIELDS:  # their clients make the path themselves
             path, params = self._address.of(path)
-            body["content"] = content
         options = {
             "headers": {**self._left_out, "accept-encoding": ACCEPT_ENCODING, **headers},
             "params": params,
@@ -129,7 +122,7 @@ class SdkExchange:
         if method == "GET":
             got: httpx2.Response = await self._client.get(path, **how)
             return got
-        posted: httpx2.Response = await self._client.post(path, **how, **body)
+        posted: httpx2.Response = await self._client.post(path, content=content, **how)
         return posted
 
     def _plain_failure(self, error: Exception) -> Exception:
