@@ -233,6 +233,13 @@ def test_a_continued_chat_is_judged_like_a_new_one(
         assert gate._kept[0][1].count == count - 8
         assert gate.unknown_bytes(body.chunks, "reply") < len(body.body) / 2
         assert gate.find_problem(body.chunks, "reply") == ""  # and once more with all of it known
+        longer_reply = ChatRequest(messages=tuple(messages[:count]), model="m", chat_id="c", max_output_tokens=40)
+        other = wire.render(longer_reply).chunks
+        assert other[0] != body.chunks[0]
+        assert (gate.unknown_bytes(other, "reply") < len(body.body) / 2) == (len(other) > 1)
+        if len(other) > 1:
+            assert gate.find_problem(other, "reply") == ""
+            assert gate.find_problem((other[0].replace(b'"m"', b"5", 1), *other[1:]), "reply") != ""
         for place in (2, count - 3):
             text = b'"%d"' % place
             assert text in body.body

@@ -167,7 +167,7 @@ class Adapter(Protocol):
         return None
 
     def render(self, request: ChatRequest) -> bytes:
-        """Return the request body as sent; pure but for a cache of rendered messages."""
+        """Return the request body as sent; pure but for a cache of what was rendered and validated."""
         ...
 
     def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent, None]:

@@ -52,12 +52,15 @@ class BodyJudge(ABC):
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    """The validated prefix of a body: whole chunks, then `rest` of the next one; `count` items after `opening`.
+    """The validated prefix of a body: whole chunks, then `rest` of the next one; `count` items after the opening.
 
-    The chunks are those of the body itself, so that those of the next body are compared by identity.
+    The chunks are those of the body itself, so that those of the next body are compared by identity. The opening is
+    the body up to its first item. Where it is a chunk of its own it is not among `chunks`, and may be another one in
+    the next body: what is outside of the items is judged every time.
     """
 
     opening: bytes
+    is_own_chunk: bool
     chunks: tuple[bytes, ...]
     rest: bytes
     count: int
@@ -67,10 +70,17 @@ class _Kept(msgspec.Struct, frozen=True):
     def size_bytes(self) -> int:
         return sum(map(len, self.chunks)) + len(self.rest)
 
-    def begins(self, chunks: tuple[bytes, ...]) -> bool:
+    @property
+    def known(self) -> int:
+        """Return how many chunks of a body are not to be parsed as items."""
+        return self.is_own_chunk + len(self.chunks)
+
+    def begins(self, chunks: tuple[bytes, ...], list_start: bytes) -> bool:
         """Return whether a body begins with this prefix."""
-        known = len(self.chunks)
-        return chunks[:known] == self.chunks and _after(chunks[known:], len(self.rest)) == self.rest
+        if self.is_own_chunk and not (len(chunks) > 1 and chunks[0].endswith(list_start)):
+            return False
+        known = self.known
+        return chunks[self.is_own_chunk : known] == self.chunks and _after(chunks[known:], len(self.rest)) == self.rest
 
 
 class RequestGate:
@@ -78,6 +88,7 @@ class RequestGate:
 
     def __init__(self, name: str, key: str, new_judge: Callable[[Purpose], BodyJudge]) -> None:
         self._name, self._key, self._new_judge = name, key, new_judge
+        self._list_start = b'"%s":[' % key.encode()  # not within a string: there the quotes are escaped
         self._kept: list[tuple[Purpose, _Kept]] = []
 
     def require_valid(self, chunks: tuple[bytes, ...], purpose: Purpose) -> None:
@@ -106,16 +117,18 @@ class RequestGate:
             return f"a value has an unexpected type ({error})"
 
     def _find(self, chunks: tuple[bytes, ...], purpose: Purpose) -> _Kept | None:
-        return next((one for kind, one in self._kept if kind == purpose and one.begins(chunks)), None)
+        start = self._list_start
+        return next((one for kind, one in self._kept if kind == purpose and one.begins(chunks, start)), None)
 
     def _judge(self, chunks: tuple[bytes, ...], purpose: Purpose) -> str:
         kept = self._find(chunks, purpose)
-        known, checked = (len(kept.chunks), len(kept.rest)) if kept else (0, 0)
+        known, checked = (kept.known, len(kept.rest)) if kept else (0, 0)
         later = b"".join(chunks[known:])
         new = later[checked:]
         if kept is not None and new[:1] in (b",", b"]"):
             # Parse only the items after the validated prefix, as a separate body.
-            parsed = kept.opening + new.removeprefix(b",")
+            opening = chunks[0] if kept.is_own_chunk else kept.opening
+            parsed = opening + new.removeprefix(b",")
             before, judge = kept.count, kept.judge.snapshot()
         else:
             parsed = b"".join(chunks) if kept else later
@@ -139,7 +152,7 @@ class RequestGate:
         if beginning is not None and settled:
             length = sum(memoryview(item).nbytes for item in items[:settled]) + settled - 1
             if kept is not None:
-                opening, end = kept.opening, checked + 1 + length
+                end = checked + 1 + length
             elif (start := _start_of(parsed, self._key, listed)) is not None:
                 opening, end = parsed[:start], start + length
             else:
@@ -157,12 +170,13 @@ class RequestGate:
 def _prefix(
     opening: bytes, chunks: tuple[bytes, ...], kept: _Kept | None, end: int, count: int, judge: BodyJudge
 ) -> _Kept:
-    """Return the prefix of a body that ends `end` bytes after the whole chunks of `kept`."""
-    whole = len(kept.chunks) if kept else 0
+    """Return the prefix of a body that ends `end` bytes after the chunks that `kept` knows."""
+    whole = kept.known if kept else 0
     while whole < len(chunks) and len(chunks[whole]) <= end:
         end -= len(chunks[whole])
         whole += 1
-    return _Kept(opening, chunks[:whole], chunks[whole][:end] if end else b"", count, judge)
+    is_own_chunk = opening == chunks[0]
+    return _Kept(opening, is_own_chunk, chunks[is_own_chunk:whole], chunks[whole][:end] if end else b"", count, judge)
 
 
 def _after(chunks: tuple[bytes, ...], length: int) -> bytes:

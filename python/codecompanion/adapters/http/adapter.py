@@ -118,8 +118,10 @@ class HttpAdapter:
         return self._wire.runs_model_itself(model)
 
     def render(self, request: ChatRequest) -> bytes:
-        """Return the request body as sent."""
-        return self._wire.render(request).body
+        """Return the request body as sent; what was rendered and validated of it is kept for the request itself."""
+        call = self._wire.render(request)
+        self._gate.find_problem(call.chunks, "reply")
+        return call.body
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent, None]:
         """Send the request and yield its events; the last one is `Finished`."""
