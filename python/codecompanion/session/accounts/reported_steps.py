@@ -27,8 +27,10 @@ def reported_steps(events: Sequence[LogEvent], adapter: str, model: str) -> Iter
         for index, event in enumerate(events)
         if isinstance(event.payload, UsageReported) and (event.payload.adapter, event.payload.model) == (adapter, model)
     }
+    if not reports:
+        return
     newest = dict(list(reports.items())[-MAX_REPORTS:])
-    start, first = min(newest, default=len(events)), min(reports, default=len(events))
+    start, first = min(newest), min(reports)
     if first < start:
         yield from _about_its_reply(reports[first], project(events[:first]), compacted=False)
     view, compacted = project(events[:start]), False
