@@ -7,7 +7,7 @@ the first summary of a host would otherwise wait for.
 from __future__ import annotations
 
 from codecompanion.context.pipeline import compact
-from codecompanion.context.policy.policy_catalog import load_policy
+from codecompanion.context.policy.policy import Policy
 from codecompanion.context.stage_report import Ask, Prepared, drive
 from codecompanion.context.summary_text.sections import load_schema
 from codecompanion.context.work import Env, Measure, Messages, SummaryReply
@@ -20,8 +20,8 @@ _DONE = "- `read_item` in src/items.py took 12ms, see https://example.org/a_b an
 _FORM = "cc_9"
 
 
-def rehearse() -> Prepared:
-    """Compact a chat of four messages with the default policy; return what came of it."""
+def rehearse(policy: Policy) -> Prepared:
+    """Compact a chat of four messages under the policy; return what came of it."""
     counter = MessageCounter()
     call = ToolCall("call", "read_file", '{"path": "src/items.py"}')
     said = (
@@ -36,7 +36,7 @@ def rehearse() -> Prepared:
         return Measure(tokens, tokens)
 
     env = Env(window=100_000, measure=measure, count=counter.message, count_text=counter.text, cycle=1, manual=True)
-    return drive(compact(with_messages(View(), said), load_policy("codecompanion"), env), _answer)[0]
+    return drive(compact(with_messages(View(), said), policy, env), _answer)[0]
 
 
 def _answer(ask: Ask) -> SummaryReply:

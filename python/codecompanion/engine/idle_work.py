@@ -53,9 +53,14 @@ def idle_steps(data_dir: Path) -> Iterable[Callable[[], object]]:
     """Yield the steps of a host."""
     for name in LATER:
         yield partial(import_module, name)
-    from codecompanion.context.rehearsal import rehearse  # not part of the start
-
-    yield rehearse
+    yield _rehearse_compaction
     from codecompanion.engine.old_temporary_files import remove_old_temporary_files  # not part of the start
 
     yield partial(remove_old_temporary_files, data_dir)
+
+
+def _rehearse_compaction() -> None:
+    from codecompanion.context.policy.policy_catalog import load_policy  # neither is part of the start
+    from codecompanion.context.rehearsal import rehearse
+
+    rehearse(load_policy("codecompanion"))

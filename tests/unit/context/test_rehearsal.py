@@ -5,18 +5,20 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from codecompanion.context.policy.policy_catalog import load_policy
 from codecompanion.context.rehearsal import rehearse
 from codecompanion.model.messages import SUMMARY_TAG
 
 RUN = """
 import re, sys
+from codecompanion.context.policy.policy_catalog import load_policy
 from codecompanion.context.rehearsal import rehearse
 
 def count():
     made, loaded = [], set(sys.modules)
     compile_pattern = re._compiler.compile
     re._compiler.compile = lambda *given: (made.append(given), compile_pattern(*given))[1]
-    rehearse()
+    rehearse(load_policy("codecompanion"))
     re._compiler.compile = compile_pattern
     return len(made), len(set(sys.modules) - loaded)
 
@@ -26,7 +28,7 @@ print(*count(), *count())
 
 def test_it_goes_the_whole_way() -> None:
     """A summary is asked for, checked, completed and put in."""
-    prepared = rehearse()
+    prepared = rehearse(load_policy("codecompanion"))
     (report,) = [report for report in prepared.reports if report.event == "context_compacted"]
     assert report.outcome == "changed"
     assert report.details.unverified

@@ -42,3 +42,10 @@ def test_the_tools_of_every_chat_are_imported_while_idle() -> None:
     tools = {tool.run.module for tool in BUILTIN_TOOLS if isinstance(tool.run, Deferred)}
     assert tools - {*LATER} == {"codecompanion.tools.builtin.file_search"}  # grep_search imports it
     assert {one.run.module for one in STRATEGIES.values() if isinstance(one.run, Deferred)} & {*LATER}
+
+
+def test_a_compaction_is_rehearsed_after_the_imports(tmp_path: Path) -> None:
+    """It raises where the default policy is another one than it is made for."""
+    rehearse = list(idle_steps(tmp_path))[len(LATER)]
+    assert rehearse is idle_work._rehearse_compaction
+    rehearse()

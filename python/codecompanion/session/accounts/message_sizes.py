@@ -54,17 +54,9 @@ class MessageSizes:
 
     def marks(self, key: Key, message: Message) -> int:
         """Return the punctuation of a message that nobody has reported on; each is searched once."""
-        found = self._marks.get(key)
-        if found is None:
-            found = self._marks[key] = self._count_marks(message)
-        return found
-
-    def read_ahead(self, messages: Sequence[Message]) -> None:
-        """Search messages that nobody has reported on ahead of the first report; may be done in a thread."""
-        for message in messages:
-            key = self.key(message)
-            if key not in self._sizes:
-                self.marks(key, message)
+        if key not in self._marks:
+            self._marks[key] = self._count_marks(message)
+        return self._marks[key]
 
     def split(self, messages: Sequence[Message]) -> Split:
         """Return what is known of the messages; what was looked at last is not looked at again when it only grew."""

@@ -233,10 +233,6 @@ class ContextMeter:
                 cleared = sum(edit.cleared_tokens for edit in report.server_edits)
                 self._report(report.usage, report.estimated_prompt_tokens, view, teaches=False, cleared=cleared)
 
-    def read_ahead(self, messages: Sequence[Message]) -> None:
-        """Read what the first report about these messages will ask of them; may be done in a thread."""
-        self._sizes.read_ahead(messages)
-
     def _expected_base(self) -> float:
         return self.calibration.ratio * self._fixed + self.calibration.extra_with(self._schemas)
 

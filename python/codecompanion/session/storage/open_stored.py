@@ -128,10 +128,7 @@ def _is_unlisted(events: Sequence[LogEvent]) -> bool:
 
 
 async def _render_ahead(session: Session) -> None:
-    """Let the adapter render what is in view, in a thread, so that the first request renders only what is new.
-
-    The meter reads it, too: the first report of a provider is about all of it.
-    """
+    """Let the adapter render what is in view, in a thread, so that the first request renders only what is new."""
     try:
         control, services = session.control, session.services
         shaped = control.shaper.current()
@@ -141,7 +138,6 @@ async def _render_ahead(session: Session) -> None:
         adapter = services.adapters.get(session.adapter_name)
         await asyncio.to_thread(adapter.render, request)
         await asyncio.to_thread(session.parts.mix, request)
-        await asyncio.to_thread(session.meter.read_ahead, shaped.messages)
     except CodeCompanionError as error:
         _log.info("the next request cannot be rendered yet: %s", error)  # it says so itself when it is sent
     except Exception:
