@@ -7,7 +7,7 @@ import contextlib
 import ipaddress
 import socket
 import struct
-import time
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from codecompanion.tools.process import Ended, run_program
 from codecompanion.tools.sandbox import host_proxy
 from codecompanion.tools.sandbox.host_proxy import HOST, HostProxy
 from codecompanion.tools.sandbox.sandbox import PYTHON, Sandbox
+from tests.patience import PATIENCE_S
 
 
 class Upstream:
@@ -177,11 +178,12 @@ async def test_names_that_are_slow_to_resolve_keep_nobody_else_waiting(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Without a network each lookup takes seconds, and an installer opens dozens of connections."""
-    real = socket.getaddrinfo
+    real, begun, release = socket.getaddrinfo, threading.Semaphore(0), threading.Event()
 
     def slow(host: str, *rest: Any, **named: Any) -> Any:
         if host == "slow.example":
-            time.sleep(0.5)
+            begun.release()
+            release.wait(PATIENCE_S)
             raise socket.gaierror
         return real(host, *rest, **named)
 
@@ -192,10 +194,12 @@ async def test_names_that_are_slow_to_resolve_keep_nobody_else_waiting(
     opened = [await asyncio.open_connection(*listener.getsockname()) for _ in range(40)]
     for _, writer in opened:
         writer.write(connect("slow.example:443"))
-    await asyncio.sleep(0.1)
-    began = time.monotonic()
-    await asyncio.to_thread(time.monotonic)
-    assert time.monotonic() - began < 0.25
+    async with asyncio.timeout(PATIENCE_S / 2):
+        for _ in range(host_proxy.MAX_LOOKUPS):
+            while not begun.acquire(blocking=False):  # noqa: ASYNC110 - a thread tells it
+                await asyncio.sleep(0.01)
+        assert not await asyncio.to_thread(release.is_set)
+    release.set()
     await proxy.close()
     for _, writer in opened:
         writer.close()
