@@ -140,11 +140,15 @@ class Outbox:
                             del self._open[item.chat]
                 batch.append(encoded)
                 size += len(encoded)
-            # One at least, where half of the room is left: a reply that streams does not keep them back.
-            while self._older and (not batch or size < limit_bytes // 2):
+            # One at least, where half of the room is left: a reply that streams does not keep them back, but an event
+            # that was too large for this batch goes first.
+            while self._older and not self._waits_whole() and (not batch or size < limit_bytes // 2):
                 batch.append(self._older.popleft()[1])
                 size += len(batch[-1])
         return f"[{b','.join(batch).decode()}]" if batch else None
+
+    def _waits_whole(self) -> bool:
+        return bool(self._items) and isinstance(self._items[0], bytes)
 
     @staticmethod
     def _take_piece(run: _Run, limit_bytes: int) -> bytes:

@@ -132,6 +132,12 @@ def test_older_pieces_come_after_everything_else_and_in_their_order() -> None:
     assert not outbox.is_pressing
 
 
+def test_an_event_that_fills_a_batch_is_not_overtaken_by_older_pieces() -> None:
+    """The newest piece of a chat is the largest event before its older ones, and what the user waits for."""
+    outbox = filled(State(chat="a", state="idle"), piece(0, first=True), piece(1))
+    assert told(drain(outbox, 400)) == ["state", "0", "1"]
+
+
 def test_a_stream_does_not_keep_older_pieces_back() -> None:
     """Each batch has room for one as long as half of it is free."""
     outbox = filled(piece(1), piece(2))
