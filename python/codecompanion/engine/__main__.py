@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
     if arguments == ["--check"]:
         return 0
     sys.setswitchinterval(SWITCH_S)
-    gc.disable()  # until the host has greeted (`bridge`): nothing of what it imports will ever be garbage
+    gc.disable()  # until a while after the greeting (`bridge`): what is imported will never be garbage
     from codecompanion.engine.bridge import serve
     from codecompanion.engine.own_memory import close_own_memory, give_up_tracing
 

@@ -41,6 +41,8 @@ from codecompanion.wire.events import Event, HostReady, Notice, Reply, RequestFa
 DELIVER = "return require('codecompanion.host').on_events(...)"
 GRACE_S = 0.3  # for requests that arrived just before the editor left
 CLOSE_LIMIT_S = 1.5  # Neovim kills its jobs two seconds after asking them to go
+NO_GARBAGE_S = 5.0
+"""After the greeting; a first request at once imports as much again, and none of that will ever be garbage."""
 
 
 class Runtime(Protocol):
@@ -61,6 +63,12 @@ def default_runtime(emit: Callable[[Event], None]) -> Runtime:
     from codecompanion.engine.runtime import Runtime as EngineRuntime  # slow to import: only once a chat needs it
 
     return EngineRuntime(emit)
+
+
+def _collect_garbage() -> None:
+    """Look for garbage from here on, except among what there is already."""
+    gc.freeze()
+    gc.enable()
 
 
 def _mend(text: str) -> str:
@@ -196,8 +204,7 @@ class Bridge:
             mistakes = tuple(map(str, result)) if isinstance(result, list) else ()
             self.emit(HostReady(version=__version__, python=version, pid=os.getpid(), mistakes=mistakes))
             if not gc.isenabled():  # `engine/__main__.py`; a host shared with other plugins is left as it is
-                gc.freeze()
-                gc.enable()
+                asyncio.get_running_loop().call_later(NO_GARBAGE_S, _collect_garbage)
         if request.id > 0:
             try:
                 self.emit(Reply(chat=request.chat, id=request.id, ok=True, result=result))
