@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from codecompanion.adapters import catalog
 from codecompanion.adapters.base import AdapterSettings
-from codecompanion.adapters.transport.client import import_transport
+from codecompanion.adapters.transport.client import transport_steps
 from codecompanion.engine.greeting import build_services
 from codecompanion.engine.idle_work import QUIET_S, idle_steps, work_when_idle
 from codecompanion.engine.mcp_when_wanted import McpWhenWanted
@@ -26,7 +26,7 @@ from codecompanion.session.services import Services
 from codecompanion.store.store import durable
 from codecompanion.tools.commands.command_environment import is_plain_name
 from codecompanion.wire import requests
-from codecompanion.wire.events import Event
+from codecompanion.wire.events import Event, Restored
 
 if TYPE_CHECKING:
     from codecompanion.engine.logins import Logins
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 WARM_UP_AFTER_S = 0.02
+PAUSE_S = 0.001
+"""Between two steps of imports, so that a request that came meanwhile begins before the next one."""
 
 
 class Runtime:
@@ -55,6 +57,9 @@ class Runtime:
         self._asks = EditorAsks(emit, time.time)
         self._environment = UserEnvironment()
         self._last_request = 0.0
+        self._can_import = asyncio.Event()
+        """Not set while a stored chat is about to be shown: both need the interpreter."""
+        self._can_import.set()
 
     async def handle(self, request: requests.Request) -> object:
         """Carry out one request and return its result.
@@ -204,7 +209,7 @@ class Runtime:
     async def _greet(self, request: requests.Hello) -> list[str]:
         """Take the settings and build what they describe; return what is wrong with them."""
         environment = UserEnvironment()
-        services, chosen = await build_services(request, self._emit, environment, self._asks)
+        services, chosen = await build_services(request, self._tell, environment, self._asks)
         previous, self._services, self._reports, self._missing = self._services, services, None, None
         completer, self._completer = self._completer, None
         mcp, self._mcp = self._mcp, McpWhenWanted(services, self._chats)
@@ -223,10 +228,18 @@ class Runtime:
         from codecompanion.engine import chats
 
         chats.watch_history(self.services, self._chats, self._start_in_background)
-        if chosen is not None and chosen.kind != "offline":
-            await asyncio.to_thread(import_transport)
+        for step in transport_steps() if chosen is not None and chosen.kind != "offline" else ():
+            await asyncio.sleep(PAUSE_S)
+            await self._can_import.wait()
+            await asyncio.to_thread(step)
         await asyncio.sleep(QUIET_S)
         await work_when_idle(self._is_busy, idle_steps(data_dir))
+
+    def _tell(self, event: Event) -> None:
+        """Emit an event of the services; the newest piece of a stored chat is what the user waits for."""
+        self._emit(event)
+        if isinstance(event, Restored) and event.first:
+            self._can_import.set()
 
     def _is_busy(self) -> bool:
         """Return whether a chat works, or a request came a moment ago."""
@@ -300,7 +313,12 @@ class Runtime:
     async def _open(self, request: requests.OpenChat) -> None:
         from codecompanion.engine.chats import open_chat
 
-        session = await open_chat(self.services, request)
+        if request.resume:
+            self._can_import.clear()
+        try:
+            session = await open_chat(self.services, request)
+        finally:
+            self._can_import.set()
         if session is not None:
             self._chats[request.chat] = session
             self._warm_up(session)

@@ -13,7 +13,9 @@ import logging
 import os
 import ssl
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from functools import partial
+from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
@@ -200,11 +202,27 @@ def _certificates(settings: AdapterSettings) -> ssl.SSLContext:
 
 def import_transport() -> None:
     """Import httpx2, and what it would import during the first request: 70 ms of CPU."""
-    _tell_version()
-    import anyio
-    import httpx2  # noqa: F401
+    for step in transport_steps():
+        step()
 
-    # Modules of these names are imported when they are first touched; httpcore2 does so for each connection.
+
+def transport_steps() -> Iterator[Callable[[], object]]:
+    """Yield the parts of `import_transport` in order, for hosts that do something more urgent between them."""
+    for name in ("anyio", "http.cookiejar", "importlib.resources"):  # half of the modules httpx2 imports
+        yield partial(import_module, name)
+    yield _import_httpx2
+    yield _touch_anyio
+
+
+def _import_httpx2() -> None:
+    _tell_version()
+    import_module("httpx2")
+
+
+def _touch_anyio() -> None:
+    """Let anyio import its modules of these names, as it does at their first use; httpcore2 needs them to connect."""
+    import anyio
+
     for name in ("Event", "Lock", "Semaphore", "CancelScope", "connect_tcp", "fail_after"):
         getattr(anyio, name)
 
