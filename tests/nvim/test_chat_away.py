@@ -137,8 +137,11 @@ def test_an_edit_whose_branch_was_made_meanwhile_can_be_sent_again(chat: ChatDri
     assert chat.sent("submit")[1:] == []
 
 
-def test_a_chat_closed_in_the_tick_after_it_was_resumed_is_not_opened(chat: ChatDriver) -> None:
-    """The host would keep it open, and other Neovims from it, with no buffer to close."""
+def test_a_chat_closed_in_the_tick_after_it_was_resumed_is_not_open(chat: ChatDriver) -> None:
+    """The host would keep it open, and other Neovims from it, with no buffer to close.
+
+    A running host is asked at once, and told right after it that the chat is closed.
+    """
     chat.nvim.lua(
         """local chats = require('codecompanion.chat')
            chats.resume('0123456789abcdef')
@@ -146,7 +149,8 @@ def test_a_chat_closed_in_the_tick_after_it_was_resumed_is_not_opened(chat: Chat
            chats.close(require('codecompanion.chat.life').replace(chats.last_chat(), 'fedcba9876543210'))"""
     )
     chat.nvim.settle()
-    assert [request["chat"] for request in chat.sent("open_chat")] == [chat.id]
+    assert [request["chat"] for request in chat.sent("open_chat")] == [chat.id, "0123456789abcdef"]
+    assert [request["chat"] for request in chat.sent("close_chat")] == ["0123456789abcdef"]
 
 
 def test_a_chat_that_the_host_has_lost_is_opened_once_more(chat: ChatDriver) -> None:

@@ -139,11 +139,15 @@ end
 
 ---@param id? string A stored chat; a new one without it
 ---@param bufnr? integer
+---@param begin? fun(chat: CodeCompanion.Chat) Done before the buffer is made
 ---@return CodeCompanion.Chat
-local function create(id, bufnr)
-  M.subscribe()
+local function create(id, bufnr, begin)
   local chat = record.new(id)
   registry.add(chat)
+  if begin then
+    begin(chat)
+  end
+  M.subscribe()
   bufnr = bufnr or name.buffer_of(chat.id)
   if not bufnr then
     bufnr = api.nvim_create_buf(false, false)
@@ -268,13 +272,20 @@ function M.open_stored(id, opts)
   if present then
     return M.show(present, opts and opts.layout)
   end
-  local chat = create(id)
+  local is_asked = host.status() == "ready"
+  local chat = create(id, nil, function(made)
+    made.stored = true
+    if is_asked then
+      attach(made) -- a host that runs reads the chat while its window is being made
+    end
+  end)
   registry.last = chat
   window.open(chat, opts and opts.layout)
-  chat.stored = true
-  vim.schedule(function()
-    attach(chat)
-  end)
+  if not is_asked then
+    vim.schedule(function()
+      attach(chat)
+    end)
+  end
 end
 
 ---Show a stored chat in the windows of another one, which stays open.

@@ -16,8 +16,8 @@ local ID_DIGITS = 16
 ---@param opts? { layout?: string, check?: boolean } `check`: ask first whether there is a chat with this id
 ---@param refuse? fun(reason: string) Told that there is no such chat; otherwise it is said on the command line
 function M.resume(id, opts, refuse)
-  life.subscribe()
   if not id or id == "" or id == "last" then
+    life.subscribe()
     require("codecompanion.chat.lists.pickers").session(id == "last", function(chosen)
       life.open_stored(chosen, opts)
     end)
@@ -25,8 +25,9 @@ function M.resume(id, opts, refuse)
   end
   local is_id = #id >= ID_DIGITS and id:find("^%x+$") ~= nil
   if registry.by_id(id) or (is_id and not (opts and opts.check)) then
-    return life.open_stored(id, opts)
+    return life.open_stored(id, opts) -- which subscribes once the host is at work
   end
+  life.subscribe()
   local function show(found)
     if found then
       return life.open_stored(found, opts)
