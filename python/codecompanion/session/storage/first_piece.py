@@ -17,7 +17,7 @@ from codecompanion.store.files.checkpoints import file_name
 from codecompanion.store.log.tail_state import TailState
 from codecompanion.wire.events import Entry, Restored
 
-READ = (400, 1_600, 6_400)
+READ = (200, 400, 1_600, 6_400)
 """This many of the newest events are read, one after the other until they are enough; shorter logs are read whole."""
 PAINT_S = 0.03
 """Reading the whole log waits this long for the editor to be sent the first piece: both need the interpreter."""
