@@ -143,7 +143,7 @@ def test_doctor_names_python_packages_and_history(tmp_path):
     status, out, _ = run("doctor", XDG_DATA_HOME=str(tmp_path))
     assert status == 0
     assert "FAIL" not in out
-    for expected in ("python:", "httpx2:", "history:", f"policies: {', '.join(policy_names())}"):
+    for expected in ("python:", "httpx2:", "modules: all", "history:", f"policies: {', '.join(policy_names())}"):
         assert expected in out
 
 

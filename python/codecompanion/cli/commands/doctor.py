@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import pkgutil
+from importlib import import_module
 from typing import Any, TextIO
 
+import codecompanion
 from codecompanion.cli.commands.sessions import data_dir
 from codecompanion.engine.doctor import examine_environment
 from codecompanion.engine.finding import Finding
 from codecompanion.errors import StoreError
 from codecompanion.store.opening import open_store
+
+NOT_IMPORTED = frozenset({"codecompanion.tools.sandbox.inside.launcher"})
+"""A program of its own, which changes the process it is imported into."""
 
 
 def add_parser(commands: Any) -> None:
@@ -20,12 +26,29 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
     """Print one line per finding; returns 1 when something is wrong."""
-    findings = [*examine_environment(), _history()]
+    findings = [*examine_environment(), import_all(), _history()]
     for finding in findings:
         print(f"{'ok  ' if finding.ok else 'FAIL'}  {finding.name}: {finding.text}", file=out)
         if not finding.ok and finding.advice:
             print(f"      {finding.advice}", file=out)
     return 0 if all(finding.ok for finding in findings) else 1
+
+
+def import_all() -> Finding:
+    """Import every module: most are imported when first used, and a damaged installation would show only then."""
+    imported, broken = 0, []
+    for found in pkgutil.walk_packages(codecompanion.__path__, "codecompanion.", onerror=lambda name: None):
+        if found.name in NOT_IMPORTED or found.name.endswith(".__main__"):
+            continue
+        try:
+            import_module(found.name)
+            imported += 1
+        except Exception as error:  # whatever it is, it would stop what needs the module
+            broken.append(f"{found.name}: {type(error).__name__}: {error}")
+    if broken:
+        text = f"{len(broken)} cannot be imported: {'; '.join(broken)}"
+        return Finding("modules", False, text, "Update or reinstall the plugin, then run :CodeCompanion install")
+    return Finding("modules", True, f"all {imported} can be imported")
 
 
 def _history() -> Finding:
