@@ -2384,6 +2384,7 @@
 ---The Python of the host.
 ---@class CodeCompanion.Options.python
 ---@field host_prog? string
+---@field module_cache? boolean
 
 ---General options.
 ---@class CodeCompanion.Options.opts

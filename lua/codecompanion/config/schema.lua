@@ -177,6 +177,13 @@ return {
           description = "Python to use instead of the plugin's own environment. It needs the packages in"
             .. " requirements.lock.",
         },
+        {
+          name = "module_cache",
+          type = "boolean",
+          default = true,
+          description = "Keep the byte code of the host's modules in one file in the data folder, so that the host"
+            .. " starts faster.",
+        },
       },
     },
     {

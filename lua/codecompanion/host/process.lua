@@ -40,7 +40,11 @@ end
 function M.launch(python, open, on_exit)
   local root = require("codecompanion.install").root()
   local stderr = { "" }
-  local ok, job = pcall(vim.fn.jobstart, { python, "-m", "codecompanion.engine", plugin_file() }, {
+  local command = { python, "-m", "codecompanion.engine", plugin_file() }
+  if require("codecompanion.config").options.python.module_cache then
+    table.insert(command, vim.fn.stdpath("data") .. "/codecompanion/modules")
+  end
+  local ok, job = pcall(vim.fn.jobstart, command, {
     rpc = true,
     cwd = root, -- the editor's folder may be gone by now, and nothing of ours may depend on it
     clear_env = true, -- it must not inherit the keys

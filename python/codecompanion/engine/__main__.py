@@ -1,14 +1,14 @@
-"""`python -m codecompanion.engine <rplugin file>`: the host process that `lua/codecompanion/host/init.lua` starts.
+"""`python -m codecompanion.engine <rplugin file> [folder]`: the host that `lua/codecompanion/host/init.lua` starts.
 
-With `--check` in place of the file it only says whether this Python can run the host (used after an installation).
-Checks what must be there before anything is imported, so that a wrong Python ends in one sentence on stderr.
+The folder is where byte code is kept (`module_cache`). With `--check` in place of the file it only says whether this
+Python can run the host (used after an installation). Checks what must be there before anything is imported, so that a
+wrong Python ends in one sentence on stderr.
 """
 
 import gc
 import importlib.util
 import os
 import sys
-from pathlib import Path
 
 OLDEST_PYTHON = (3, 11)
 SWITCH_S = 0.001
@@ -31,8 +31,8 @@ def find_problem() -> str:
 
 def main(arguments: list[str]) -> int:
     """Run the host; return its exit status (2: cannot start)."""
-    if len(arguments) != 1:
-        print("codecompanion: usage: python -m codecompanion.engine <rplugin file>", file=sys.stderr)
+    if len(arguments) not in (1, 2):
+        print("codecompanion: usage: python -m codecompanion.engine <rplugin file> [folder]", file=sys.stderr)
         return 2
     problem = find_problem()
     if problem:
@@ -40,8 +40,14 @@ def main(arguments: list[str]) -> int:
         return 2
     if arguments == ["--check"]:
         return 0
+    if len(arguments) > 1:
+        from codecompanion.engine.module_cache import use_module_cache
+
+        use_module_cache(arguments[1])
     sys.setswitchinterval(SWITCH_S)
     gc.disable()  # until a while after the greeting (`bridge`): what is imported will never be garbage
+    from pathlib import Path
+
     from codecompanion.engine.bridge import serve
     from codecompanion.engine.own_memory import close_own_memory, give_up_tracing
 

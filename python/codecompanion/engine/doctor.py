@@ -17,6 +17,7 @@ import msgspec
 from codecompanion.context.policy.policy_catalog import policy_names
 from codecompanion.engine.doctor_code import examine_code
 from codecompanion.engine.finding import Finding
+from codecompanion.engine.module_cache import NOT_WRITTEN, ModuleCache, module_cache
 from codecompanion.session.accounts.usage_check import ADVICE
 from codecompanion.session.services import Services
 from codecompanion.store.audit import FILE as AUDIT_FILE
@@ -76,7 +77,7 @@ def examine(services: Services) -> list[Finding]:
     if kept is not None:
         audit = Finding("audit log", True, f"{kept / AUDIT_FILE} ({size_of(kept):,} bytes); :CodeCompanion audit")
     return [
-        *examine_environment(), history, *history_findings(store), window, *usage, audit,
+        *examine_environment(), history, *history_findings(store), window, *usage, audit, kept_modules(module_cache()),
         variables_finding(hidden, services.environment), own_environment_finding(hidden, os.environ),
         *sandbox_findings(services.sandbox),
     ]  # fmt: skip
@@ -90,6 +91,18 @@ def history_findings(store: Store) -> list[Finding]:
         text = f"was damaged: {story}; the damaged file is kept as {kept.path}"
         found.append(Finding("history", False, text, f"{RESTORE}. Delete the file when you miss nothing"))
     return found
+
+
+def kept_modules(cache: ModuleCache | None) -> Finding:
+    """Return how many modules this host could import from one file."""
+    if cache is None:
+        return Finding("module cache", True, "off: python.module_cache is false, or the host is shared")
+    if not cache.why_not:
+        return Finding("module cache", True, f"{len(cache.entries)} modules in {cache.path}")
+    if cache.why_not == NOT_WRITTEN:
+        return Finding("module cache", True, f"{NOT_WRITTEN}: a host writes it while idle, after its first message")
+    advice = "Delete the file; its folder must be yours, and nobody else may write to it"
+    return Finding("module cache", False, f"{cache.path}: {cache.why_not}", advice)
 
 
 def variables_finding(hidden: HiddenVariables, environment: Mapping[str, str]) -> Finding:

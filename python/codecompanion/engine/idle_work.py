@@ -1,4 +1,4 @@
-"""Work that waits until nothing runs: importing what the next requests need, and removing old temporary files.
+"""Work that waits until nothing runs: imports for the next requests, byte code for the next host, old temporary files.
 
 Rarely needed modules are imported by the function that needs them, so that a host starts fast. When the host has had
 nothing to do for `QUIET_S`, they are imported here, one after the other in a thread, so that the first tool call or
@@ -16,6 +16,8 @@ from pathlib import Path
 
 _log = logging.getLogger(__name__)
 QUIET_S = 1.0
+LONG_QUIET_S = 10.0
+"""Before what is of no use to this host."""
 LATER = tuple(
     f"codecompanion.{name}"
     for name in """
@@ -64,3 +66,18 @@ def _rehearse_compaction() -> None:
     from codecompanion.context.rehearsal import rehearse
 
     rehearse(load_policy("codecompanion"))
+
+
+def keep_modules() -> None:
+    """Let the next host import from one file what this one has imported (`module_cache`)."""
+    from codecompanion.engine.module_cache import module_cache
+    from codecompanion.engine.module_cache_writer import write_module_cache
+
+    cache = module_cache()
+    if cache is None:
+        return
+    try:
+        write_module_cache(cache)
+    except OSError as error:
+        cache.why_not = f"cannot be written ({error.strerror or error})"
+        _log.info("the module cache %s %s", cache.path, cache.why_not)

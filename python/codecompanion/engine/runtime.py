@@ -16,7 +16,7 @@ from codecompanion.adapters import catalog
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.transport.client import transport_steps
 from codecompanion.engine.greeting import build_services
-from codecompanion.engine.idle_work import QUIET_S, idle_steps, work_when_idle
+from codecompanion.engine.idle_work import LONG_QUIET_S, QUIET_S, idle_steps, keep_modules, work_when_idle
 from codecompanion.engine.mcp_when_wanted import McpWhenWanted
 from codecompanion.engine.user_environment import UserEnvironment
 from codecompanion.errors import CodeCompanionError, InputError
@@ -60,6 +60,7 @@ class Runtime:
         self._can_import = asyncio.Event()
         """Not set while a stored chat is about to be shown: both need the interpreter."""
         self._can_import.set()
+        self._has_submitted = asyncio.Event()
 
     async def handle(self, request: requests.Request) -> object:
         """Carry out one request and return its result.
@@ -172,6 +173,8 @@ class Runtime:
                 result = await carry_out(self.services, session, request)
                 if isinstance(request, requests.SetModel):
                     self._warm_up(session)
+                elif isinstance(request, requests.Submit):
+                    self._has_submitted.set()
                 return result
         return None
 
@@ -234,6 +237,8 @@ class Runtime:
             await asyncio.to_thread(step)
         await asyncio.sleep(QUIET_S)
         await work_when_idle(self._is_busy, idle_steps(data_dir))
+        await self._has_submitted.wait()  # a first turn imports more
+        await work_when_idle(lambda: self._is_busy(LONG_QUIET_S), (keep_modules,))
 
     def _tell(self, event: Event) -> None:
         """Emit an event of the services; the newest piece of a stored chat is what the user waits for."""
@@ -241,10 +246,10 @@ class Runtime:
         if isinstance(event, Restored) and event.first:
             self._can_import.set()
 
-    def _is_busy(self) -> bool:
-        """Return whether a chat works, or a request came a moment ago."""
+    def _is_busy(self, quiet_s: float = QUIET_S) -> bool:
+        """Return whether a chat works, or the last request is less than `quiet_s` ago."""
         works = any(session.task is not None for session in self._chats.values())
-        return works or time.monotonic() - self._last_request < QUIET_S
+        return works or time.monotonic() - self._last_request < quiet_s
 
     def _take_environment(self, request: requests.GiveEnvironment) -> None:
         """Let the next request find a key that was changed in the running editor."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from codecompanion.engine.doctor import own_environment_finding, variables_finding
+from codecompanion.engine.doctor import kept_modules, own_environment_finding, variables_finding
+from codecompanion.engine.module_cache import ModuleCache
 from codecompanion.tools.commands.command_environment import HiddenVariables
 
 
@@ -23,3 +24,13 @@ def test_a_host_with_keys_in_its_environment_is_told_by_name() -> None:
     assert "pencil" not in finding.text + finding.advice
     assert 'host = "private"' in finding.advice
     assert own_environment_finding(hidden, {"PATH": "/bin", "NVIM": "/run/nvim.1.0"}).ok
+
+
+def test_the_module_cache_says_why_it_is_not_used() -> None:
+    """Without a sentence nobody would look for the cause of a slow start."""
+    cache = ModuleCache("/nowhere")
+    assert kept_modules(None).text.startswith("off")
+    cache.open()
+    assert (kept_modules(cache).ok, kept_modules(cache).text.partition(":")[0]) == (True, "not written yet")
+    cache.close("others could have written it")
+    assert (kept_modules(cache).ok, kept_modules(cache).text) == (False, f"{cache.path}: others could have written it")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from codecompanion.context.strategies import STRATEGIES
-from codecompanion.engine import idle_work
+from codecompanion.engine import idle_work, runtime
 from codecompanion.engine.idle_work import LATER, idle_steps, work_when_idle
 from codecompanion.formats.deferred import Deferred
 from codecompanion.tools.builtin import BUILTIN_TOOLS
+from codecompanion.wire.requests import Hello, OpenChat, Snapshot, Submit
+from tests.patience import PATIENCE_S
 
 
 async def test_steps_wait_until_the_host_is_idle_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,3 +52,27 @@ def test_a_compaction_is_rehearsed_after_the_imports(tmp_path: Path) -> None:
     rehearse = list(idle_steps(tmp_path))[len(LATER)]
     assert rehearse is idle_work._rehearse_compaction
     rehearse()
+
+
+async def test_byte_code_is_kept_after_the_first_turn_of_a_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before it, the modules that a request needs were not imported yet."""
+    waited, kept = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in ("QUIET_S", "LONG_QUIET_S"):
+        monkeypatch.setattr(runtime, name, 0.0)
+    monkeypatch.setattr(runtime, "idle_steps", lambda data_dir: [lambda: loop.call_soon_threadsafe(waited.set)])
+    monkeypatch.setattr(runtime, "keep_modules", lambda: loop.call_soon_threadsafe(kept.set))
+    host, root = runtime.Runtime(lambda event: None), str(tmp_path)
+    settings = {"rules": {"enabled": False}, "chat": {"adapter": "offline"}}
+    folders = {"data_dir": root, "cache_dir": root, "state_dir": root, "log_path": f"{root}/log"}
+    assert await host.handle(Hello(settings=settings, nvim="0.11", **folders)) == []
+    await host.handle(OpenChat(chat="c", snapshot=Snapshot(cwd=root)))
+    async with asyncio.timeout(PATIENCE_S):
+        await waited.wait()
+        await asyncio.sleep(0.05)
+        assert not kept.is_set()
+        await host.handle(Submit(chat="c", text="Hello", snapshot=Snapshot(cwd=root), submit_id=1))
+        await kept.wait()
+    await host.aclose()
