@@ -1936,6 +1936,7 @@
 ---Context editing and compaction, see |codecompanion-context|.
 ---@class CodeCompanion.Options.interactions.chat.opts.context_management
 ---@field enabled? boolean|(fun(adapter: CodeCompanion.AdapterInfo): boolean)
+---@field strict? boolean
 ---@field editing? CodeCompanion.Options.interactions.chat.opts.context_management.editing
 ---@field compaction? CodeCompanion.Options.interactions.chat.opts.context_management.compaction
 ---@field compaction_threshold? number|string

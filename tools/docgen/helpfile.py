@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from codecompanion.adapters.entries.options import adapter_options
+from codecompanion.context.policy.policy_catalog import load_policy, policy_names
+from codecompanion.context.policy.strict import ALWAYS, deviations
 from codecompanion.settings import builtin_adapters
 from codecompanion.tools.files.code_files import groups
 from tools.docgen.option_help import keymap_lines, option_lines, tool_lines
@@ -140,6 +142,27 @@ def _guarded_files(_: Dump) -> Iterator[str]:
         yield from wrapped(" ".join(patterns), 8)
 
 
+def _always(_: Dump) -> Iterator[str]:
+    for sentence in ALWAYS:
+        first, *rest = wrapped(sentence, 2)
+        yield f"- {first.lstrip()}"
+        yield from rest
+
+
+def _ours(_: Dump) -> Iterator[str]:
+    """Each reason once, with the policies it is in: a step may stand in several tiers."""
+    for name in policy_names():
+        policy = load_policy(name)
+        reasons = list(dict.fromkeys(one.why for one in deviations(policy)))
+        if policy.ours:
+            reasons = [f"{policy.ours}; it follows no document, and is never strict"]
+        for number, why in enumerate(reasons):
+            label = f"    `{name}`" if number == 0 else ""
+            first, *rest = wrapped(f"{why[0].upper()}{why[1:]}.", 22)
+            yield f"{label:<21} {first.lstrip()}"
+            yield from rest
+
+
 _LISTS: dict[str, Lister] = {
     "options": _options,
     "keymaps": lambda dump: keymap_lines(dump.schema),
@@ -150,4 +173,6 @@ _LISTS: dict[str, Lister] = {
     "autocmds": _autocmds,
     "highlights": _highlights,
     "guarded_files": _guarded_files,
+    "ours": _ours,
+    "always": _always,
 }

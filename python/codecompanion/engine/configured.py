@@ -20,8 +20,9 @@ from codecompanion.adapters.entries.resolve import resolve_adapters
 from codecompanion.adapters.keys.redact import redact as hide_keys
 from codecompanion.adapters.registry import read_settings
 from codecompanion.context.policy.hints import nearest
-from codecompanion.context.policy.policy_catalog import load_policy, policy_names
-from codecompanion.context.policy.policy_options import COMMON_OPTIONS, flatten, known_options, with_options
+from codecompanion.context.policy.policy_catalog import known_names, load_policy, policy_names
+from codecompanion.context.policy.policy_options import flatten, option_names, with_known_options, with_options
+from codecompanion.context.policy.strict import SUFFIX, strict
 from codecompanion.engine.log import count_secrets
 from codecompanion.engine.log import redact as hide_secrets
 from codecompanion.engine.policy_files import PolicyFiles, read_policy_files, told_by_file
@@ -264,21 +265,30 @@ def _nearest_good(name: str, tables: Mapping[str, Any], good: Mapping[str, Any])
 def _check_choices(services: Services) -> None:
     """Replace names of policies that there are not, each where it stands."""
     chat = services.settings.chat
-    names = sorted({*policy_names(), *chat.policies})
     by_adapter = dict(chat.adapter_policies)
     policy = chat.policy
-    if policy not in names:
+    if problem := _problem_of(policy, chat.policies):
         policy = _default_policy()
-        services.mistakes.append(_no_policy(chat.policy, names, f"Policy {policy} is used instead."))
+        services.mistakes.append(f"{problem}. Policy {policy} is used instead.")
     for adapter, name in chat.adapter_policies.items():
-        if name not in names:
+        if problem := _problem_of(name, chat.policies):
             del by_adapter[adapter]
-            services.mistakes.append(_no_policy(name, names, f"Policy {policy} is used for {adapter} instead."))
+            services.mistakes.append(f"{problem}. Policy {policy} is used for {adapter} instead.")
     _use(services, policy=policy, adapter_policies=by_adapter)
 
 
-def _no_policy(name: str, names: list[str], consequence: str) -> str:
-    return f"{ConfigError(POLICY_KEY, f'there is no policy {name!r}', nearest(name, names))}. {consequence}"
+def _problem_of(name: str, own: Mapping[str, Any]) -> str:
+    """Return what is wrong with the choice of this policy, "" = nothing."""
+    names = known_names(own)
+    if name in names:
+        return ""
+    if name.removesuffix(SUFFIX) not in names:
+        return str(ConfigError(POLICY_KEY, f"there is no policy {name!r}", nearest(name, names)))
+    try:
+        strict(load_policy(name.removesuffix(SUFFIX), own, POLICIES_KEY), POLICY_KEY)
+    except ConfigError as error:
+        return str(error)
+    return ""
 
 
 def _check_options(services: Services) -> None:
@@ -287,12 +297,12 @@ def _check_options(services: Services) -> None:
     if not chat.context_management:
         return  # reading every policy takes 30 ms
     policies = services.policies()
-    known = (*COMMON_OPTIONS, *{name for policy in policies for name in policy.options})
+    known = tuple({name for policy in policies for name in option_names(policy)})
     given = flatten(chat.context_management, known)
     wrong: dict[str, str] = {}
     for name, value in given.items():
         for policy in policies:
-            if name not in wrong and (name in COMMON_OPTIONS or name in policy.options):
+            if name not in wrong and name in option_names(policy):
                 try:
                     with_options(policy, {name: value}, OPTIONS_KEY)
                 except ConfigError as error:
@@ -301,7 +311,7 @@ def _check_options(services: Services) -> None:
         for _ in given:  # one may contradict two others
             good = {name: value for name, value in given.items() if name not in wrong}
             try:
-                with_options(policy, known_options(policy, good), OPTIONS_KEY)
+                with_known_options(policy, good, OPTIONS_KEY)
                 break
             except ConfigError as error:
                 wrong[error.key.removeprefix(f"{OPTIONS_KEY}.")] = f"{error}. This one is left out."

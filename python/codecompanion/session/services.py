@@ -15,8 +15,9 @@ from codecompanion.adapters.keys.known_secrets import KnownSecrets
 from codecompanion.adapters.keys.redact import plain_url
 from codecompanion.adapters.registry import AdapterRegistry
 from codecompanion.context.policy.policy import Policy
-from codecompanion.context.policy.policy_catalog import load_policy, policy_names
-from codecompanion.context.policy.policy_options import known_options, unknown_options, with_options
+from codecompanion.context.policy.policy_catalog import known_names, load_policy
+from codecompanion.context.policy.policy_options import unknown_options, with_known_options
+from codecompanion.context.policy.strict import deviations, strict
 from codecompanion.counting.calibration import FIGURES, Calibration, start_marks
 from codecompanion.counting.model_windows import ModelLimits, ResolvedLimits, resolve_limits
 from codecompanion.errors import ConfigError
@@ -187,18 +188,23 @@ class Services(msgspec.Struct):
         policy = load_policy(wanted, chat.policies, POLICIES_KEY)
         if policy.without_tools and not self.settings.tools.enabled:
             policy = load_policy(policy.without_tools, chat.policies, POLICIES_KEY)
-        policy = with_options(policy, known_options(policy, chat.context_management), OPTIONS_KEY)
-        return with_options(policy, known_options(policy, overrides), OPTIONS_KEY)
+        policy = with_known_options(policy, chat.context_management, OPTIONS_KEY)
+        return with_known_options(policy, overrides, OPTIONS_KEY)
 
     def ignored_settings(self, policy: Policy) -> tuple[str, ...]:
         """Return the settings below `context_management` that mean nothing to the policy."""
         return unknown_options(policy, self.settings.chat.context_management)
 
     def policies(self) -> tuple[Policy, ...]:
-        """Return all policies a chat may choose, built-in and those of the user's own that can be used."""
-        chat = self.settings.chat
-        names = sorted({*policy_names(), *chat.policies})
-        return tuple(load_policy(name, chat.policies, POLICIES_KEY) for name in names)
+        """Return all policies a chat may choose: built-in, the user's own that can be used, and what is strict of them.
+
+        One that has nothing of ours has no strict form beside it.
+        """
+        policies: list[Policy] = []
+        for name in known_names(self.settings.chat.policies):
+            policy = load_policy(name, self.settings.chat.policies, POLICIES_KEY)
+            policies += [policy, strict(policy)] if deviations(policy) and not policy.ours else [policy]
+        return tuple(policies)
 
     def limits(self, adapter_name: str, model: str, default_window: int) -> ResolvedLimits:
         """Return the window and reply reserve in force for a model (K4, R-506)."""

@@ -46,6 +46,16 @@ async def open_chats(root: Path, count: int = 1, **options: Any) -> list[Any]:
             "interactions.chat.opts.policy: there is no policy 'kodacod'; expected kodacode",
             "codecompanion",
         ),
+        (
+            {"policy": "kodacod strict"},
+            "interactions.chat.opts.policy: there is no policy 'kodacod strict'; expected kodacode",
+            "codecompanion",
+        ),
+        (
+            {"policy": "adaptive strict"},
+            "interactions.chat.opts.policy: policy adaptive is our own and follows no document",
+            "codecompanion",
+        ),
     ],
 )
 async def test_a_chat_says_which_policy_is_wrong_and_goes_on_without_it(
@@ -214,6 +224,22 @@ async def test_one_option_that_contradicts_two_others_costs_only_itself(tmp_path
         "compaction_target_threshold",
     ]
     assert [event.policy for event in told if isinstance(event, ChatOpened)] == ["kodacode"]
+
+
+async def test_a_strict_policy_may_be_configured(tmp_path: Path) -> None:
+    """By its name, by adapter, or as an option; one that is about what goes with it is said not to be used."""
+    strict = {"strict": True, "compaction": {"trigger": 0.7}}
+    for options in (
+        {"policy": "cowork strict"},
+        {"adapter_policies": {"offline": "cowork strict"}},
+        {"policy": "cowork", "context_management": strict},
+    ):
+        told = await open_chats(tmp_path, **options)
+        assert [event.policy for event in told if isinstance(event, ChatOpened)] == ["cowork strict"], options
+        assert [event for event in told if isinstance(event, Notice)] == []
+    told = await open_chats(tmp_path, policy="cowork_chat", context_management=strict)
+    (notice,) = [event for event in told if isinstance(event, Notice)]
+    assert notice.text == "Policy cowork_chat strict has no option compaction.trigger: these settings are not used."
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,13 @@ return {
       .. " model changes.",
   },
   {
+    name = "strict",
+    type = "boolean",
+    default = false,
+    description = "Manage the context exactly as the policy's document has it: without the steps that the plugin adds."
+      .. " |codecompanion-strict| lists them, and what stays in any case. For one chat: `/policy codebuddy strict`.",
+  },
+  {
     name = "editing",
     description = "Context editing: replace old tool results by a placeholder.",
     fields = {

@@ -26,6 +26,7 @@ from codecompanion.context.pipeline import compact, prepare
 from codecompanion.context.policy.policy import Policy, SummaryAdapter
 from codecompanion.context.policy.policy_catalog import load_policy
 from codecompanion.context.policy.policy_options import with_options
+from codecompanion.context.policy.strict import strict
 from codecompanion.context.shape_request import Parts, shape
 from codecompanion.context.stage_report import Ask, drive
 from codecompanion.context.work import Env, Measure, Messages, SummaryReply
@@ -51,6 +52,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The options of one preparation. `set` holds dotted keys below `context_management`."""
 
     policy: str = "codecompanion"
+    strict: bool = False
     window: int | None = None
     manual: bool = False
     count: str = ""
@@ -73,6 +75,7 @@ def add_parser(commands: Any) -> None:
         "context", help="prepare the next request of a transcript and print it as JSON"
     )
     parser.add_argument("--policy", default="codecompanion", help="the policy (default: codecompanion)")
+    parser.add_argument("--strict", action="store_true", help="the policy as its document has it, without what is ours")
     parser.add_argument("--window", type=token_count, metavar="N|Nk", help="context window (default: the policy's)")
     parser.add_argument("--manual", action="store_true", help="compact now, as /compact does")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=JSON", help="a context_management option")
@@ -89,6 +92,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
     """Carry the sub-command out; returns the exit status. Bad input is raised before anything is printed."""
     options = Options(
         policy=arguments.policy,
+        strict=arguments.strict,
         window=arguments.window,
         manual=arguments.manual,
         count=arguments.count,
@@ -104,9 +108,16 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
     return 0
 
 
+def _policy(options: Options) -> Policy:
+    policy = load_policy(options.policy)
+    if options.strict:
+        policy = strict(policy, "strict")
+    return with_options(policy, options.set, "context_management")
+
+
 def _check(options: Options) -> None:
     """Refuse options that no transcript can be prepared with."""
-    with_options(load_policy(options.policy), options.set, "context_management")
+    _policy(options)
     if options.window is not None and options.window < 1:
         raise InputError(f"window is {options.window}; expected 1 or more tokens")
 
@@ -169,9 +180,7 @@ def prepare_transcript(transcript: Transcript, options: Options) -> dict[str, An
         ConfigError: the policy or an option is wrong.
         InputError: the window or the counter is wrong.
     """
-    return prepare_with_policy(
-        transcript, with_options(load_policy(options.policy), options.set, "context_management"), options
-    )
+    return prepare_with_policy(transcript, _policy(options), options)
 
 
 def prepare_with_policy(transcript: Transcript, policy: Policy, options: Options) -> dict[str, Any]:

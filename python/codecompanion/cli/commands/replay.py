@@ -21,6 +21,7 @@ from codecompanion.cli.arguments import read_transcript, source_of, token_count
 from codecompanion.cli.json_lines import json_line
 from codecompanion.context.policy.policy import Policy
 from codecompanion.context.policy.policy_catalog import load_policy, policy_names
+from codecompanion.context.policy.strict import strict
 from codecompanion.errors import InputError
 from codecompanion.formats.plural import counted
 from codecompanion.reports.cache_price import LIFETIME_S, READ_PRICE, WRITE_PRICE, CacheKind
@@ -38,6 +39,7 @@ def add_parser(commands: Any) -> None:
         "replay", help="walk recorded sessions under each policy: tokens, edits, compactions, cost, faults"
     )
     parser.add_argument("--policy", action="append", default=[], help="a policy, several times (default: all)")
+    parser.add_argument("--strict", action="store_true", help="the policies as their documents have them")
     parser.add_argument(
         "--window", type=token_count, metavar="N|Nk", default=WINDOW, help=f"context window (default: {WINDOW})"
     )
@@ -52,8 +54,10 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
     """Carry the sub-command out; returns the exit status. Bad input is raised before anything is printed."""
     if arguments.window < 1:
         raise InputError(f"--window {arguments.window}: expected 1 or more tokens")
-    names = list(dict.fromkeys(arguments.policy)) or list(policy_names())
-    policies: list[tuple[str, Policy | None]] = [(UNMANAGED, None), *((name, load_policy(name)) for name in names)]
+    chosen = [load_policy(name) for name in dict.fromkeys(arguments.policy or policy_names())]
+    if arguments.strict:  # of all, those that follow a document
+        chosen = [strict(policy, "--strict") for policy in chosen if arguments.policy or not policy.ours]
+    policies: list[tuple[str, Policy | None]] = [(UNMANAGED, None), *((policy.name, policy) for policy in chosen)]
     walks = [replay_file(name, policies, arguments.window, arguments.cache) for name in arguments.file]
     per_file = [[sum(requests, Figures()) for requests in by_policy] for by_policy in walks]
     totals = [sum((figures[row] for figures in per_file), Figures()) for row in range(len(policies))]

@@ -40,19 +40,31 @@ PolicyEventName = Literal[
 EVENT_NAMES: tuple[PolicyEventName, ...] = get_args(PolicyEventName)
 
 
+class Departure(msgspec.Struct, frozen=True):
+    """Parameters in which a step of the document is ours: `why` by name, and all as the `document` has them."""
+
+    why: dict[str, str]
+    document: Any
+
+
 class Step(msgspec.Struct, frozen=True):
     """One strategy with its parameters, already checked against the strategy's own struct.
 
-    `optional`: when it has nothing to do the next one goes on without it, instead of ending the tier.
+    `optional`: when it has nothing to do the next one goes on without it, instead of ending the tier. `ours` says why
+    there is such a step when its document has none (`strict.py`).
     """
 
     use: str
     params: Any
     optional: bool = False
+    ours: str = ""
+    departs: Departure | None = None
 
 
 class Tier(msgspec.Struct, frozen=True, kw_only=True):
     """One way through a stage. Tiers are tried in order; the first whose result is accepted wins, the last one always.
+
+    `ours` says why there is such a tier when its document has none.
 
     `accept`: `target` when the result must fit the stage's target. `start` (`from` in a table) names the tier whose
     result it works on. `on_fail`: who else writes the summary when the model could not: the chat's own adapter, or a
@@ -70,6 +82,7 @@ class Tier(msgspec.Struct, frozen=True, kw_only=True):
     manual: bool = True
     needs: tuple[str, ...] = ()
     steps: tuple[Step, ...] = ()
+    ours: str = ""
 
     @property
     def summarises(self) -> bool:
@@ -115,7 +128,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     `after` names stages that must have had their chance before this one, `unless` those after whose removals this one
     is not needed (R-410). `target` is the size to reach, `target_gap` (0..1 of the basis) how far it stays below the
     trigger (R-306). `label` is how the user reads an automatic run. `manual` means `/compact` runs it, with at least
-    `manual_min_messages`.
+    `manual_min_messages`. `ours` says why there is such a stage when its document has none.
     """
 
     id: str
@@ -132,6 +145,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     effects: Effects = Effects()
     emits: Emits = Emits()
     card: Card = Card()
+    ours: str = ""
 
     @property
     def summarises(self) -> bool:
@@ -145,6 +159,8 @@ class ShapeStep(msgspec.Struct, frozen=True, kw_only=True):
     use: str
     params: Any
     when: Trigger | None = None
+    ours: str = ""
+    departs: Departure | None = None
 
 
 class Cooldown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -181,7 +197,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     has when its configuration says nothing (K16).
     `stop_over_limit`: a request that is larger than the input limit after all is not sent (R-335). `request_events`
     name what is logged of the first request of a turn, and of the first after a compaction (R-328). `gathers`: with
-    `context.enabled = "auto"` code is gathered for every message (R-201), else only for one that asks for it.
+    `context.enabled = "auto"` code is gathered for every message (R-201), else only for one that asks for it. `ours`
+    says what it is for when it follows no document.
     """
 
     name: str
@@ -201,6 +218,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     gathers: bool = False
     enabled: bool = True
     summary_adapter: SummaryAdapter = SummaryAdapter()
+    ours: str = ""
 
     def stage(self, id: str) -> Stage | None:
         """Return the stage of that id, None when it is not one of this policy's."""

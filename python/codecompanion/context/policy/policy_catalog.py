@@ -16,6 +16,7 @@ from codecompanion.context.policy.hints import nearest
 from codecompanion.context.policy.policy import OWN_FIELDS, Policy, Stage
 from codecompanion.context.policy.policy_file import read_policy_file
 from codecompanion.context.policy.policy_options import with_options
+from codecompanion.context.policy.strict import SUFFIX, strict
 from codecompanion.context.policy.table import check_names, led_to, read_shared, read_stages
 from codecompanion.context.policy.table_checks import convert, refuse_nonsense, table_of, with_sizes
 from codecompanion.errors import ConfigError
@@ -28,11 +29,17 @@ def policy_names() -> tuple[str, ...]:
     return tuple(sorted(entry.stem for entry in _POLICIES.glob("*.toml")))
 
 
+def known_names(custom: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the built-in policies and of those of `custom`."""
+    return tuple(sorted({*policy_names(), *custom}))
+
+
 def load_policy(name: str, custom: Mapping[str, Mapping[str, Any]] | None = None, key: str = "policies") -> Policy:
     """Return a built-in policy, or one of `custom`: name → table, as a user writes them below `key`.
 
     A custom table `extends` another policy (a built-in of the same name when it does not say which), gives values for
-    its options, and may replace or add whole stages by their id.
+    its options, and may replace or add whole stages by their id. `strict = true` takes out what is ours, and so does
+    ` strict` after any name.
 
     Raises:
         ConfigError: there is no policy of that name (the nearest one is suggested), it extends itself, or its table is
@@ -42,6 +49,8 @@ def load_policy(name: str, custom: Mapping[str, Mapping[str, Any]] | None = None
 
 
 def _load(name: str, custom: Mapping[str, Mapping[str, Any]], key: str, extending: tuple[str, ...]) -> Policy:
+    if name.endswith(SUFFIX) and name not in custom:
+        return strict(_load(name.removesuffix(SUFFIX), custom, key, extending), f"{key}.{name}")
     if name in custom and name not in extending:
         table = table_of(custom[name], f"{key}.{name}", '{ extends = "codecompanion", … }')
         refuse_nonsense(table, f"{key}.{name}")

@@ -10,13 +10,15 @@ import msgspec
 
 from codecompanion.context.policy.hints import unknown_key
 from codecompanion.context.policy.policy import CHAT_ADAPTER, Policy, Stage, SummaryAdapter, Tier
+from codecompanion.context.policy.strict import strict
 from codecompanion.context.policy.table import SIZES, check_writers, read_size, size_fields
 from codecompanion.context.policy.table_checks import convert, describe, refuse_nonsense, with_sizes
 from codecompanion.context.thresholds import Size, Trigger
 from codecompanion.errors import ConfigError
 
-COMMON_OPTIONS = ("enabled", "compaction.adapter", "compaction.fallback_to_chat_adapter")
-"""What every policy understands below `context_management`."""
+_STRICT = "strict"
+COMMON_OPTIONS = ("enabled", _STRICT, "compaction.adapter", "compaction.fallback_to_chat_adapter")
+"""What every policy understands below `context_management`; one that follows no document cannot be strict."""
 TARGET_THRESHOLD = "compaction_target_threshold"
 _NAMES_OF_THRESHOLD = ("compaction_threshold", "compaction.trigger")
 """As KodaCode's document names them (R-305), and our own name of the first."""
@@ -33,8 +35,10 @@ def with_options(policy: Policy, options: Mapping[str, Any], key: str, beside: t
         ConfigError: an unknown option, a value of the wrong type, options that contradict each other; names the
             key path below `key`.
     """
-    known = (*policy.options, *COMMON_OPTIONS)
-    given = flatten(options, known)
+    given = flatten(options, option_names(policy))
+    if _boolean(given.pop(_STRICT, False), f"{key}.{_STRICT}"):
+        policy = strict(policy, f"{key}.{_STRICT}")
+    known = option_names(policy)
     _refuse_contradictions(policy, given, key)
     for name, value in given.items():
         path = f"{key}.{name}"
@@ -85,15 +89,31 @@ def _meant(value: Any) -> Size | None:
         return None
 
 
+def option_names(policy: Policy) -> tuple[str, ...]:
+    """Return the dotted names of the options that mean something to the policy."""
+    return (*policy.options, *(name for name in COMMON_OPTIONS if name != _STRICT or not policy.ours))
+
+
+def with_known_options(policy: Policy, options: Mapping[str, Any], key: str) -> Policy:
+    """Return the policy with those of the settings laid over it that mean something to it (`unknown_options`).
+
+    Raises:
+        ConfigError: as `with_options`.
+    """
+    given = known_options(policy, options)
+    policy = with_options(policy, {name: value for name, value in given.items() if name == _STRICT}, key)
+    return with_options(policy, known_options(policy, given), key)  # being strict may leave fewer options
+
+
 def unknown_options(policy: Policy, options: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the settings that mean nothing to the policy: they were made for another one."""
-    known = (*policy.options, *COMMON_OPTIONS)
+    known = option_names(policy)
     return tuple(name for name in flatten(options, known) if name not in known)
 
 
 def known_options(policy: Policy, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that the policy understands, as dotted keys."""
-    known = (*policy.options, *COMMON_OPTIONS)
+    known = option_names(policy)
     return {name: value for name, value in flatten(options, known).items() if name in known}
 
 

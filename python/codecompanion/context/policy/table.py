@@ -9,7 +9,16 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from codecompanion.context.policy.hints import nearest
-from codecompanion.context.policy.policy import CHAT_ADAPTER, EVENT_NAMES, Policy, ShapeStep, Stage, Step, Tier
+from codecompanion.context.policy.policy import (
+    CHAT_ADAPTER,
+    EVENT_NAMES,
+    Departure,
+    Policy,
+    ShapeStep,
+    Stage,
+    Step,
+    Tier,
+)
 from codecompanion.context.policy.step_order import check_order
 from codecompanion.context.policy.table_checks import (
     convert,
@@ -28,6 +37,7 @@ S = TypeVar("S", bound=Size)
 STAGES = "a list of stages: { { id = …, event = …, trigger = …, step = { … } } }"
 STEPS = 'a list of steps: { { use = "clear_tool_results" }, … }'
 A_STEP = 'a step: { use = "clear_tool_results", … }'
+OURS = '`ours = { parameter = "why" }`, and `document = { parameter = value }` beside it'
 SHARED = "named lists of steps: { name = { { use = … }, … } }"
 Shared = Mapping[str, tuple[Step, ...]]
 """Steps that more than one tier has, by the name they are written under in `steps`."""
@@ -238,8 +248,24 @@ def _step(table: Any, key: str) -> Step:
     fields = table_of(table, key, A_STEP)
     use = _used(fields.pop("use", None), STRATEGIES, "strategy", f"{key}.use")
     optional = convert(fields.pop("optional", False), bool, f"{key}.optional")
-    params = STRATEGIES[use].params
-    return Step(use, convert(with_sizes(fields, params), params, key), optional)
+    params, ours, departs = _params(fields, STRATEGIES[use].params, key)
+    return Step(use, params, optional, ours, departs)
+
+
+def _params(fields: dict[str, Any], kind: type[Any], key: str) -> tuple[Any, str, Departure | None]:
+    """Return a step's parameters, why the step is ours ("" = it is the document's), and which of them are."""
+    ours, document = fields.pop("ours", ""), fields.pop("document", {})
+    params = convert(with_sizes(fields, kind), kind, key)
+    if isinstance(ours, str):
+        if document:
+            raise ConfigError(f"{key}.document", "`ours` names no parameter", OURS)
+        return params, ours, None
+    why = convert(ours, dict[str, str], f"{key}.ours")
+    values = table_of(document, f"{key}.document", OURS)
+    refuse_unknown(why, set(fields), f"{key}.ours")
+    refuse_unknown(values, set(why), f"{key}.document")
+    others = {name: value for name, value in fields.items() if name not in why}
+    return params, "", Departure(why, convert(with_sizes({**others, **values}, kind), kind, f"{key}.document"))
 
 
 def _shape_step(table: Any, key: str) -> ShapeStep:
@@ -248,7 +274,8 @@ def _shape_step(table: Any, key: str) -> ShapeStep:
     known = {**{name: strategy.params for name, strategy in STRATEGIES.items()}, **SHAPERS}
     use = _used(fields.pop("use", None), known, "step", f"{key}.use")
     crossed = None if when is None else read_size(when, f"{key}.when", Trigger)
-    return ShapeStep(use=use, params=convert(with_sizes(fields, known[use]), known[use], key), when=crossed)
+    params, ours, departs = _params(fields, known[use], key)
+    return ShapeStep(use=use, params=params, when=crossed, ours=ours, departs=departs)
 
 
 def _used(name: Any, known: Mapping[str, Any], noun: str, key: str) -> str:

@@ -6,14 +6,14 @@ from typing import Any
 
 import msgspec
 
-from codecompanion.context.policy.policy import Policy, Stage, Tier
+from codecompanion.context.policy.policy import Policy, ShapeStep, Stage, Step, Tier
 
 
 def policy_to_table(policy: Policy) -> dict[str, Any]:
     """Return the table of a policy (a plain dict of TOML types; absent values are left out)."""
     fields: dict[str, Any] = msgspec.to_builtins(policy)
     fields["stage"] = [_stage_table(stage) for stage in policy.stages]
-    fields["shape"] = [_plain({"use": s.use, "when": s.when, **msgspec.to_builtins(s.params)}) for s in policy.shape]
+    fields["shape"] = [_plain({"when": step.when, **_step_table(step)}) for step in policy.shape]
     del fields["stages"]
     return fields
 
@@ -32,7 +32,15 @@ def _stage_table(stage: Stage) -> dict[str, Any]:
 def _tier_table(tier: Tier) -> dict[str, Any]:
     fields: dict[str, Any] = msgspec.to_builtins(tier)
     del fields["steps"]
-    return {**fields, "step": [{"optional": s.optional, "use": s.use, **_plain(s.params)} for s in tier.steps]}
+    return {**fields, "step": [{"optional": step.optional, **_step_table(step)} for step in tier.steps]}
+
+
+def _step_table(step: Step | ShapeStep) -> dict[str, Any]:
+    fields = {"use": step.use, "ours": step.ours, **_plain(step.params)}
+    if step.departs is not None:
+        fields["ours"] = dict(step.departs.why)
+        fields["document"] = {name: _plain(getattr(step.departs.document, name)) for name in step.departs.why}
+    return fields
 
 
 def _plain(value: Any) -> Any:

@@ -112,3 +112,35 @@ async def test_a_policy_may_name_another_for_chats_without_tools(tmp_path: Path)
         off = msgspec.structs.replace(services.settings.tools, enabled=False)
         services.settings = msgspec.structs.replace(services.settings, tools=off)
         assert services.policy({}).name == "plain"
+
+
+async def test_a_chat_may_be_managed_as_the_document_has_it(tmp_path: Path) -> None:
+    """The strict form is offered, chosen, named, and still there after a restart."""
+    bench = Bench(tmp_path, ScriptedAdapter("first", [says("hi")]))
+    session = await bench.open()
+    names = [row["name"] for row in list_policies(session.control)]
+    assert ("codebuddy strict" in names, "adaptive strict" in names) == (True, False)
+    await choose_policy(session, "codebuddy strict")
+    assert bench.of(PolicyChanged)[-1].policy == "codebuddy strict"
+    reopened = await bench.resume()
+    assert reopened is not None
+    assert reopened.control.policy.name == "codebuddy strict"
+    with pytest.raises(ConfigError, match="adaptive is our own and follows no document"):
+        await choose_policy(reopened, "adaptive strict")
+    assert reopened.control.policy.name == "codebuddy strict"
+
+
+async def test_all_chats_may_be_strict(tmp_path: Path) -> None:
+    """A policy of our own cannot be; then that is said."""
+    bench = Bench(tmp_path, ScriptedAdapter("first", []))
+    configure(bench, context_management={"strict": True})
+    session = await bench.open()
+    assert session.control.policy.name == "codecompanion strict"
+    await choose_policy(session, "cowork")
+    assert session.control.policy.name == "cowork strict"
+    await choose_policy(session, "adaptive")
+    assert session.control.policy.name == "adaptive"
+    assert bench.of(Notice)[-1].text == "Policy adaptive has no option strict: these settings are not used."
+    off = msgspec.structs.replace(bench.services.settings.tools, enabled=False)
+    bench.services.settings = msgspec.structs.replace(bench.services.settings, tools=off)
+    assert bench.services.policy({}, "cowork").name == "cowork_chat strict"

@@ -1,0 +1,136 @@
+"""A policy as its document has it: without what its table marks as ours.
+
+What is ours stands in the table itself, with the reason: `ours = "…"` at a stage, a tier or a step that the document
+does not have, `ours = { parameter = "…" }` at a step of the document that has a parameter of ours. Then `document =
+{ parameter = … }` says what the document has there; without it that is the strategy's default.
+
+`ALWAYS` is what stays all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+import msgspec
+
+from codecompanion.context.policy.policy import Policy, ShapeStep, Stage, Step, Tier
+from codecompanion.context.policy.step_order import check_order
+from codecompanion.context.policy.table import check_names, led_to
+from codecompanion.errors import ConfigError
+
+S = TypeVar("S", Step, ShapeStep)
+SUFFIX = " strict"
+"""`codebuddy strict` is the policy `codebuddy` without what is ours."""
+ALWAYS = (
+    "No request is sent that is larger than the window: results are cut, then the chat is compacted without a model.",
+    "A tool call that waits for its result is never compacted, and no call is sent without its result.",
+    "System prompt, rules and pinned messages stay as they are.",
+    "A reply that is no summary is never put in the place of messages.",
+    "After three failed compactions in a row, automatic ones pause for two messages.",
+    "The log keeps everything; every change can be undone.",
+)
+"""What no policy is without, in words for the user: the document's own rules never go further than these allow."""
+
+
+class Deviation(msgspec.Struct, frozen=True):
+    """Something of ours in a policy: where it stands (`stage.tier.step.parameter`), and why."""
+
+    place: str
+    why: str
+
+
+def deviations(policy: Policy) -> tuple[Deviation, ...]:
+    """Return what the policy has that its document does not, in the order of its table."""
+    return (*_in_stages(policy), *_in_steps(policy.shape, "shape"))
+
+
+def _in_stages(policy: Policy) -> Iterator[Deviation]:
+    for stage in policy.stages:
+        if stage.ours:
+            yield Deviation(stage.id, stage.ours)
+            continue
+        for tier in stage.tiers:
+            place = _place(stage, tier)
+            if tier.ours:
+                yield Deviation(place, tier.ours)
+            else:
+                yield from _in_steps(tier.steps, place)
+
+
+def _place(stage: Stage, tier: Tier) -> str:
+    return f"{stage.id}.{tier.id}" if tier.id else stage.id
+
+
+def _in_steps(steps: tuple[Step, ...] | tuple[ShapeStep, ...], place: str) -> Iterator[Deviation]:
+    for step in steps:
+        if step.ours:
+            yield Deviation(f"{place}.{step.use}", step.ours)
+        elif step.departs is not None:
+            for name, why in step.departs.why.items():
+                yield Deviation(f"{place}.{step.use}.{name}", why)
+
+
+def strict(policy: Policy, key: str = "") -> Policy:
+    """Return the policy without what is ours, under its strict name; done twice it is the same.
+
+    Raises:
+        ConfigError: the whole policy is ours, or what remains cannot work; names `key`.
+    """
+    if policy.ours:
+        raise ConfigError(key, f"policy {policy.name} is our own and follows no document", "a policy that does")
+    made = without(policy, frozenset(one.place for one in deviations(policy)), key)
+    other = made.without_tools
+    return msgspec.structs.replace(made, name=_strict_name(made.name), without_tools=other and _strict_name(other))
+
+
+def _strict_name(name: str) -> str:
+    return name if name.endswith(SUFFIX) else name + SUFFIX
+
+
+def without(policy: Policy, places: frozenset[str], key: str = "") -> Policy:
+    """Return the policy without what is ours at these places (`deviations`); raises `ConfigError` if it cannot work."""
+    stages = tuple(_stage(stage, places, key) for stage in policy.stages if not _is_gone(stage, stage.id, places))
+    made = msgspec.structs.replace(policy, stages=stages, shape=_steps(policy.shape, "shape", places))
+    # An option that is about what is gone goes with it.
+    options = {option: place for option, target in made.options.items() if (place := led_to(made, target))}
+    made = msgspec.structs.replace(made, options=options)
+    check_names(made, key)
+    return made
+
+
+def _is_gone(marked: Stage | Tier | Step | ShapeStep, place: str, places: frozenset[str]) -> bool:
+    return bool(marked.ours) and place in places
+
+
+def _stage(stage: Stage, places: frozenset[str], key: str) -> Stage:
+    tiers, made = [], dict[str, frozenset[str]]()
+    for tier in stage.tiers:
+        place = _place(stage, tier)
+        if _is_gone(tier, place, places):
+            continue
+        where = f"{key}.{place}"
+        if tier.start and tier.start not in made:
+            raise ConfigError(f"{where}.from", f"the tier {tier.start!r} is gone without what is ours", "another tier")
+        kept = msgspec.structs.replace(tier, steps=_steps(tier.steps, place, places))
+        made[tier.id] = check_order(kept, made.get(tier.start, frozenset()), where)
+        tiers.append(kept)
+    if not all(tier.steps for tier in tiers) or not tiers:
+        raise ConfigError(f"{key}.{stage.id}", "nothing is left of it without what is ours", "`ours` at all of it")
+    return msgspec.structs.replace(stage, tiers=tuple(tiers))
+
+
+def _steps(steps: tuple[S, ...], place: str, places: frozenset[str]) -> tuple[S, ...]:
+    kept = []
+    for step in steps:
+        at = f"{place}.{step.use}"
+        if _is_gone(step, at, places):
+            continue
+        if step.departs is not None:
+            named = [name for name in step.departs.why if f"{at}.{name}" in places]
+            params = {name: getattr(step.departs.document, name) for name in named}
+            why = {name: why for name, why in step.departs.why.items() if name not in named}
+            departs = msgspec.structs.replace(step.departs, why=why) if why else None
+            step = msgspec.structs.replace(step, params=msgspec.structs.replace(step.params, **params), departs=departs)
+        kept.append(step)
+    return tuple(kept)

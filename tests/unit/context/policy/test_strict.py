@@ -1,0 +1,247 @@
+"""What of a policy is ours is marked in its table, makes a difference, and goes where the policy is strict."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from codecompanion.context.policy import policy_catalog
+from codecompanion.context.policy.policy import Policy
+from codecompanion.context.policy.policy_catalog import load_policy, policy_names
+from codecompanion.context.policy.policy_options import option_names, unknown_options, with_known_options, with_options
+from codecompanion.context.policy.strict import deviations, strict, without
+from codecompanion.context.policy.table import policy_from_table
+from codecompanion.context.shape_request import Parts, shape
+from codecompanion.context.stage_report import Ask
+from codecompanion.context.work import CacheState, Messages, SummaryReply
+from codecompanion.errors import ConfigError
+from codecompanion.model.messages import Message
+from tests.summaries import nine_sections
+from tests.unit.context.builders import (
+    Script,
+    assistant,
+    chat,
+    count,
+    env,
+    run,
+    system,
+    texts,
+    tool,
+    turns,
+    user,
+)
+
+DOCUMENTED = tuple(name for name in policy_names() if not load_policy(name).ours)
+MARKS = [(name, one.place) for name in DOCUMENTED for one in deviations(load_policy(name))]
+SAID = "The user wants dock_1 and dock_2 of src/harbour.lua changed; lua/nowhere_at_all.lua stays as it is in 4.7.11. "
+
+
+def writes(ask: Ask) -> SummaryReply:
+    """Write a summary in the form that is asked for; a file in it occurs nowhere in the chat."""
+    prompt = ask.request.prompt
+    schema = next((name for name in ("cc_9", "cw_9") if nine_sections("", name).splitlines()[0][4:12] in prompt), "")
+    return SummaryReply(text=nine_sections(SAID, schema) if schema else 3 * SAID)
+
+
+def is_wordy(ask: Ask) -> SummaryReply:
+    """Write too much of a chat in parts."""
+    is_in_parts = ask.request.parts > 1 or "[Part 1]" in ask.request.prompt
+    return SummaryReply(text=600 * SAID) if is_in_parts else writes(ask)
+
+
+WRITERS: dict[str, Script] = {
+    "one who writes": writes,
+    "nobody": lambda ask: SummaryReply(error="no model"),
+    "one who is wordy": is_wordy,
+}
+SHARES = (0.7, 0.87, 0.93, 0.98, 1.3)
+"""How full the window is."""
+PARTS = Parts(system=Message(id="system", role="system"), specs=(), fixed=lambda system, specs: 0)
+
+
+def made(*messages: Message) -> Messages:
+    """Return the messages as a chat that knows their sizes."""
+    return tuple(msgspec.structs.replace(message, tokens=count(message)) for message in chat(*messages))
+
+
+def loop(rounds: int, size: int, told: str = "") -> list[Message]:
+    """Return a running turn whose results have so many characters each; the model may tell something each time."""
+    made = [user("Rename dock_1 of src/harbour.lua, but never in the API.")]
+    for i in range(rounds):
+        made += [assistant(told, (f"l{i}", "run_command")), tool(f"l{i}", f"r{i} " * (size // 4))]
+    return made
+
+
+def dialogue(number: int, size: int) -> list[Message]:
+    return [one for i in range(number) for one in (user(said(i, size)), assistant(said(i, size)))]
+
+
+def said(number: int, size: int) -> str:
+    return (f"Change dock_{number} of src/harbour.lua. " * (size // 30))[:size]
+
+
+SCENES: dict[str, Messages] = {
+    "a long loop": made(system(), *turns(3, 400), *loop(30, 1200)),
+    "a loop that talks": made(system(), *dialogue(3, 2000), *loop(30, 200, said(1, 1200))),
+    "finished turns": made(system(), *turns(24, 1500), user("and now?")),
+    "a large window": made(system(), *turns(40, 4000), user("and now?")),
+    "few long messages": made(system(), *dialogue(4, 4300), user("and now?")),
+    "the newest are too large": made(system(), *dialogue(4, 100), *dialogue(2, 12_000), user("and now?")),
+    "short results": made(system(), *turns(60, 60), *turns(4, 8000), user("and now?")),
+    "a dialogue in a warm cache": made(system(), *dialogue(14, 1250), user("and now?")),
+}
+
+
+def outcome(policy: Policy, scene: str, share: float, writer: str) -> tuple[Any, ...]:
+    """Return what the model would see in the scene, and what was asked of one that writes summaries."""
+    messages = SCENES[scene]
+    window = round(sum(map(count, messages)) / share)
+    warm = {"cache": CacheState(warm_tokens=window // 2), "now": 1.0} if "cache" in scene else {}
+    prepared, asked = run(messages, window, policy=policy, script=WRITERS[writer], reserve=window // 20, **warm)
+    shaped = shape(prepared.messages, PARTS, policy, env(prepared.messages, window))
+    return texts(shaped.messages), len(asked)
+
+
+@pytest.mark.parametrize(("name", "place"), MARKS)
+def test_what_is_marked_makes_a_difference(name: str, place: str) -> None:
+    """A mark at a step without effect would tell the user of something that there is not."""
+    policy = load_policy(name)
+    if place.startswith("reactive."):  # which runs when nothing else has
+        policy = with_options(policy, {"compaction.trigger": False}, "k")
+    other = without(policy, frozenset({place}))
+    cases = itertools.product(SCENES, SHARES, WRITERS)
+    assert any(outcome(policy, *case) != outcome(other, *case) for case in cases)
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_nothing_of_ours_is_left(name: str) -> None:
+    made_strict = load_policy(f"{name} strict")
+    assert deviations(made_strict) == ()
+    assert made_strict.name == f"{name} strict"
+    assert strict(made_strict) == made_strict
+    other = load_policy(name).without_tools
+    assert made_strict.without_tools == (f"{other} strict" if other else "")
+
+
+def test_the_documents_program_is_left() -> None:
+    """Pipeline 5.5: P1, step for step."""
+    policy = load_policy("codecompanion strict")
+    editing, compaction = policy.stages
+    assert [step.use for step in editing.tiers[0].steps] == ["clear_tool_results"]
+    assert [step.use for step in compaction.tiers[0].steps] == [
+        "select_window", "replace_attachments", "require_savings", "format_transcript", "summarize_one",
+        "insert_summary",
+    ]  # fmt: skip
+    selection, _, savings = (step.params for step in compaction.tiers[0].steps[:3])
+    assert (selection.keep_running, savings.automatic, savings.window_share) == (0.0, 10_000, 1.0)
+
+
+def test_a_policy_of_our_own_is_never_strict() -> None:
+    with pytest.raises(ConfigError, match="adaptive is our own and follows no document"):
+        load_policy("adaptive strict")
+    adaptive = load_policy("adaptive")
+    assert "strict" not in option_names(adaptive)
+    assert with_known_options(adaptive, {"strict": True}, "k") == adaptive
+    assert unknown_options(adaptive, {"strict": True}) == ("strict",)
+
+
+def test_an_option_about_what_is_gone_goes_with_it() -> None:
+    """`compaction.trigger` of `cowork_chat` is that of a stage of ours."""
+    policy = load_policy("cowork_chat")
+    options = {"strict": True, "compaction": {"trigger": 0.8}, "chat": {"window": 12}}
+    made_strict = with_known_options(policy, options, "k")
+    assert [stage.id for stage in made_strict.stages] == ["rolling"]
+    assert made_strict.stages[0].tiers[0].steps[0].params.window == 12
+    assert unknown_options(made_strict, options) == ("compaction.trigger",)
+    with pytest.raises(ConfigError, match=r"k\.compaction\.trigger: policy cowork_chat strict has no such option"):
+        with_options(policy, options, "k")
+
+
+def test_a_users_own_policy_can_be_strict() -> None:
+    own: dict[str, dict[str, Any]] = {
+        "cowork": {"strict": True, "compaction.trigger": 0.8},
+        "mine": {"extends": "codecompanion strict", "compaction.trigger": 0.9},
+    }
+    assert deviations(load_policy("cowork", own)) == deviations(load_policy("mine", own)) == ()
+    assert load_policy("cowork", own).stages[1].trigger.at == 0.8
+    assert load_policy("mine", own).stages[1].trigger.at == 0.9
+    with pytest.raises(ConfigError, match=r"policies\.cowork\.strict: got 'yes'"):
+        load_policy("cowork", {"cowork": {"strict": "yes"}})
+
+
+STEP = {"use": "select_window", "keep_running": 0.2}
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        ({**STEP, "ours": {"keep_runing": "why"}}, r"step\[1\]\.ours.*keep_runing"),
+        ({**STEP, "ours": {"fill": "why"}}, r"step\[1\]\.ours.*fill"),
+        ({**STEP, "ours": {"keep_running": 3}}, r"step\[1\]\.ours"),
+        ({**STEP, "ours": 3}, r"step\[1\]\.ours"),
+        ({**STEP, "document": {"keep_running": 0}}, r"step\[1\]\.document: `ours` names no parameter"),
+        ({**STEP, "ours": {"keep_running": "why"}, "document": {"fill": True}}, r"step\[1\]\.document.*fill"),
+        ({**STEP, "ours": {"keep_running": "why"}, "document": {"keep_running": 7}}, r"step\[1\]\.document"),
+    ],
+)
+def test_a_mark_that_means_nothing_is_refused(step: dict[str, Any], said: str) -> None:
+    stage = {"id": "s", "event": "context_edited", "trigger": {"at": 0.5}, "step": [step]}
+    table = {"name": "p", "description": "", "default_window": 1000, "stage": [stage]}
+    with pytest.raises(ConfigError, match=said):
+        policy_from_table(table, "k")
+
+
+STARTS: dict[str, Callable[[], Policy]] = {
+    "a stage without anything left": lambda: _with(ours_of_first="x"),
+    "a tier that starts from one of ours": lambda: _with(ours_of_first="x", start="first"),
+}
+
+
+def _with(ours_of_first: str, start: str = "") -> Policy:
+    clears = [{"use": "clear_tool_results"}]
+    second = [{"id": "second", "from": start, "step": clears}] if start else []
+    tiers = [{"id": "first", "ours": ours_of_first, "step": clears}, *second]
+    stage = {"id": "s", "event": "context_edited", "trigger": {"at": 0.5}, "tier": tiers}
+    return policy_from_table({"name": "p", "description": "", "default_window": 1000, "stage": [stage]}, "k")
+
+
+@pytest.mark.parametrize("kind", STARTS)
+def test_what_cannot_work_without_what_is_ours_says_so(kind: str) -> None:
+    with pytest.raises(ConfigError, match=r"policy\.s"):
+        strict(STARTS[kind](), "policy")
+
+
+POLICIES = Path(policy_catalog.__file__).parents[1] / "policies"
+NUMBER = re.compile(r"#.*\b[RS]-?\d")
+
+
+def steps_of(name: str) -> Iterator[tuple[str, str]]:
+    """Yield each step of a policy's file: its text with the line above it, and that of the tier it stands in."""
+    parts = re.split(r"(?m)^(?=\s*\[\[(?:stage|shape|steps))", POLICIES.joinpath(f"{name}.toml").read_text("utf-8"))
+    tier = ""
+    for part in parts:
+        if re.match(r"\s*\[\[stage(\.tier)?\]\]", part):
+            tier = part if part.lstrip().startswith("[[stage]]") else tier.partition("[[stage.tier]]")[0] + part
+        lines = part.splitlines()
+        inline = [at for at, line in enumerate(lines) if "{ use =" in line]
+        if inline:
+            yield from (("\n".join(lines[max(at - 1, 0) : at + 1]), tier) for at in inline)
+        elif re.search(r"(?m)^\s*use =", part):
+            yield part, tier
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_what_is_not_ours_names_its_requirement(name: str) -> None:
+    """No mark means that the document has it: the comment says where."""
+    found = list(steps_of(name))
+    assert len(found) > 3
+    without_number = [
+        step for step, tier in found if not (NUMBER.search(step) or 'ours = "' in step or 'ours = "' in tier)
+    ]
+    assert without_number == []
