@@ -150,7 +150,8 @@ def _due(draft: _Draft, policy: Policy, automatic_summaries: bool) -> Iterator[_
 
 
 def _by_hand(stage: Stage, draft: _Draft, view: View) -> _Run:
-    tiers = tuple(tier for tier in stage.tiers if tier.manual)
+    worked_on = {tier.start for tier in stage.tiers if tier.manual}
+    tiers = tuple(tier for tier in stage.tiers if tier.manual or tier.id in worked_on)
     return _Run(stage, tiers, "manual", _obstacle(stage, view, draft.messages))
 
 

@@ -91,6 +91,9 @@ def _run_tiers(
         after = before
         if isinstance(result, Work):
             reached[tier.id] = result
+        if env.manual and not tier.manual:
+            continue  # only what others work on
+        if isinstance(result, Work):
             after = env.measure(result.messages)
             result = result if stage.event == "memory_flushed" else _checked(result, before, after)
         report = report_of(stage, result, before, after, trigger, tier)

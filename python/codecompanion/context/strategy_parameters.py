@@ -52,7 +52,8 @@ class ClearToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     A result must be larger than `min_size` (in `size_unit`, strict). `tools` are the only tool names that count (empty
     = all), `exclude_tools` never do (R-512). With `stop_when` results are cleared from the oldest on, and only until
-    the finished turns are within that budget. `template` names a placeholder text.
+    the finished turns are within that budget; with `until_target` until the stage's target is met, if it can be.
+    `template` names a placeholder text.
     """
 
     older_than: OlderThan = OlderThan()
@@ -65,6 +66,7 @@ class ClearToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     template: str = "tool_result_cleared"
     only_if_shorter: bool = True
     stop_when: RawTail | None = None
+    until_target: bool = False
 
 
 class StripToolArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -331,14 +331,22 @@ def test_tier_1_wins_exactly_when_its_result_is_within_the_budget(extra, tier):
     assert prepare(messages, window)["result"]["tier"] == tier
 
 
-def test_by_hand_it_runs_under_the_trigger_and_starts_at_tier_1():
-    """R-145 [proposed]: forced."""
+def test_by_hand_it_runs_under_the_trigger_and_writes_a_summary():
+    """R-145: tier 1 alone is no summary; the others work on what it has made (R-119)."""
     messages = [system(), {"role": "user", "content": "go"}, *tool_step(0, 4000), *talk(3)]
     answer = prepare(messages, 100_000, manual=True)
-    assert answer["result"]["tier"] == 1
-    without = prepare([system(), *talk(10)], 100_000, manual=True)
-    assert without["result"]["tier"] == 2
-    assert without["result"]["warningLevel"] == "none"
+    assert (answer["result"]["tier"], answer["result"]["warningLevel"]) == (2, "none")
+    failed = prepare(messages, 100_000, manual=True, summary_error="no model")
+    assert failed["result"]["tier"] == 4
+    talked = prepare([system(), *talk(10)], 100_000, manual=True)
+    assert talked["result"]["tier"] == 2
+
+
+def test_by_hand_a_summary_is_written_of_stripped_results():
+    """R-119, R-145: a long result is not sent to the model."""
+    messages = [system(), {"role": "user", "content": "go"}, *tool_step(0, 4000), *talk(3)]
+    _, asked = run(read_objects(messages, "test").messages, 100_000, policy=load_policy("codebuddy"), manual=True)
+    assert "originally 4000 chars" in asked[0].request.prompt
 
 
 @pytest.mark.parametrize(("count", "compacted"), [(5, False), (6, True)])

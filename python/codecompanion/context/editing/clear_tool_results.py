@@ -8,6 +8,7 @@ mentions of the editor (`editor_context`) leave like the results of tools of the
 
 from __future__ import annotations
 
+import bisect
 from typing import Literal
 
 import msgspec
@@ -30,10 +31,9 @@ def clear_tool_results(work: Work, params: ClearToolResults, env: Env) -> Outcom
     """
     old = old_messages(work.messages, params.older_than, env, params.keep_share)
     excess = _raw_excess(work.messages, params.stop_when, env)
-    messages = list(work.messages)
     is_some = bool(params.older_than.count)
     in_use = pointed_at(work.messages, env.cycle) if is_some else stands_for_attached(work.messages)
-    cleared: list[Message] = []
+    edits: list[tuple[int, Message]] = []
     for index, tool in _results(work.messages):
         if excess is not None and excess <= 0:
             break
@@ -51,11 +51,29 @@ def clear_tool_results(work: Work, params: ClearToolResults, env: Env) -> Outcom
         edited = env.recounted(with_changes(message, content=placeholder, edited=True))
         if excess is not None:
             excess -= env.size((message,)) - edited.tokens
-        messages[index] = edited
-        cleared.append(message)
-    if not cleared:
+        edits.append((index, edited))
+    if not edits:
         return Skipped("nothing_to_clear", "no tool result is old enough to be cleared")
-    return msgspec.structs.replace(work, messages=tuple(messages), cleared=(*work.cleared, *cleared))
+    if params.until_target and env.target:
+        edits = edits[: _enough(work.messages, edits, env)]
+    cleared = (work.messages[index] for index, _ in edits)
+    return msgspec.structs.replace(work, messages=_with(work.messages, edits), cleared=(*work.cleared, *cleared))
+
+
+def _enough(messages: Messages, edits: list[tuple[int, Message]], env: Env) -> int:
+    """Return how many of the edits, oldest first, bring the request down to the target; all where none do."""
+
+    def is_reached(number: int) -> bool:
+        return env.measure(_with(messages, edits[:number])).tokens <= env.target
+
+    return min(bisect.bisect_left(range(1, len(edits)), True, key=is_reached) + 1, len(edits))
+
+
+def _with(messages: Messages, edits: list[tuple[int, Message]]) -> Messages:
+    changed = list(messages)
+    for index, edited in edits:
+        changed[index] = edited
+    return tuple(changed)
 
 
 def _results(messages: Messages) -> list[tuple[int, str]]:

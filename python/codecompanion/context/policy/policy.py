@@ -70,7 +70,7 @@ class Tier(msgspec.Struct, frozen=True, kw_only=True):
     result it works on. `on_fail`: who else writes the summary when the model could not: the chat's own adapter, or a
     strategy that needs no model (K9). `number` is what the result calls it (R-137). `event`: what a change is called
     when it is not what the stage's are, "" = it is: cutting results alone is no compaction (R-411). `manual` false:
-    `/compact` passes it over. `needs`: stages without which it does not run: what is switched off stays off.
+    `/compact` does not end with it. `needs`: stages without which it does not run: what is switched off stays off.
     """
 
     id: str = ""
