@@ -17,20 +17,30 @@ _VENDORS = regex(r"^(?:[a-z-]{2,20}\.){1,2}(?=[a-z])", re.IGNORECASE)
 _SEPARATORS = str.maketrans("", "", "-_ ")
 
 
-def token_budget(model: str, own: Mapping[str, int] | None = None) -> int:
+def token_budget(model: str, own: Mapping[str, int] | None = None, window: int = 0) -> int:
     """Return the budget of a model, in tokens; `own`: rows of the user's, which go before the table's.
+
+    `window`: its context window in tokens, 0 = not known. It decides where no row has the model's name.
 
     The longest name counts that the model's name begins with, also after a vendor (`openai/gpt-4o-mini` → `gpt-4o`)
     and after a region and a vendor as Amazon's names have them (`us.anthropic.claude-…`).
     A row of the user's called `default` stands for all others.
     """
     table = package_table("retrieval/budgets.toml")
-    short = model.rpartition("/")[2]
     for rows in (own or {}, table["models"]):
-        for name in (model, short, _VENDORS.sub("", short)):
-            if found := _longest(name, rows):
-                return int(rows[found])
-    return int((own or {}).get("default", table["default"]))
+        if found := _named(model, rows):
+            return found
+    if "default" in (own or {}):
+        return int((own or {})["default"])
+    window = window or _named(model, table["windows"])
+    return next((budget for least, budget in table["by_window"] if window >= least), int(table["default"]))
+
+
+def _named(model: str, rows: Mapping[str, int]) -> int:
+    """Return the value of the row that the model's name begins with, 0 when there is none."""
+    short = model.rpartition("/")[2]
+    names = (model, short, _VENDORS.sub("", short))
+    return next((int(rows[found]) for name in names if (found := _longest(name, rows))), 0)
 
 
 def budget_in_window(budget: int, window: int) -> int:

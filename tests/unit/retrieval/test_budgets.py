@@ -35,15 +35,38 @@ from codecompanion.retrieval.budgets import budget_in_window, token_budget
         ("us.anthropic.claude-sonnet-4-20250514-v1:0", 50_000),
         ("anthropic.claude-3-haiku-20240307-v1:0", 20_000),
         ("bedrock/eu.anthropic.claude-3-opus-20240229-v1:0", 50_000),
-        ("apac.amazon.nova-pro-v1:0", 4_000),
+        ("apac.amazon.nova-pro-v1:0", 50_000),
         ("my-gpt-4o", 4_000),
-        ("mistral-large", 4_000),
+        ("mistral-large", 20_000),
+        ("gpt-5", 50_000),
+        ("openai/gpt-5.1-mini", 50_000),
+        ("o3", 50_000),
+        ("o4-mini", 50_000),
+        ("gemini-2.5-pro", 50_000),
+        ("claude-3-7-sonnet-latest", 50_000),
+        ("claude-4-opus", 50_000),
+        ("grok-4", 50_000),
+        ("deepseek-v3", 20_000),
+        ("deepseek-chat", 4_000),
+        ("qwen3-coder:30b", 50_000),
+        ("gpt-oss:20b", 20_000),
         ("gpt", 4_000),
         ("", 4_000),
     ],
 )
 def test_the_longest_beginning_counts(model: str, budget: int) -> None:
     assert token_budget(model) == budget
+
+
+@pytest.mark.parametrize(
+    ("window", "budget"),
+    [(0, 4_000), (8_192, 4_000), (32_768, 4_000), (127_999, 4_000), (128_000, 20_000), (200_000, 50_000)],
+)
+def test_a_model_without_a_row_has_what_its_window_is_given(window: int, budget: int) -> None:
+    """That of the largest of the document's rows whose window is no larger; a row goes before it."""
+    assert token_budget("my-model", window=window) == budget
+    assert token_budget("gpt-4", window=window) == 6_000
+    assert token_budget("my-model", {"default": 9_000}, window) == 9_000
 
 
 def test_the_users_rows_go_first() -> None:

@@ -58,7 +58,8 @@ def budget_of(ask: Ask, settings: GatheringSettings) -> int:
     """Return the tokens of code that the question may have (R-244)."""
     if ask.budget is not None:
         return ask.budget
-    return budget_in_window(token_budget(ask.model, settings.budgets), settings.window or ask.window)
+    window = settings.window or ask.window
+    return budget_in_window(token_budget(ask.model, settings.budgets, window), window)
 
 
 def named_budget(ask: Ask, settings: GatheringSettings) -> int:
