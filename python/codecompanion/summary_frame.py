@@ -15,11 +15,17 @@ from codecompanion.placeholders import SUMMARY_PREFIX, quote_request, quoted_req
 
 SummaryHeader = Literal["", "summary_of_previous", "with_count", "earlier_with_count", "handoff"]
 
+_GOES_ON = "This session goes on from a context that was compacted."
 HANDOFF = (
-    "This session goes on from a context that was compacted."
-    " A previous agent wrote the structured summary below to hand off the work."
+    f"{_GOES_ON} A previous agent produced the structured summary below to hand off the work."
+    " Use this to build on the work that has already been done and avoid duplicating effort.\n\n"
+)
+"""The document's own sentence, word for word (R-432), after one of ours."""
+_OLD_HANDOFF = (
+    f"{_GOES_ON} A previous agent wrote the structured summary below to hand off the work."
     " Build on what has been done already and avoid duplicating effort.\n\n"
 )
+"""What chats of earlier versions have in its place."""
 SUMMARY_HEADERS: dict[SummaryHeader, str] = {
     "": "",
     "summary_of_previous": SUMMARY_PREFIX,
@@ -28,7 +34,9 @@ SUMMARY_HEADERS: dict[SummaryHeader, str] = {
     "handoff": HANDOFF,
 }
 _HEADERS = tuple(
-    regex(re.escape(text).replace(re.escape("{count}"), r"\d+")) for text in SUMMARY_HEADERS.values() if text
+    regex(re.escape(text).replace(re.escape("{count}"), r"\d+"))
+    for text in (*SUMMARY_HEADERS.values(), _OLD_HANDOFF)
+    if text
 )
 _ELEMENT = regex(r"(<([A-Za-z][\w-]*)>\n)(.*?)(\n</\2>)", re.DOTALL)
 

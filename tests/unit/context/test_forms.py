@@ -58,6 +58,16 @@ def test_cowork_is_one_element_with_the_preamble_and_nine_sections(monkeypatch, 
     assert ("recall r" in found.body(2)) == keys
 
 
+def test_the_handoff_of_earlier_versions_is_read_without_its_words():
+    """R-432: stored chats have another sentence in its place."""
+    words = (
+        "This session goes on from a context that was compacted. A previous agent wrote the structured summary below to"
+        " hand off the work. Build on what has been done already and avoid duplicating effort."
+    )
+    text = f"<cowork_compaction_summary>\n{words}\n\n1. **Goal**: x\n</cowork_compaction_summary>"
+    assert split_frame(text).summary == "1. **Goal**: x"
+
+
 @pytest.mark.parametrize("keys", [False, True])
 def test_codebuddy_is_its_header_and_text(monkeypatch, keys):
     """R-129, R-131: a free text, of which the quotes are a part."""

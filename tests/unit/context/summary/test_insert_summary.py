@@ -73,8 +73,10 @@ def test_the_block_is_framed_as_a_handoff():
     message = insert(CHAT, removed=CHAT[3:4], **COWORK).messages[3]
     assert message.pinned
     assert message.text == f"<cowork_compaction_summary>\n{HANDOFF}TEXT\n</cowork_compaction_summary>"
-    for words in ("previous agent", "hand off", "duplicating"):
-        assert words in HANDOFF
+    assert (
+        "A previous agent produced the structured summary below to hand off the work. Use this to build on the work"
+        " that has already been done and avoid duplicating effort." in HANDOFF
+    )
 
 
 def test_the_summary_cannot_close_its_element():
