@@ -340,3 +340,36 @@ def test_the_configured_summary_adapter_writes_the_summary():
     status, out, _ = run("context", "--manual", "--set", 'compaction.adapter="offline"', "-", stdin=lines(chat(6)))
     assert status == 0
     assert json.loads(out)["actions"] == ["compacted"]
+
+
+@pytest.mark.parametrize(("window", "says"), [("4000", False), ("2000", True)])
+def test_what_cannot_be_sent_is_said(window, says):
+    """A message twice the window comes back as it was; nothing was said of it."""
+    messages = [{"role": "system", "content": "S"}, {"role": "user", "content": "x " * 6000}]
+    status, out, err = run("context", "--window", window, "--count", "chars4", "-", stdin=lines(messages))
+    told = [event for event in json.loads(out)["events"] if event["type"] == "request_too_large"]
+    assert status == 0
+    assert bool(told) == says
+    if says:
+        sentence = "the request has 3,001 tokens and the window 2,000: it cannot be sent"
+        assert told == [{"type": "request_too_large", "tokens": 3001, "window": 2000, "detail": sentence}]
+        assert err == f"codecompanion context: {sentence}\n"
+
+
+def test_a_policy_is_strict_on_the_command_line_and_in_a_job():
+    """Without what is ours: no results of a running loop are cleared before a summary."""
+    loop = [{"role": "user", "content": "go"}]
+    for i in range(30):
+        loop += [
+            {"role": "assistant", "content": None, "tool_calls": [call(f"c{i}")]},
+            {"role": "tool", "tool_call_id": f"c{i}", "content": "line\n" * 800},
+        ]
+    options = {"window": 33_000, "count": "chars4"}
+    wanted = [{"messages": loop, "options": {**options, "strict": strict}} for strict in (False, True)]
+    _, answers, _ = jobs(*wanted)
+    assert [answer["actions"] for answer in answers] == [["edited"], ["compacted"]]
+    arguments = ("--window", "33000", "--count", "chars4", "--strict", "-")
+    _, out, _ = run("context", *arguments, stdin=lines(loop))
+    assert json.loads(out) == answers[1]
+    status, _, err = run("context", "--policy", "adaptive", "--strict", "-", stdin="")
+    assert (status, "adaptive is our own and follows no document" in err) == (2, True)

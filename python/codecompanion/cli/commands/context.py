@@ -104,7 +104,11 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
     if arguments.jobs:
         return _run_jobs(read_input(arguments.file, "jobs in JSON Lines"), source_of(arguments.file), options, out)
     _check(options)  # before standard input is waited for
-    print_answer(prepare_transcript(read_transcript(arguments.file), options), out)
+    answer = prepare_transcript(read_transcript(arguments.file), options)
+    print_answer(answer, out)
+    for event in answer["events"]:
+        if event["type"] == "request_too_large":
+            print(f"codecompanion context: {event['detail']}", file=sys.stderr)
     return 0
 
 

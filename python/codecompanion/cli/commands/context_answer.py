@@ -42,6 +42,7 @@ def write_answer(
             *_events(prepared, asked),
             *_named_events(policy, env, transcript.messages, prepared, asked),
             *_shaping(shaped),
+            *_too_large(after, env),
         ],
         "result": {
             "compacted": compacted,
@@ -53,6 +54,13 @@ def write_answer(
             "warningLevel": warning_level(before, env.window),
         },
     }
+
+
+def _too_large(tokens: int, env: Env) -> Iterable[Mapping[str, Any]]:
+    """Yield what is said of a request that no window holds: a chat would not send it."""
+    if tokens + env.reserve > env.window:
+        sentence = f"the request has {tokens:,} tokens and the window {env.window:,}: it cannot be sent"
+        yield {"type": "request_too_large", "tokens": tokens, "window": env.window, "detail": sentence}
 
 
 def _shaping(shaped: Shaped) -> Iterable[Mapping[str, Any]]:
