@@ -411,8 +411,8 @@
 ---
 ---`removed` are the messages that left the view, `summary_ids` those that came in their place, `before` the message
 ---that follows them in the view ("" = none that is drawn): above it the card stands. `title` and `folded` say how the
----card looks, `sections` what it folds. `tier` > 0: which of the policy's tiers it was, with the `counts` of messages
----before and after (R-137).
+---card looks (with CoWork's title it says what its document has there, R-453), `sections` what it folds. `tier` > 0:
+---which of the policy's tiers it was, with the `counts` of messages before and after (R-137).
 ---@class CodeCompanion.Event.Compacted
 ---@field type "compacted"
 ---@field chat string

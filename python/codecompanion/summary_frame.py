@@ -72,6 +72,11 @@ def bare_summary(text: str) -> str:
     return split_frame(text).summary + (quote_request(request) if request else "")
 
 
+def handed_off(text: str) -> str:
+    """Return what `bare_summary` does, after the handoff's sentence where the message has it."""
+    return (HANDOFF if split_frame(text).before.endswith(HANDOFF) else "") + bare_summary(text)
+
+
 def neutralise_element(text: str, name: str) -> str:
     """Return the text unable to open or close the element `name`."""
     return re.sub(rf"<(\s*/?\s*)({re.escape(name)})\b", r"<\\\1\2", text, flags=re.IGNORECASE)

@@ -9,6 +9,7 @@ import pytest
 
 from chat_driver import ChatDriver, make_chat
 from codecompanion.session.history.card_sections import card_sections
+from codecompanion.summary_frame import HANDOFF
 from codecompanion.wire import events
 from harness import Nvim
 
@@ -87,6 +88,35 @@ def test_the_title_of_a_card_says_how_much_and_the_rest_is_under_k(
     for fact in ("trigger: automatic", "replaces 42 messages (cycles 1 to 1)", "108.4k → 14.9k tokens, 93.5k saved"):
         assert fact in " ".join(re.sub("[│╭╮╰╯─]", " ", screen).split()), fact
     assert "**Request**" in screen or "Request" in screen, "the whole summary"
+
+
+NINE = HANDOFF + "\n\n".join(
+    f"{number}. **Section {number}**\n" + "\n".join(f"- line {number}.{line}" for line in range(1, 6))
+    for number in range(1, 10)
+)
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(40, 24), (80, 12), (200, 60)])
+def test_the_card_of_cowork_is_as_its_document_has_it(
+    nvim_factory: Callable[..., Nvim], columns: int, rows: int
+) -> None:
+    """R-432, R-452 … R-454: title, sentence, and the sections that are open, in a window of any size."""
+    chat = make_chat(nvim_factory, size=(200, 60))
+    turn(chat, 1)
+    chat.push(card(1, title="Session context compacted", summary=NINE))
+    chat.nvim.request("nvim_ui_try_resize", columns, rows)
+    chat.nvim.wait_for(lambda: "Session context compacted" in chat.text(), "the card")
+    lines = chat.text().split("\n")
+    title = "▎ Session context compacted · 42 messages removed · 93.5k tokens freed · proactive"
+    at = lines.index(title)
+    assert lines[at + 1] == HANDOFF.strip()
+    closed = {
+        lines[number - 1]
+        for number in range(at + 1, len(lines))
+        if chat.nvim.lua("return vim.fn.foldclosed(...)", number) not in (-1, number)
+    }
+    for number in range(1, 10):
+        assert (f"- line {number}.5" in closed) == (number not in (1, 7, 8, 9)), number
 
 
 def test_the_details_of_a_card_say_when_no_model_wrote_it(chat: ChatDriver) -> None:

@@ -470,8 +470,8 @@ class Compacted(Event, frozen=True, kw_only=True, tag="compacted"):
 
     `removed` are the messages that left the view, `summary_ids` those that came in their place, `before` the message
     that follows them in the view ("" = none that is drawn): above it the card stands. `title` and `folded` say how the
-    card looks, `sections` what it folds. `tier` > 0: which of the policy's tiers it was, with the `counts` of messages
-    before and after (R-137).
+    card looks (with CoWork's title it says what its document has there, R-453), `sections` what it folds. `tier` > 0:
+    which of the policy's tiers it was, with the `counts` of messages before and after (R-137).
     """
 
     compaction_id: str
@@ -483,7 +483,7 @@ class Compacted(Event, frozen=True, kw_only=True, tag="compacted"):
     tokens_before: int
     tokens_after: int
     duration_ms: int
-    title: str = "Session context compacted"
+    title: str = "Summary"
     folded: bool = False
     sections: tuple[SummarySection, ...] = ()
     tier: int = 0

@@ -48,19 +48,33 @@ local function amount(lines, part)
 end
 
 local TRIGGERS = { proactive = "automatic", reactive = "the window was full", manual = "manual" }
-local STANDARD_TITLE = "Session context compacted"
+---The title of CoWork's document, which has words of its own for what follows it (R-453).
+local COWORK_TITLE = "Session context compacted"
 
 ---@param event table compacted event or entry, which leaves out what is 0
 ---@return string
 local function name_of(event)
   local name = blocks.one_line(event.title or "")
-  return (name == "" or name == STANDARD_TITLE) and "Summary" or name
+  return name == "" and "Summary" or name
+end
+
+---@param event table compacted event or entry, which leaves out what is 0
+---@return boolean
+local function is_cowork(event)
+  return event.title == COWORK_TITLE
 end
 
 ---@param event table compacted event or entry, which leaves out what is 0
 ---@return string
 local function title(event)
   local parts = { name_of(event) }
+  if is_cowork(event) then
+    parts[#parts + 1] = numbers.counted(event.messages or 0, "message") .. " removed"
+    local freed = math.max((event.tokens_before or 0) - (event.tokens_after or 0), 0)
+    parts[#parts + 1] = numbers.short(freed) .. " tokens freed"
+    parts[#parts + 1] = TRIGGERS[event.trigger] and event.trigger or nil
+    return table.concat(parts, " · ")
+  end
   if (event.messages or 0) > 0 then
     parts[2] = numbers.counted(event.messages, "message")
   end
@@ -109,7 +123,7 @@ end
 ---@param block CodeCompanion.Block
 ---@param summary string[]
 ---@param parts table[]
----@param rows integer Of the window
+---@param rows integer Of the window; the open sections of a card that is too tall for it are folded, too
 local function add_sections(block, summary, parts, rows)
   local id, shown = block.change.id or "", #summary
   for index, part in ipairs(parts) do
@@ -180,7 +194,7 @@ function M.block(event, rows, heading)
       },
     },
   }
-  add_sections(block, summary, parts, rows)
+  add_sections(block, summary, parts, is_cowork(event) and math.huge or rows) -- R-454: they are open in any window
   return block
 end
 

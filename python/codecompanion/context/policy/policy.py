@@ -115,7 +115,7 @@ class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     below the title stands which tier it was, and how many messages became how many (R-137).
     """
 
-    title: str = "Session context compacted"
+    title: str = "Summary"
     running: str = "compacting the chat"
     failed: str = "Compaction failed"
     folded: bool = False

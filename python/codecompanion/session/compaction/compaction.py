@@ -28,7 +28,7 @@ from codecompanion.session.compaction.effects import EffectRunner
 from codecompanion.session.compaction.meanwhile import Meanwhile
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services
-from codecompanion.summary_frame import bare_summary
+from codecompanion.summary_frame import handed_off
 from codecompanion.waiting import to_the_end
 from codecompanion.wire.events import ContextEdited, Notice, Retrying, Severity
 
@@ -89,9 +89,12 @@ class Compactor(msgspec.Struct):
 
 
 def _sent_summary(work: Work) -> str:
-    """Return the summary as the model gets it, with its keys and the quoted request; "" where none was written."""
+    """Return the summary as the model gets it, with its keys and the quoted request; "" where none was written.
+
+    The sentence of a handoff is part of what the user reads (R-432); other headers say what the card's title says.
+    """
     sent = (message for message in work.messages if message.tag == SUMMARY_TAG) if work.summary else ()
-    return next((bare_summary(message.text) for message in sent), work.summary)
+    return next((handed_off(message.text) for message in sent), work.summary)
 
 
 def _next_of(preparation: Preparation, reply: SummaryReply | None) -> Ask | Prepared:
