@@ -25,7 +25,7 @@ from codecompanion.tools.files.diff import hunks_of
 PACKAGE = Path(__file__).resolve().parents[3] / "python" / "codecompanion"
 READERS = ("json.loads", "json.load", "msgspec.json.decode", "tomllib.loads", "tomllib.load")
 OURS = {
-    "adapters/transport/sdk_exchange.py": "a body that we have rendered ourselves",
+    "adapters/transport/sdk_clients.py": "a body that we have rendered ourselves",
     "adapters/entries/options.py": "a table that is part of the package",
     "context/policy/policy_file.py": "policies that are part of the package",
     "engine/bridge.py": "a request of our own Lua that msgspec has read before",
