@@ -54,9 +54,9 @@ def place_in(stored: bytes) -> Place | None:
     if f'"{KEY}"'.encode() not in stored:
         return None
     last = stored[stored.rfind(_LAST) + len(_LAST) :] if _LAST in stored else b""
-    if _PLACE.fullmatch(last):
-        return msgspec.json.decode(last[:-1], type=Place)
     try:
+        if _PLACE.fullmatch(last):
+            return msgspec.json.decode(last[:-1], type=Place)
         # Not msgspec's own decoder: what was cut in the middle of a character is in there as it is.
         return msgspec.convert(json.loads(stored), _Stored).place
     except (*NOT_READABLE, msgspec.ValidationError):
