@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
         return 2
     if arguments == ["--check"]:
         return 0
-    if len(arguments) > 1:
+    if len(arguments) > 1 and os.name == "posix":  # elsewhere nobody can tell whose file it is
         from codecompanion.engine.module_cache import use_module_cache
 
         use_module_cache(arguments[1])
