@@ -11,9 +11,6 @@ import os
 import sys
 
 OLDEST_PYTHON = (3, 11)
-SWITCH_S = 0.001
-"""The loop waits this long for a thread that works (Python's own figure is 5 ms). One piece of a streamed reply waits
-several times: at each place where it is received, decoded and sent on."""
 NEEDED = ("pynvim", "msgpack", "greenlet", "msgspec", "httpx2", "anyio", "tiktoken", "pathspec")
 
 
@@ -44,7 +41,6 @@ def main(arguments: list[str]) -> int:
         from codecompanion.engine.module_cache import use_module_cache
 
         use_module_cache(arguments[1])
-    sys.setswitchinterval(SWITCH_S)
     gc.disable()  # until a while after the greeting (`bridge`): what is imported will never be garbage
     from pathlib import Path
 
