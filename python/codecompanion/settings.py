@@ -22,6 +22,7 @@ import msgspec
 
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import ConfigError
+from codecompanion.formats import typed
 from codecompanion.settings_sections import (
     ChatSettings,
     CompletionSettings,
@@ -121,7 +122,7 @@ def load(given: Mapping[str, Any]) -> Settings:
     """
     merged = _merge(given)
     try:
-        settings = msgspec.convert(merged, Settings)
+        settings = typed.convert(merged, Settings)
     except msgspec.ValidationError as error:
         raise _named(error, merged) from error
     if settings.chat.adapter not in settings.adapters:
@@ -235,7 +236,7 @@ def _with_names(path: str, merged: dict[str, Any]) -> str:
 
 def _converts(entry: object, kind: type[msgspec.Struct]) -> bool:
     try:
-        msgspec.convert(entry, kind)
+        typed.convert(entry, kind)
     except msgspec.ValidationError:
         return False
     return True

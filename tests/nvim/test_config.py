@@ -538,6 +538,7 @@ def test_the_schema_and_the_default_policy_agree(config: Config) -> None:
     defaults = config.get(CM)
     assert defaults == {
         "enabled": True,
+        "strict": False,
         "editing": {
             "trigger": stages["editing"]["trigger"]["at"],
             "exclude_tools": steps["clear_tool_results"]["exclude_tools"],

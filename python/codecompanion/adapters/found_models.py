@@ -16,6 +16,7 @@ import msgspec
 
 from codecompanion import __version__
 from codecompanion.adapters.installed import edition_of
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 
 MAX_ANSWERS = 100
@@ -62,7 +63,7 @@ def read_found(file: Path) -> FoundModels:
     edition = edition_of("genai_prices")
     edition = edition and f"{edition} {__version__}"
     with contextlib.suppress(OSError, *NOT_READABLE):
-        found = msgspec.json.decode(file.read_bytes(), type=FoundModels)
+        found = typed.read_json(file.read_bytes(), type=FoundModels)
         if found.edition == edition:
             return found
     return FoundModels(edition)

@@ -9,6 +9,7 @@ import msgspec
 
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.errors import ConfigError
+from codecompanion.formats import typed
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -20,7 +21,7 @@ def options_of(settings: AdapterSettings, kind: type[T]) -> T:
         ConfigError: there is another one, or one of another type; names its path and what is known.
     """
     try:
-        return msgspec.convert(settings.options, kind)
+        return typed.convert(settings.options, kind)
     except msgspec.ValidationError as error:
         problem, _, place = str(error).partition(" - at ")
         expected = f"the options {', '.join(kind.__struct_fields__)}"

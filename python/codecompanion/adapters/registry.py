@@ -25,6 +25,7 @@ from codecompanion.adapters.transport.time_limits import is_loopback
 from codecompanion.adapters.unusable import UnusableAdapter
 from codecompanion.adapters.wire_format import WireFormat
 from codecompanion.errors import ConfigError, InputError, MissingKey, NetworkFailed, NotConfigured
+from codecompanion.formats import typed
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import Message
 
@@ -46,7 +47,7 @@ def read_settings(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, AdapterS
     found: dict[str, AdapterSettings] = {}
     for name, table in tables.items():
         try:
-            settings = msgspec.convert({**table, "name": name}, AdapterSettings)
+            settings = typed.convert({**table, "name": name}, AdapterSettings)
         except msgspec.ValidationError as error:
             problem, _, place = str(error).partition(" - at ")
             raise ConfigError(f"adapters.http.{name}{place.strip('`$')}", problem) from None

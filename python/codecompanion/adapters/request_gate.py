@@ -16,6 +16,7 @@ from typing import Any, Literal, Self
 import msgspec
 
 from codecompanion.errors import RequestRejected
+from codecompanion.formats import typed
 from codecompanion.formats.cutting import cut_line
 from codecompanion.formats.regex import regex
 
@@ -133,12 +134,12 @@ class RequestGate:
         else:
             parsed = b"".join(chunks) if kept else later
             kept, later, before, judge = None, parsed, 0, self._new_judge(purpose)
-        raw = msgspec.json.decode(parsed, type=dict[str, msgspec.Raw])
+        raw = typed.read_json(parsed, type=dict[str, msgspec.Raw])
         listed = bytes(raw.pop(self._key, msgspec.Raw(b"null")))
         fields = {name: msgspec.json.decode(value) for name, value in raw.items()}
         if not listed.startswith(b"["):
             return judge.finish({**fields, self._key: msgspec.json.decode(listed)})[0]
-        items = msgspec.json.decode(listed, type=list[msgspec.Raw])
+        items = typed.read_json(listed, type=list[msgspec.Raw])
         settled = max(0, len(items) - _REJUDGED)
         beginning: BodyJudge | None = None
         decode = msgspec.json.Decoder().decode

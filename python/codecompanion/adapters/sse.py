@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import msgspec
 
+from codecompanion.formats import typed
 from codecompanion.formats.bounded import LimitHit
 from codecompanion.formats.byte_limits import MAX_EVENT_BYTES, MAX_EVENTS, MB, VALUE_BYTES
 from codecompanion.formats.outside_text import NOT_READABLE
@@ -124,7 +125,7 @@ class SseDecoder:
             return  # retry a multi-line event when it has doubled: every time would be quadratic
         self._tried_bytes = self._pending_bytes
         try:
-            msgspec.json.decode(b"\n".join(self._pending), type=msgspec.Raw)
+            typed.read_json(b"\n".join(self._pending), type=msgspec.Raw)
         except NOT_READABLE:
             return
         self._dispatch(payloads)

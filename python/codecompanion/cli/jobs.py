@@ -12,6 +12,7 @@ from codecompanion.cli import progress
 from codecompanion.cli.arguments import read_input, source_of
 from codecompanion.cli.json_lines import json_line
 from codecompanion.errors import CodeCompanionError, InputError
+from codecompanion.formats import typed
 from codecompanion.model.transcript_format import decode_line, split_lines
 
 Job = TypeVar("Job", bound=msgspec.Struct)
@@ -56,6 +57,6 @@ def print_answer(answer: dict[str, Any], out: TextIO) -> None:
 def _read(line: bytes, where: str, kind: type[Job], example: str) -> Job:
     value = decode_line(line, where, example)
     try:
-        return msgspec.convert(value, kind)
+        return typed.convert(value, kind)
     except msgspec.ValidationError as error:
         raise InputError(f"{where}: {error}; expected {example}") from error

@@ -13,6 +13,7 @@ from functools import cache
 import msgspec
 
 from codecompanion.errors import ConfigError
+from codecompanion.formats import typed
 from codecompanion.formats.package_table import package_table
 
 PLAIN = "plain"
@@ -131,4 +132,4 @@ def _tokens_pattern(tokens: tuple[str, ...]) -> re.Pattern[str] | None:
 
 @cache
 def _table() -> _Table:
-    return msgspec.convert(package_table("completion/families.toml"), _Table)
+    return typed.convert(package_table("completion/families.toml"), _Table)

@@ -16,6 +16,7 @@ from pathlib import PurePosixPath
 import msgspec
 
 from codecompanion.completion.window import Window
+from codecompanion.formats import typed
 from codecompanion.formats.package_table import package_table
 from codecompanion.formats.regex import regex
 from codecompanion.model.code import ImportStatement
@@ -217,5 +218,5 @@ def _find_by_form(text: str, begin: re.Pattern[str], end: re.Pattern[str]) -> It
 
 @cache
 def _forms() -> dict[str, _Form]:
-    forms = msgspec.convert(package_table("completion/import_forms.toml")["form"], list[_Form])
+    forms = typed.convert(package_table("completion/import_forms.toml")["form"], list[_Form])
     return {ending: form for form in forms for ending in form.files}

@@ -6,6 +6,7 @@ from functools import cache
 
 import msgspec
 
+from codecompanion.formats import typed
 from codecompanion.formats.package_table import package_table
 
 
@@ -74,7 +75,7 @@ class Split(msgspec.Struct, frozen=True):
 @cache
 def budgets() -> Budgets:
     """Return the numbers."""
-    return msgspec.convert(package_table("completion/prompt_budgets.toml"), Budgets)
+    return typed.convert(package_table("completion/prompt_budgets.toml"), Budgets)
 
 
 def total_chars(context_window: int, max_tokens: int) -> int:

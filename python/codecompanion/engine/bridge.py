@@ -33,6 +33,7 @@ from codecompanion.engine.loop import EngineLoop, Guard, one_sentence
 from codecompanion.engine.outbox import Outbox, Pacer
 from codecompanion.engine.request_order import RequestOrder
 from codecompanion.errors import CodeCompanionError, InputError
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.formats.regex import regex
 from codecompanion.wire import requests
@@ -222,7 +223,7 @@ class Bridge:
         log.logger.error("refused request: %s", error)
         envelope = _Envelope()
         with contextlib.suppress(*NOT_READABLE):
-            envelope = msgspec.json.decode(payload, type=_Envelope)
+            envelope = typed.read_json(payload, type=_Envelope)
         self._send_failure(verb, envelope.id, envelope.chat, log.redact(str(error)))
 
     def _send_failure(self, verb: str, request_id: int, chat: str, text: str) -> None:

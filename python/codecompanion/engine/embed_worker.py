@@ -16,6 +16,7 @@ import msgspec
 
 from codecompanion.adapters.embeddings.make import make_embedder
 from codecompanion.errors import CodeCompanionError
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.embedding import Embedder, EmbeddingSettings
 from codecompanion.session.vectors.model_process import VectorAnswer, VectorRequest
@@ -29,7 +30,7 @@ def main() -> int:
     """Answer until nobody asks any more; return the exit status."""
     lines = sys.stdin.buffer
     try:
-        embedder = make_embedder(msgspec.json.decode(lines.readline(), type=EmbeddingSettings), lambda settings: "")
+        embedder = make_embedder(typed.read_json(lines.readline(), type=EmbeddingSettings), lambda settings: "")
     except (*NOT_READABLE, CodeCompanionError):
         return 2
     with asyncio.Runner() as runner:
@@ -42,7 +43,7 @@ def main() -> int:
             if not line:
                 return 0
             try:
-                request = msgspec.json.decode(line, type=VectorRequest)
+                request = typed.read_json(line, type=VectorRequest)
             except NOT_READABLE:
                 return 2
             answer = runner.run(_answer(embedder, request))

@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from codecompanion.errors import CodeCompanionError
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.session.code.index_process import IndexJob, Progress
 from codecompanion.session.code.indexing import build
@@ -26,7 +27,7 @@ def main() -> int:
     """Carry out one job; return the exit status."""
     line = sys.stdin.buffer.readline()
     try:
-        job = msgspec.json.decode(line, type=IndexJob)
+        job = typed.read_json(line, type=IndexJob)
     except NOT_READABLE as error:
         say(Progress(is_finished=True, why=f"The index worker got no job: {error}."))
         return 2

@@ -21,6 +21,7 @@ import msgspec
 from codecompanion.context.strategies import STRATEGIES, Strategy
 from codecompanion.context.work import Env, Failed, Outcome, Skipped, Work
 from codecompanion.errors import ConfigError
+from codecompanion.formats import typed
 from codecompanion.model.messages import Message, is_protected, replaced_text, with_changes
 from codecompanion.tools.own.loading import load_function, told_of
 
@@ -144,7 +145,7 @@ def _params_of(function: Callable[..., Any], key: str) -> tuple[type[msgspec.Str
         made.append((field.name, fields[field.name], field.default))
     try:
         struct = msgspec.defstruct("Params", made, frozen=True, forbid_unknown_fields=True)
-        msgspec.convert({}, struct)
+        typed.convert({}, struct)
     except (TypeError, msgspec.ValidationError) as error:
         raise ConfigError(key, f"its parameters cannot be read from a table: {error}") from error
     return struct, lambda params: kind(**msgspec.structs.asdict(params))

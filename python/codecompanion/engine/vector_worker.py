@@ -10,10 +10,9 @@ import os
 import sys
 import threading
 
-import msgspec
-
 from codecompanion.engine.index_worker import NICENESS, end_with_the_host, say
 from codecompanion.errors import CodeCompanionError
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.session.code.index_process import Progress
 from codecompanion.session.vectors.vector_process import VectorJob, carry_out
@@ -22,7 +21,7 @@ from codecompanion.session.vectors.vector_process import VectorJob, carry_out
 def main() -> int:
     """Carry out one job; return the exit status."""
     try:
-        job = msgspec.json.decode(sys.stdin.buffer.readline(), type=VectorJob)
+        job = typed.read_json(sys.stdin.buffer.readline(), type=VectorJob)
     except NOT_READABLE:
         say(Progress(is_finished=True, why="The vector worker got no job."))
         return 2

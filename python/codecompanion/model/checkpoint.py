@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar, get_type_hints
 import msgspec
 
 from codecompanion.errors import StoreCorrupt
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 
 SCHEMA, VERSION = "session_runtime_v2", 2
@@ -223,7 +224,7 @@ def read(raw: Mapping[str, Any], kind: type[S], where: str) -> S:
         StoreCorrupt: a known key has a value of the wrong type; names the file and the key.
     """
     try:
-        return msgspec.convert(_without_nulls(raw), kind)
+        return typed.convert(_without_nulls(raw), kind)
     except msgspec.ValidationError as error:
         raise StoreCorrupt(f"{where} is damaged: {error}") from error
 

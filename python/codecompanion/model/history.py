@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from codecompanion.formats import typed
 from codecompanion.model.change_report import NO_REPORT, ChangeReport
 from codecompanion.model.messages import Message, Usage
 
@@ -348,7 +349,7 @@ _ENCODER = msgspec.json.Encoder()
 
 @cache
 def _decoder() -> msgspec.json.Decoder[EventPayload]:
-    return msgspec.json.Decoder(EventPayload)  # reads the annotations of all of them: not part of the start
+    return typed.json_decoder(EventPayload)  # reads the annotations of all of them: not part of the start
 
 
 def encode_payload(payload: EventPayload) -> bytes:

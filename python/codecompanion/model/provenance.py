@@ -12,6 +12,7 @@ from pathlib import PurePath
 
 import msgspec
 
+from codecompanion.formats import typed
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import (
     EDITOR_TAG,
@@ -110,7 +111,7 @@ def of_tool(tool: str) -> Source:
 
 def named(kind: str, name: str) -> Source:
     """Return a source whose name is limited in length and on one line."""
-    return msgspec.convert({"kind": kind, "name": " ".join(name.split())[:MAX_NAME_CHARS]}, Source)
+    return typed.convert({"kind": kind, "name": " ".join(name.split())[:MAX_NAME_CHARS]}, Source)
 
 
 def union(*groups: Iterable[Source]) -> tuple[Source, ...]:

@@ -15,6 +15,7 @@ from typing import Any, NoReturn, cast
 import msgspec
 
 from codecompanion.errors import InputError
+from codecompanion.formats import typed
 from codecompanion.formats.iso_time import read_time
 from codecompanion.formats.json_words import kind, wrong_field
 from codecompanion.formats.outside_text import NOT_READABLE
@@ -158,13 +159,13 @@ def _read_meta(meta: Mapping[str, Any], where: str) -> dict[str, Any]:
     if meta.get("gathered") is not None:
         pieces = _expect(meta["gathered"], list, where, "meta.gathered")
         try:
-            fields["gathered"] = msgspec.convert(pieces, tuple[GatheredPiece, ...])
+            fields["gathered"] = typed.convert(pieces, tuple[GatheredPiece, ...])
         except NOT_READABLE as error:
             raise InputError(f'{where}: "meta.gathered": expected {{path, start, end, …}} ({error})') from error
     if meta.get("sources") is not None:
         sources = _expect(meta["sources"], list, where, "meta.sources")
         try:
-            fields["sources"] = msgspec.convert(sources, tuple[Source, ...])
+            fields["sources"] = typed.convert(sources, tuple[Source, ...])
         except msgspec.ValidationError as error:
             raise InputError(f'{where}: "meta.sources": expected {{kind, name}} ({error})') from error
     if isinstance(meta.get("ts"), int | float):
@@ -174,7 +175,7 @@ def _read_meta(meta: Mapping[str, Any], where: str) -> dict[str, Any]:
     if meta.get("usage") is not None:
         usage = _expect(meta["usage"], dict, where, "meta.usage")
         try:
-            fields["usage"] = msgspec.convert({k: v for k, v in usage.items() if v is not None}, Usage)
+            fields["usage"] = typed.convert({k: v for k, v in usage.items() if v is not None}, Usage)
         except NOT_READABLE as error:
             raise InputError(f'{where}: "meta.usage": expected whole numbers of tokens ({error})') from error
     return fields

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from codecompanion.errors import InputError
+from codecompanion.formats import typed
 from codecompanion.formats.cutting import cut_line
 from codecompanion.prompt_library.front_matter import FrontMatter, read_front_matter
 
@@ -228,7 +229,7 @@ class _Reader:
         for item in value:
             given = {"name": item} if isinstance(item, str) else item
             try:
-                found = msgspec.convert(given, Parameter, strict=False)
+                found = typed.convert(given, Parameter, strict=False)
             except msgspec.ValidationError:
                 raise self._wrong("parameters", expected, item) from None
             unknown = sorted(set(given) - set(Parameter.__struct_fields__))

@@ -9,6 +9,7 @@ from functools import cache
 
 import msgspec
 
+from codecompanion.formats import typed
 from codecompanion.formats.package_table import package_table
 from codecompanion.formats.regex import regex
 from codecompanion.retrieval.mentions import prose_of
@@ -27,7 +28,7 @@ class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def _words() -> _Words:
-    return msgspec.convert(package_table("retrieval/asking.toml"), _Words)
+    return typed.convert(package_table("retrieval/asking.toml"), _Words)
 
 
 def asks_something(text: str) -> bool:

@@ -14,6 +14,7 @@ from itertools import islice
 
 import msgspec
 
+from codecompanion.formats import typed
 from codecompanion.formats.package_table import package_table
 from codecompanion.formats.regex import regex
 from codecompanion.retrieval.mentions import CODEBASE, is_in_string, prose_of
@@ -57,7 +58,7 @@ class _Names(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def _names() -> _Names:
-    return msgspec.convert(package_table("retrieval/mention_names.toml"), _Names)
+    return typed.convert(package_table("retrieval/mention_names.toml"), _Names)
 
 
 def known_mentions() -> tuple[str, ...]:

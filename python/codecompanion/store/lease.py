@@ -22,6 +22,7 @@ from pathlib import Path
 import msgspec
 
 from codecompanion.errors import LeaseHeld
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.store.durable_files import write_whole
 from codecompanion.store.sqlite_connection import create_private_file, primary_code
@@ -141,7 +142,7 @@ class Owner:
             if file.stem == self.id:
                 continue
             try:
-                claims = msgspec.json.decode(file.read_bytes(), type=Claims)
+                claims = typed.read_json(file.read_bytes(), type=Claims)
             except (OSError, *NOT_READABLE):
                 continue
             since = claims.since.get(chat_id)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from codecompanion.formats import typed
 from codecompanion.web.fetching import Fetched
 
 FRESH_S = 3600.0
@@ -39,7 +40,7 @@ class PageCache:
         if self._folder is None:
             return None
         try:
-            kept = msgspec.msgpack.decode(self._path(url).read_bytes(), type=Kept)
+            kept = typed.read_msgpack(self._path(url).read_bytes(), type=Kept)
         except (OSError, msgspec.MsgspecError):
             return None
         age = (time.time() if now is None else now) - kept.time

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from codecompanion.errors import InputError
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 
 
@@ -856,6 +857,6 @@ def decode(verb: str, payload: str) -> Request:
     if kind is None:
         raise InputError(f"unknown verb {verb!r}; expected one of {', '.join(sorted(VERBS))}")
     try:
-        return msgspec.json.decode(payload, type=kind)
+        return typed.read_json(payload, type=kind)
     except NOT_READABLE as error:
         raise InputError(f"{verb}: {error}") from error

@@ -14,6 +14,7 @@ from functools import cache
 
 import msgspec
 
+from codecompanion.formats import typed
 from codecompanion.formats.package_table import package_table
 from codecompanion.formats.regex import LazyPattern, regex
 from codecompanion.workspace.secret_values import (
@@ -85,7 +86,7 @@ class _Rules(msgspec.Struct, frozen=True):
 @cache
 def _rules() -> _Rules:
     table = package_table("workspace/secret_text.toml")
-    keys = msgspec.convert(table["keys"], tuple[_Key, ...])
+    keys = typed.convert(table["keys"], tuple[_Key, ...])
     by_beginning = dict[str, tuple[_Key, re.Pattern[str]]]()
     for key in keys:
         pattern = _lazy(key.rest)
@@ -94,7 +95,7 @@ def _rules() -> _Rules:
     for beginning, (key, pattern) in sorted(by_beginning.items(), key=lambda one: -len(one[0])):
         first = beginning[:_INDEXED]
         by_letters[first] = (*by_letters.get(first, ()), (beginning, key, pattern))
-    shapes = msgspec.convert(table["shapes"], tuple[_Shape, ...])
+    shapes = typed.convert(table["shapes"], tuple[_Shape, ...])
     needs = {one: tuple(one.needs.split("|")) if one.needs != "|" else ("|",) for one in shapes}
     files = {name: frozenset(text.split()) for name, text in table["files"].items()}
     return _Rules(

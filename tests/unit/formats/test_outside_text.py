@@ -23,8 +23,16 @@ from codecompanion.store.log.totals import SessionInfo
 from codecompanion.tools.files.diff import hunks_of
 
 PACKAGE = Path(__file__).resolve().parents[3] / "python" / "codecompanion"
-READERS = ("json.loads", "json.load", "msgspec.json.decode", "tomllib.loads", "tomllib.load")
+READERS = (
+    "json.loads",
+    "json.load",
+    "msgspec.json.decode",
+    "typed.read_json",
+    "tomllib.loads",
+    "tomllib.load",
+)
 OURS = {
+    "formats/typed.py": "the guard stands around its callers",
     "adapters/transport/sdk_clients.py": "a body that we have rendered ourselves",
     "adapters/entries/options.py": "a table that is part of the package",
     "context/policy/policy_file.py": "policies that are part of the package",

@@ -16,6 +16,7 @@ import msgspec
 from codecompanion.adapters.anthropic_messages.block_check import read_block
 from codecompanion.adapters.anthropic_messages.blocks import Block, tagged
 from codecompanion.adapters.openai_chat.render import encode
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.messages import SUMMARY_TAG, CompactionPart, Message, with_changes
 
@@ -64,7 +65,7 @@ def arrange(messages: Sequence[Message], is_usable: Callable[[CompactionPart], b
 def read_blocks(part: CompactionPart) -> list[dict[str, Any]]:
     """Return the blocks of a compaction, [] when they cannot be read."""
     try:
-        return msgspec.json.decode(part.encrypted, type=list[dict[str, Any]])
+        return typed.read_json(part.encrypted, type=list[dict[str, Any]])
     except NOT_READABLE:
         return []
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.messages import ToolCall
 
@@ -25,7 +26,7 @@ class StreamedEvent(msgspec.Struct):
     context_management: Any = None
 
 
-READ_EVENT = msgspec.json.Decoder(StreamedEvent)
+READ_EVENT = typed.json_decoder(StreamedEvent)
 
 
 class Draft:

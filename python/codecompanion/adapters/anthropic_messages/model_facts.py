@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from codecompanion.counting.model_windows import ModelLimits
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.formats.regex import regex
 
@@ -44,7 +45,7 @@ class ModelFacts:
     def read_listing(self, body: bytes) -> None:
         """Take in what the Models endpoint answers; a body that is no listing teaches nothing."""
         try:
-            listing = msgspec.json.decode(body, type=_Listing)
+            listing = typed.read_json(body, type=_Listing)
         except NOT_READABLE:
             return
         for entry in listing.data:

@@ -48,6 +48,7 @@ from codecompanion.adapters.request_gate import Purpose, RequestGate
 from codecompanion.adapters.wire_format import HttpCall, WireFormat, origin_of
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import AdapterError, RequestRejected
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.formats.regex import regex
 
@@ -175,7 +176,7 @@ class AnthropicMessages(WireFormat):
     def read_count(self, body: bytes) -> int | None:
         """Return the count, None when the answer holds none."""
         try:
-            return msgspec.json.decode(body, type=_Count).input_tokens
+            return typed.read_json(body, type=_Count).input_tokens
         except NOT_READABLE:
             return None
 

@@ -17,6 +17,7 @@ import msgspec
 from codecompanion.adapters.file_lock import locked
 from codecompanion.adapters.private_file import write_private
 from codecompanion.errors import InputError
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 
 LOGIN_FILE = "chatgpt.json"
@@ -130,7 +131,7 @@ def scopes_of(text: str) -> tuple[str, ...]:
 def _read(file: Path, kind: type[Kept]) -> Kept | None:
     try:
         with file.open("rb") as opened:
-            return msgspec.json.decode(opened.read(_MAX_BYTES), type=kind)
+            return typed.read_json(opened.read(_MAX_BYTES), type=kind)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -21,6 +21,7 @@ from codecompanion.adapters.own_options import options_of, refuse_reserved
 from codecompanion.adapters.wire_format import HttpCall
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import ConfigError
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 
 NOT_TAKEN = frozenset(
@@ -66,7 +67,7 @@ class PlanResponses(OpenAIResponses):
 
     def __init__(self, settings: AdapterSettings, read_blob: BlobReader, options: PlanOptions) -> None:
         shared = {name: value for name, value in msgspec.structs.asdict(options).items() if name != "issuer"}
-        super().__init__(settings, read_blob, msgspec.convert({**shared, "compaction": False}, ResponsesOptions))
+        super().__init__(settings, read_blob, typed.convert({**shared, "compaction": False}, ResponsesOptions))
         self.windows: dict[str, ModelLimits] = {}
 
     def render_count(self, request: ChatRequest) -> HttpCall | None:

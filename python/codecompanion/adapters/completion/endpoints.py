@@ -9,6 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 
 from codecompanion.errors import ConfigError
+from codecompanion.formats import typed
 from codecompanion.formats.package_table import package_table
 
 
@@ -147,4 +148,4 @@ def _holds(body: object, field: str) -> bool:
 @cache
 def _endpoints() -> dict[str, CompletionEndpoint]:
     table = package_table("adapters/completion/endpoints.toml")
-    return {name: msgspec.convert({**entry, "name": name}, CompletionEndpoint) for name, entry in table.items()}
+    return {name: typed.convert({**entry, "name": name}, CompletionEndpoint) for name, entry in table.items()}

@@ -6,11 +6,10 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from codecompanion.adapters.keys.known_secrets import looks_like_a_key
 from codecompanion.adapters.keys.redact import redact
 from codecompanion.errors import InputError
+from codecompanion.formats import typed
 from codecompanion.formats.regex import regex
 from codecompanion.model.embedding import EmbeddingSettings
 
@@ -38,7 +37,7 @@ def parse_spec(spec: str) -> EmbeddingSettings:
         if not (text.isascii() and text.isdecimal() and 0 < int(text[:9]) <= 65_536):
             raise InputError(f"--embed {_shown(spec)}: dimensions={text[:20]}: expected a number from 1 to 65536")
         values["dimensions"] = int(text)
-    settings = msgspec.convert(values, EmbeddingSettings)
+    settings = typed.convert(values, EmbeddingSettings)
     if problem := problem_with(settings):
         raise InputError(f"--embed {_shown(spec)}: {problem[0]}: {problem[1]}")
     return settings

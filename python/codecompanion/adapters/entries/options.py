@@ -14,6 +14,7 @@ import msgspec
 from codecompanion.adapters.entries.draft import Draft
 from codecompanion.adapters.entries.lua_values import lua_type, pairs, shown
 from codecompanion.counting.token_sizes import TOKEN_FORMS, tokens_of
+from codecompanion.formats import typed
 
 _NETWORK = ("openai", "openai_compatible", "openai_responses", "anthropic", "copilot", "chatgpt")
 _ALWAYS_ON = ("stream", "tools")
@@ -46,7 +47,7 @@ class AdapterOption(msgspec.Struct, frozen=True, kw_only=True):
 def adapter_options() -> dict[str, AdapterOption]:
     """Return all options by name."""
     text = Path(__file__).with_name("options.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), dict[str, AdapterOption])
+    return typed.convert(tomllib.loads(text), dict[str, AdapterOption])
 
 
 def set_options(draft: Draft) -> None:

@@ -13,6 +13,7 @@ from codecompanion.adapters.entries.draft import Draft, Entry
 from codecompanion.adapters.entries.lua_values import lua_type, pairs
 from codecompanion.adapters.entries.options import set_options
 from codecompanion.adapters.entries.parameters import set_parameters
+from codecompanion.formats import typed
 from codecompanion.settings import builtin_adapters, builtin_entry
 
 
@@ -31,7 +32,7 @@ def resolve_adapters(told: Mapping[str, Any], *, proxy: str, environ: Mapping[st
     """
     result = Resolved()
     for name in sorted({*builtin_adapters(), *told}):
-        draft = _start(name, msgspec.convert(told.get(name, {"builtin": name}), Entry), environ)
+        draft = _start(name, typed.convert(told.get(name, {"builtin": name}), Entry), environ)
         _set_cloud(draft, environ)
         for take in (set_address, _set_headers, set_parameters, set_options):
             take(draft)

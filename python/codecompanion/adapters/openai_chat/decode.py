@@ -29,6 +29,7 @@ from codecompanion.adapters.openai_chat.usage import normalise_usage
 from codecompanion.adapters.reply_decoder import ReplyDecoder, decode_payload
 from codecompanion.adapters.reply_events import require_few_parts
 from codecompanion.adapters.sse import ErrorData
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 
 _STOP_REASONS: dict[str, StopReason] = {
@@ -79,7 +80,7 @@ class _Chunk(msgspec.Struct):
     done: Any = None
 
 
-_DECODER = msgspec.json.Decoder(_Chunk)
+_DECODER = typed.json_decoder(_Chunk)
 
 
 class ChatDecoder(ReplyDecoder):

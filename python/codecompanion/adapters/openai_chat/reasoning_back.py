@@ -15,6 +15,7 @@ import msgspec
 
 from codecompanion.adapters.openai_chat.decode import MISTRAL_THINKING, REASONING_FIELDS
 from codecompanion.adapters.openai_chat.reasoning_details import wire_fields
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.messages import Message, ReasoningPart
 
@@ -56,7 +57,7 @@ def _own_field(part: ReasoningPart) -> str:
 def _entries(encrypted: str) -> list[msgspec.Raw]:
     """Return the entries as they came; none of one that was damaged on the disk."""
     try:
-        return msgspec.json.decode(encrypted, type=list[msgspec.Raw])
+        return typed.read_json(encrypted, type=list[msgspec.Raw])
     except NOT_READABLE:
         return []
 

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from codecompanion.adapters.reply_events import ReplyEvents
+from codecompanion.formats import typed
 
 _GROWING = ("text", "summary")
 _LOOKED_AT = 8
@@ -35,7 +36,7 @@ def wire_fields(entries: list[msgspec.Raw]) -> dict[str, Any]:
     """Return the fields of a message that give the entries back; none for Copilot's without the part it signed."""
     if not entries or b'"copilot"' not in bytes(entries[0]):
         return {"reasoning_details": entries}
-    entry = msgspec.json.decode(entries[0], type=dict[str, Any])
+    entry = typed.read_json(entries[0], type=dict[str, Any])
     if entry.get("type") != _COPILOT:
         return {"reasoning_details": entries}
     if not entry.get("encrypted"):

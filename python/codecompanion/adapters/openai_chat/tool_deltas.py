@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from codecompanion.adapters.reply_events import ReplyEvents
+from codecompanion.formats import typed
 from codecompanion.formats.json_growth import GrowingObject
 from codecompanion.formats.outside_text import NOT_READABLE, is_too_deep
 from codecompanion.model.messages import ToolCall
@@ -153,7 +154,7 @@ def is_json_object(text: str) -> bool:
     if not text.lstrip().startswith("{") or is_too_deep(text):
         return False
     try:
-        msgspec.json.decode(text, type=dict[str, object])  # parsed as a whole: `Raw` would accept malformed numbers
+        typed.read_json(text, type=dict[str, object])  # parsed as a whole: `Raw` would accept malformed numbers
     except NOT_READABLE:
         return False
     return True

@@ -20,6 +20,7 @@ from codecompanion.adapters.openai_chat.usage import normalise_usage
 from codecompanion.adapters.openai_responses.reply_items import Drafts, ItemBody
 from codecompanion.adapters.reply_decoder import ReplyDecoder, decode_payload
 from codecompanion.adapters.sse import ErrorData
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 
 _INCOMPLETE: dict[str, StopReason] = {"max_output_tokens": "length", "content_filter": "filtered"}
@@ -51,8 +52,8 @@ class _Event(msgspec.Struct):
     error: Any = None
 
 
-_EVENT = msgspec.json.Decoder(_Event)
-_RESPONSE = msgspec.json.Decoder(_Response)
+_EVENT = typed.json_decoder(_Event)
+_RESPONSE = typed.json_decoder(_Response)
 
 
 class ResponsesDecoder(ReplyDecoder):
@@ -140,7 +141,7 @@ class ResponsesDecoder(ReplyDecoder):
 
     def _item(self, event: _Event, *, whole: bool) -> None:
         try:
-            body = msgspec.json.decode(event.item, type=ItemBody)
+            body = typed.read_json(event.item, type=ItemBody)
         except NOT_READABLE as error:
             self.problem = self._malformed(f"an item does not have the shape of Responses ({error})")
             return
@@ -152,7 +153,7 @@ class ResponsesDecoder(ReplyDecoder):
             self._fail(msgspec.json.encode({"error": response.error or {"message": "the response failed"}}))
             return
         for index, raw in enumerate(response.output or ()):
-            body = msgspec.json.decode(raw, type=ItemBody)
+            body = typed.read_json(raw, type=ItemBody)
             self._drafts.take_rest(index, body, bytes(raw))
         if isinstance(response.model, str):
             self._model = response.model

@@ -20,6 +20,7 @@ from codecompanion.adapters.openai_responses.render import ENCRYPTED_REASONING, 
 from codecompanion.adapters.request_gate import Purpose, RequestGate
 from codecompanion.adapters.wire_format import HttpCall, WireFormat, origin_of
 from codecompanion.errors import AdapterError, EncryptedRefused, MalformedReply, ModelNotFound, RequestRejected
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import CompactionPart
@@ -101,8 +102,8 @@ class OpenAIResponses(WireFormat):
     def read_compaction(self, body: bytes, endpoint: Endpoint) -> CompactionDone:
         """Return the compaction: all items the endpoint answered with, to be sent back as they are."""
         try:
-            answer = msgspec.json.decode(body, type=_Compacted)
-            kinds = [msgspec.json.decode(item, type=_Typed).type for item in answer.output]
+            answer = typed.read_json(body, type=_Compacted)
+            kinds = [typed.read_json(item, type=_Typed).type for item in answer.output]
         except NOT_READABLE as error:
             raise MalformedReply(endpoint.say(f"the answer to a compaction cannot be read ({error}).")) from None
         if "compaction" not in kinds:

@@ -33,6 +33,7 @@ from codecompanion.context.work import Env, Measure, Messages, SummaryReply
 from codecompanion.counting.token_sizes import parse_tokens
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.errors import CodeCompanionError, InputError
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.cycles import current_cycle
 from codecompanion.model.messages import Message, with_changes
@@ -146,7 +147,7 @@ def _run_jobs(lines: Iterable[bytes], source: str, defaults: Options, out: TextI
 def _job(line: bytes, where: str) -> Job:
     value = decode_line(line, where, A_JOB)
     try:
-        return msgspec.convert(value, Job)
+        return typed.convert(value, Job)
     except msgspec.ValidationError as error:
         raise InputError(f"{where}: {error}; expected {A_JOB}") from error
 
@@ -161,7 +162,7 @@ def _options(job: Job, defaults: Options, where: str) -> Options:
     if isinstance(given.get("set"), dict):
         given["set"] = {**defaults.set, **given["set"]}
     try:
-        return msgspec.convert({**msgspec.structs.asdict(defaults), **given}, Options)
+        return typed.convert({**msgspec.structs.asdict(defaults), **given}, Options)
     except msgspec.ValidationError as error:
         names = ", ".join(Options.__struct_fields__)
         raise InputError(f"{where}: options: {error}; expected {names}") from error

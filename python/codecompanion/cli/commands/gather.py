@@ -23,6 +23,7 @@ from codecompanion.cli.environment import cache_dir, home_dir
 from codecompanion.cli.index_update import try_to_update_index
 from codecompanion.cli.jobs import JOBS_HELP, answer_jobs, print_answer
 from codecompanion.errors import InputError
+from codecompanion.formats import typed
 from codecompanion.formats.plural import counted
 from codecompanion.model.gathered import Gathered, Snippet
 from codecompanion.retrieval.mentions import mentions_in
@@ -150,7 +151,7 @@ class _Projects:
 def _options(job: Job, defaults: Options) -> Options:
     given = {name: value for name, value in job.options.items() if value is not None}
     try:
-        return msgspec.convert({**msgspec.structs.asdict(defaults), **given}, Options)
+        return typed.convert({**msgspec.structs.asdict(defaults), **given}, Options)
     except msgspec.ValidationError as error:
         raise InputError(f"options: {error}; expected {', '.join(Options.__struct_fields__)}") from error
 

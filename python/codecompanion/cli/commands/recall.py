@@ -20,6 +20,7 @@ from codecompanion.cli.arguments import read_input, read_transcript, source_of, 
 from codecompanion.cli.jobs import JOBS_HELP
 from codecompanion.cli.json_lines import json_line
 from codecompanion.errors import CodeCompanionError, InputError
+from codecompanion.formats import typed
 from codecompanion.formats.json_words import kind
 from codecompanion.model.transcript_format import decode_line, read_objects, split_lines
 from codecompanion.store.search.chat_index import ChatIndex
@@ -86,7 +87,7 @@ def _run_jobs(lines: Iterable[bytes], source: str, out: TextIO) -> int:
 
 def _job(line: bytes, where: str) -> Job:
     try:
-        job = msgspec.convert(decode_line(line, where, A_JOB), Job)
+        job = typed.convert(decode_line(line, where, A_JOB), Job)
     except msgspec.ValidationError as error:
         raise InputError(f"{where}: {error}; expected {A_JOB}") from error
     for number, query in enumerate(job.queries):

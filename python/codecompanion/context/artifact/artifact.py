@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from codecompanion.formats import typed
+
 EARLIER = "earlier: "
 """How a fact begins that is a line of a summary whose artifact is gone."""
 
@@ -117,6 +119,6 @@ def read_consolidated(stored: dict[str, Any] | None) -> Consolidated | None:
     if stored is None:
         return None
     try:
-        return msgspec.convert({**stored, "artifact": stored}, Consolidated)
+        return typed.convert({**stored, "artifact": stored}, Consolidated)
     except msgspec.ValidationError:
         return None

@@ -18,6 +18,7 @@ from codecompanion.context.ledger.goal import GOAL_BYTES, better_goal, is_usable
 from codecompanion.context.ledger.lines import cut_bytes
 from codecompanion.context.message_facts.demands import is_strict
 from codecompanion.context.work import Failed
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 
 T = TypeVar("T")
@@ -83,7 +84,7 @@ def read_artifact(text: str, known_turns: Collection[str]) -> Artifact | Failed:
     """Return the artifact a model wrote as JSON, or why it is none: not JSON, another shape, a turn nobody knows."""
     try:
         decoded: Any = json.loads(_json_in(text))
-        artifact = msgspec.convert(decoded, Artifact)
+        artifact = typed.convert(decoded, Artifact)
     except NOT_READABLE as error:
         # msgspec's ValidationError is a ValueError, too.
         return Failed(f"the utility model's summary is not the artifact asked for ({error})")

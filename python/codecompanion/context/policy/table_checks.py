@@ -17,6 +17,7 @@ import msgspec.inspect
 from codecompanion.context.policy.hints import OLD_WORDS, unknown_key
 from codecompanion.counting.token_sizes import is_short_form, parse_tokens
 from codecompanion.errors import ConfigError
+from codecompanion.formats import typed
 from codecompanion.formats.cutting import cut
 
 T = TypeVar("T")
@@ -125,7 +126,7 @@ def convert(value: Any, kind: type[T], key: str) -> T:
         ConfigError: it does not fit; the text names the key.
     """
     try:
-        return msgspec.convert(value, kind)
+        return typed.convert(value, kind)
     except msgspec.ValidationError as error:
         text, _, where = str(error).partition(" - at `$")
         raise _named(text, where.rstrip("`"), kind, key) from error

@@ -16,6 +16,7 @@ import msgspec
 
 from codecompanion import prompts
 from codecompanion.errors import ConfigError
+from codecompanion.formats import typed
 from codecompanion.formats.regex import regex
 from codecompanion.placeholders import LEDGER_HEADING, NO_ROOM, QUOTES_HEADING, REQUEST_HEADING
 
@@ -118,7 +119,7 @@ def load_schema(name: str) -> Schema:
     table = prompts.load_table("schemas").get(name)
     if table is None:
         raise ConfigError("schema", f"there is no summary schema {name!r}", ", ".join(schema_names()))
-    return msgspec.convert({"name": name, **table}, Schema)
+    return typed.convert({"name": name, **table}, Schema)
 
 
 @lru_cache(maxsize=16)  # a summary is asked for its form a dozen times on its way into the view

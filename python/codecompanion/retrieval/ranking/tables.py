@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from codecompanion.formats import typed
 from codecompanion.formats.package_table import package_table
 
 
@@ -57,7 +58,7 @@ class Ranking(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def ranking() -> Ranking:
     """Return the fitted weights."""
-    return msgspec.convert(_table("weights"), Ranking)
+    return typed.convert(_table("weights"), Ranking)
 
 
 @cache

@@ -17,6 +17,7 @@ from typing import Literal
 
 import msgspec
 
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.workspace.project_files import Choice
 
@@ -96,7 +97,7 @@ class WorkerProcess:
         last = Progress()
         async for line in process.stdout:
             try:
-                last = msgspec.json.decode(line, type=Progress)
+                last = typed.read_json(line, type=Progress)
             except NOT_READABLE:
                 _log.warning("the index worker said: %r", line[:200])
                 continue

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from codecompanion.errors import ToolError
+from codecompanion.formats import typed
 from codecompanion.formats.plural import counted
 from codecompanion.tools.files.open_files import Changed, Opened, OpenFile, ToolAnswer
 from codecompanion.wire.events import Ask, Event
@@ -60,13 +61,13 @@ class EditorAsks:
         answer = await self._ask("look", {"paths": wanted}, self._look_limit_s, self._look_limit_s)
         if answer is None or not answer.ok:
             return Opened(silent=True)
-        found = msgspec.convert(answer.result, _Found)
+        found = typed.convert(answer.result, _Found)
         return Opened({file.path: file for file in found.files})
 
     async def diagnostics(self) -> Sequence[Diagnostic] | None:
         """Return what language servers and linters say of open files now, None where the editor does not answer."""
         answer = await self._ask("diagnostics", {}, self._look_limit_s, self._look_limit_s)
-        return None if answer is None or not answer.ok else msgspec.convert(answer.result, _Problems).diagnostics
+        return None if answer is None or not answer.ok else typed.convert(answer.result, _Problems).diagnostics
 
     async def change(self, file: OpenFile, text: str, *, save: bool = True) -> Changed:
         """Make `text` the content of an open file, and write it when it had no unsaved changes before."""
@@ -80,7 +81,7 @@ class EditorAsks:
             return Changed(state="unknown", reason=reason)
         if not answer.ok:
             return Changed(state="refused", reason=f"{file.path} was not changed: {answer.error}")
-        return msgspec.convert(answer.result, Changed)
+        return typed.convert(answer.result, Changed)
 
     async def reload(self, deleted: Path | None = None) -> None:
         """Load again what changed on disk below open files without unsaved changes."""
@@ -105,7 +106,7 @@ class EditorAsks:
             raise ToolError(f"{name} did not finish within {counted(limit_s, 'second')} and was stopped.")
         if not answer.ok:
             raise ToolError(f"{name} could not be run: {answer.error}.")
-        return msgspec.convert(answer.result, ToolAnswer)
+        return typed.convert(answer.result, ToolAnswer)
 
     async def _ask(
         self, what: str, fields: dict[str, Any], start_s: float, limit_s: float, number: int = 0

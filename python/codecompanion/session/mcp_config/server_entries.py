@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from codecompanion.errors import ConfigError
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE, is_too_deep
 from codecompanion.mcp.server_spec import ServerSpec, ToolChoice
 from codecompanion.mcp.server_types import McpError
@@ -90,7 +91,7 @@ def _entry(name: str, given: Any, path: Path) -> Entry:
         "headers": _texts(given.get("headers", {}), f"{where}.headers"),
     }
     try:
-        settings = msgspec.convert(table, McpServerSettings)
+        settings = typed.convert(table, McpServerSettings)
     except msgspec.ValidationError as error:
         raise ConfigError(where, str(error)) from error
     _check(name, settings, where)

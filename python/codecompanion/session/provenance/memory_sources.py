@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.messages import Source
 from codecompanion.model.provenance import UNKNOWN, union
@@ -71,7 +72,7 @@ class MemorySources:
 
     def _read(self) -> _Table:
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=_Table)
+            return typed.read_json(self._path.read_bytes(), type=_Table)
         except FileNotFoundError:
             return {}
         except (OSError, *NOT_READABLE):

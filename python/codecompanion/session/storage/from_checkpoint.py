@@ -26,6 +26,7 @@ from codecompanion.context.named_events import Occasion, events_of
 from codecompanion.context.summary_text.recall_keys import without_keys
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.errors import InputError, StoreError
+from codecompanion.formats import typed
 from codecompanion.formats.plural import counted
 from codecompanion.model.checkpoint import Span, UsageTotals
 from codecompanion.model.history import ChatCreated, EventPayload, LogEvent, MessageAdded, TitleSet
@@ -124,7 +125,7 @@ def _spans(files: CheckpointFiles, chat: str) -> list[Span]:
     found = []
     for raw in files.load_spans(chat):
         try:
-            found.append(msgspec.convert(raw, Span))
+            found.append(typed.convert(raw, Span))
         except msgspec.ValidationError as error:
             _log.warning("a stored span is damaged: %s", error)
     return found

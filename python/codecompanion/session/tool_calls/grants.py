@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from codecompanion.errors import InputError
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.formats.plural import counted
 from codecompanion.session.services import Services
@@ -76,7 +77,7 @@ class Grants:
         if not text:
             return
         try:
-            kept = msgspec.json.decode(text, type=_Kept)
+            kept = typed.read_json(text, type=_Kept)
         except NOT_READABLE:
             return  # whatever it was, asking again is safe
         if kept.root != self._root():

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.session.trust.decisions import FileHash
 from codecompanion.session.trust.folders import covers
@@ -135,7 +136,7 @@ class CommandRuns:
         try:
             status = self._file.stat()
             if (status.st_mtime_ns, status.st_ino) != self._stamp:
-                self._known = msgspec.json.decode(self._file.read_bytes(), type=Known)
+                self._known = typed.read_json(self._file.read_bytes(), type=Known)
                 self._stamp = (status.st_mtime_ns, status.st_ino)
         except (OSError, *NOT_READABLE):
             pass  # what this host knows stays

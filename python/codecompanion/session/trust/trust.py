@@ -21,6 +21,7 @@ from typing import Literal
 import msgspec
 
 from codecompanion.errors import InputError
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.session.trust.command_runs import CommandRuns
 from codecompanion.session.trust.decisions import Decisions, FileHash, TrustedFile, TrustedFolder, whole_folder
@@ -240,7 +241,7 @@ class Trust:
         try:
             if file.stat().st_size > MAX_BYTES:
                 raise ValueError("it is too large")
-            return msgspec.json.decode(file.read_bytes(), type=Decisions), ""
+            return typed.read_json(file.read_bytes(), type=Decisions), ""
         except FileNotFoundError:
             return Decisions(), ""
         except (OSError, ValueError, *NOT_READABLE) as error:

@@ -10,6 +10,7 @@ import msgspec
 
 from codecompanion.adapters.embeddings.onnx_embedder import OnnxEmbedder
 from codecompanion.errors import NotConfigured
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.embedding import EmbeddingSettings, Vector
 from codecompanion.session.code.index_process import start_worker
@@ -81,7 +82,7 @@ class ProcessEmbedder:
             await process.stdin.drain()
             # The answer to a question that was given up stands before ours.
             while line := await process.stdout.readline():
-                answer = msgspec.json.decode(line, type=VectorAnswer)
+                answer = typed.read_json(line, type=VectorAnswer)
                 if answer.id == self._last_id:
                     return answer
         except (OSError, *NOT_READABLE):

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from codecompanion.formats import typed
 from codecompanion.model.code import Definition
-
-_decoder = msgspec.msgpack.Decoder(list[str])
 
 
 def pack_signatures(definitions: Sequence[Definition]) -> bytes:
@@ -24,6 +23,6 @@ def unpack_signatures(packed: bytes) -> list[str]:
         ValueError: that is no outline.
     """
     try:
-        return _decoder.decode(zlib.decompress(packed))
+        return typed.read_msgpack(zlib.decompress(packed), type=list[str])
     except (zlib.error, msgspec.DecodeError) as error:
         raise ValueError(f"an outline is damaged: {error}") from error

@@ -22,6 +22,7 @@ from typing import Literal
 
 import msgspec
 
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.store.durable_files import flush_folder, write_whole
 from codecompanion.store.sqlite_connection import create_private_file, is_damage
@@ -84,7 +85,7 @@ def mark_of(connection: sqlite3.Connection) -> int:
 def read_belonging(path: Path) -> Belonging | None:
     """Return what is listed beside the database; None: nothing, so nothing can be told."""
     with contextlib.suppress(OSError, *NOT_READABLE), beside(path, "-marks").open("rb") as file:
-        return msgspec.json.decode(file.read(_MAX_LIST_BYTES), type=Belonging)
+        return typed.read_json(file.read(_MAX_LIST_BYTES), type=Belonging)
     return None
 
 

@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from codecompanion.errors import StoreCorrupt
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.formats.regex import regex
 from codecompanion.model import conversation_lines
@@ -56,9 +57,9 @@ def place_in(stored: bytes) -> Place | None:
     last = stored[stored.rfind(_LAST) + len(_LAST) :] if _LAST in stored else b""
     try:
         if _PLACE.fullmatch(last):
-            return msgspec.json.decode(last[:-1], type=Place)
+            return typed.read_json(last[:-1], type=Place)
         # Not msgspec's own decoder: what was cut in the middle of a character is in there as it is.
-        return msgspec.convert(json.loads(stored), _Stored).place
+        return typed.convert(json.loads(stored), _Stored).place
     except (*NOT_READABLE, msgspec.ValidationError):
         return None
 
@@ -110,7 +111,7 @@ class Conversations:
         """
         rest = {key: value for key, value in raw.items() if key != KEY}
         try:
-            place = msgspec.convert(raw.get(KEY), Place)
+            place = typed.convert(raw.get(KEY), Place)
         except msgspec.ValidationError as error:
             raise StoreCorrupt(f"a checkpoint of {chat} is damaged: {error}") from error
         path = self.path(chat, Path(place.name).name)

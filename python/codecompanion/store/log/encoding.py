@@ -6,6 +6,7 @@ import json
 
 import msgspec
 
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.history import (
     EventPayload,
@@ -35,7 +36,7 @@ def from_bytes(stored: bytes) -> EventPayload:
         try:
             if b"\\ud" not in stored:
                 raise error
-            payload: EventPayload = msgspec.convert(json.loads(stored), EventPayload)
+            payload: EventPayload = typed.convert(json.loads(stored), EventPayload)
             return payload
         except (*NOT_READABLE, TypeError) as problem:
             raise msgspec.DecodeError(str(problem)) from problem

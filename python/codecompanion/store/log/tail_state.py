@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.history import ChatCreated, LogEvent, MessageAdded, ModelSet, PolicySet, TitleSet
 from codecompanion.model.messages import is_typed_by_user
@@ -79,7 +80,7 @@ def read_state(connection: sqlite3.Connection, chat_id: str) -> TailState | None
     try:
         if _sum(covers_seq, stored) != stored_sum:
             return None
-        state = msgspec.json.decode(stored, type=TailState)
+        state = typed.read_json(stored, type=TailState)
     except (TypeError, *NOT_READABLE):
         return None
     return state if state.covers_seq == covers_seq else None

@@ -20,6 +20,7 @@ from typing import IO, Any
 import msgspec
 
 from codecompanion.errors import CodeCompanionError, ToolError
+from codecompanion.formats import typed
 from codecompanion.formats.find_program import find_program
 from codecompanion.formats.plural import counted
 from codecompanion.formats.regex import regex
@@ -80,7 +81,7 @@ class _Record(msgspec.Struct):
 
 @cache
 def _decoder() -> msgspec.json.Decoder[_Record]:
-    return msgspec.json.Decoder(_Record)
+    return typed.json_decoder(_Record)
 
 
 class _Hits:

@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 
 Kind = Literal["bubblewrap", "namespaces", "landlock", "sandbox-exec", ""]
@@ -75,7 +76,7 @@ class Launcher:
         """Return how the command ended, or None if the launcher was killed before it could report."""
         try:
             said = os.read(self._told, 65_536)
-            return msgspec.json.decode(said, type=Report) if said else Report(has_begun=False)
+            return typed.read_json(said, type=Report) if said else Report(has_begun=False)
         except (OSError, *NOT_READABLE):
             return None
 

@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 
+from codecompanion.formats import typed
 from codecompanion.tools.sandbox.confined import launcher_pipes
 from codecompanion.tools.sandbox.sandbox import PYTHON, Sandbox
 
@@ -93,6 +94,6 @@ def _run(sandbox: Sandbox, workspace: Path, argv: list[str]) -> list[bool]:
             check=False, pass_fds=launcher.theirs.inherited(), start_new_session=True, timeout=LIMIT_S,
         )  # fmt: skip
     try:
-        return msgspec.json.decode(ended.stdout, type=list[bool])
+        return typed.read_json(ended.stdout, type=list[bool])
     except msgspec.DecodeError as error:
         raise ValueError(ended.stderr.decode("utf-8", "replace").strip()[-300:] or str(error)) from error

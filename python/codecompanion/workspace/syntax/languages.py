@@ -10,6 +10,7 @@ from functools import cache
 
 import msgspec
 
+from codecompanion.formats import typed
 from codecompanion.formats.package_table import package_table
 from codecompanion.formats.regex import regex
 
@@ -34,7 +35,7 @@ class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def languages() -> dict[str, Language]:
     """Return name → language."""
-    return msgspec.convert(package_table("workspace/syntax/languages.toml"), dict[str, Language])
+    return typed.convert(package_table("workspace/syntax/languages.toml"), dict[str, Language])
 
 
 def language_of(path: str, head: bytes = b"") -> str:
