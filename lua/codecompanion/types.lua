@@ -1941,6 +1941,7 @@
 ---@field compaction? CodeCompanion.Options.interactions.chat.opts.context_management.compaction
 ---@field compaction_threshold? number|string
 ---@field compaction_target_threshold? number|string
+---@field sessions? table
 
 ---Context editing: replace old tool results by a placeholder.
 ---@class CodeCompanion.Options.interactions.chat.opts.context_management.editing

@@ -186,6 +186,8 @@ def test_a_threshold_that_is_none_is_refused(value):
         ({"compaction_threshold": 0.7}, (70_000, 60_000)),
         ({"compaction_target_threshold": 0.5}, (80_000, 50_000)),
         ({"compaction_threshold": "70%", "compaction_target_threshold": "30k"}, (70_000, 30_000)),
+        ({"sessions": {"compaction_threshold": 0.7, "compaction_target_threshold": 0.5}}, (70_000, 50_000)),
+        ({"sessions.compaction_threshold": 0.7}, (70_000, 60_000)),
         ({"compaction_threshold": 0.5}, (50_000, 40_000)),  # the default target stays below it
         ({"compaction_threshold": 0.7, "compaction.trigger": 0.7}, (70_000, 60_000)),
     ],

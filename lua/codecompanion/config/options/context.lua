@@ -107,4 +107,11 @@ return {
     description = "For policy `kodacode`: any summary that brings the history to this share of the input limit (0.6"
       .. " there), or to that number of tokens, is good enough. Smaller than `compaction_threshold`.",
   },
+  {
+    name = "sessions",
+    type = "table",
+    optional = true,
+    description = "The two options before this one as KodaCode's document writes them: `sessions = {"
+      .. " compaction_threshold = 0.8 }`.",
+  },
 }

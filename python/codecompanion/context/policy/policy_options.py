@@ -19,6 +19,7 @@ from codecompanion.errors import ConfigError
 _STRICT = "strict"
 COMMON_OPTIONS = ("enabled", _STRICT, "compaction.adapter", "compaction.fallback_to_chat_adapter")
 """What every policy understands below `context_management`; one that follows no document cannot be strict."""
+_SESSIONS = "sessions"
 TARGET_THRESHOLD = "compaction_target_threshold"
 _NAMES_OF_THRESHOLD = ("compaction_threshold", "compaction.trigger")
 """As KodaCode's document names them (R-305), and our own name of the first."""
@@ -118,10 +119,16 @@ def known_options(policy: Policy, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def flatten(options: Mapping[str, Any], known: tuple[str, ...], prefix: str = "") -> dict[str, Any]:
-    """Return nested settings as dotted keys; the value of an option that is known stays whole."""
+    """Return nested settings as dotted keys; the value of an option that is known stays whole.
+
+    KodaCode's document writes its options below `sessions` (R-305): that says nothing more.
+    """
     flat: dict[str, Any] = {}
     for name, value in options.items():
-        dotted = f"{prefix}{name}"
+        if name == _SESSIONS and not prefix and isinstance(value, Mapping):
+            flat.update(flatten(value, known))
+            continue
+        dotted = f"{prefix}{name}".removeprefix(f"{_SESSIONS}.")
         if isinstance(value, Mapping) and dotted not in known and any(k.startswith(f"{dotted}.") for k in known):
             flat.update(flatten(value, known, f"{dotted}."))
         else:
