@@ -100,6 +100,6 @@ MEASUREMENTS = (
         sizes=(500, 5_000, 50_000),
         quick_sizes=(100,),
         size_unit="messages",
-        note="the words are distributed as in a language; all messages are in one chat",
+        note="Words are as frequent as in a language; all messages are in one chat.",
     ),
 )
