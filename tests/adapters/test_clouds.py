@@ -520,10 +520,10 @@ async def test_a_large_request_is_walked_through_in_a_thread(
     walked: list[tuple[bool, bool]] = []
     prepare = client._prepare_options
 
-    def seen(options: Any, **more: Any) -> Any:
+    def seen(options: Any, *more: Any, **named: Any) -> Any:  # what else there is differs by client and version
         is_large = len(str(options.json_data)) > ASIDE_BYTES
         walked.append((is_large, threading.current_thread() is threading.main_thread()))
-        return prepare(options, **more)
+        return prepare(options, *more, **named)
 
     monkeypatch.setattr(client, "_prepare_options", seen)
     monkeypatch.setattr(base, "openapi_dumps", lambda data: pytest.fail("the client encodes on the loop"))
