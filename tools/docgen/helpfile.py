@@ -155,7 +155,7 @@ def _ours(_: Dump) -> Iterator[str]:
         policy = load_policy(name)
         reasons = list(dict.fromkeys(one.why for one in deviations(policy)))
         if policy.ours:
-            reasons = [f"{policy.ours}; it follows no document, and is never strict"]
+            reasons = [f"{policy.ours}; it follows no document and has no strict form"]
         for number, why in enumerate(reasons):
             label = f"    `{name}`" if number == 0 else ""
             first, *rest = wrapped(f"{why[0].upper()}{why[1:]}.", 22)

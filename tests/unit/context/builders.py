@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from codecompanion.context.pipeline import compact, prepare
 from codecompanion.context.policy.policy import Policy
 from codecompanion.context.policy.policy_catalog import load_policy
+from codecompanion.context.shape_request import Parts
 from codecompanion.context.stage_report import Ask, Preparation, Prepared
 from codecompanion.context.work import Env, Measure, Messages, SummaryReply
 from codecompanion.model.cycles import assign_cycles, current_cycle
@@ -15,6 +18,8 @@ from codecompanion.model.messages import Message, ToolCall
 from codecompanion.model.view import View, with_messages
 
 Script = Callable[[Ask], SummaryReply]
+PARTS = Parts(system=Message(id="system", role="system"), specs=(), fixed=lambda system, specs: 0)
+"""The fixed parts of a request, for `shape`: none."""
 
 
 def chars4(text: str) -> int:
@@ -55,6 +60,11 @@ def chat(*messages: Message) -> Messages:
         Message(**{**{f: getattr(m, f) for f in m.__struct_fields__}, "id": f"m{i}"}) for i, m in enumerate(messages)
     ]
     return assign_cycles(numbered)
+
+
+def made(*messages: Message) -> Messages:
+    """Return the messages as a chat that knows their sizes."""
+    return tuple(msgspec.structs.replace(message, tokens=count(message)) for message in chat(*messages))
 
 
 def turns(number: int, size: int = 400, name: str = "read_file") -> list[Message]:

@@ -12,21 +12,27 @@ import pytest
 from codecompanion.context.pipeline import prepare
 from codecompanion.context.policy.policy import Policy
 from codecompanion.context.policy.policy_catalog import load_policy, policy_names
-from codecompanion.context.shape_request import Parts, shape
+from codecompanion.context.shape_request import shape
 from codecompanion.context.stage_report import Prepared
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import Message
 from codecompanion.model.view import View, with_messages
 from codecompanion.placeholders import kept_percent
-from tests.unit.context.builders import SUMMARISES, assistant, chat, count, drive, env, system, tool, turns, user
+from tests.unit.context.builders import (
+    PARTS,
+    SUMMARISES,
+    assistant,
+    count,
+    drive,
+    env,
+    made,
+    system,
+    tool,
+    turns,
+    user,
+)
 
-PARTS = Parts(system=Message(id="system", role="system"), specs=(), fixed=lambda system, specs: 0)
 WINDOWS = (4_000, 8_192, 64_000)
-
-
-def made(*messages: Message) -> tuple[Message, ...]:
-    """Return the messages as a chat that knows their sizes."""
-    return tuple(msgspec.structs.replace(message, tokens=count(message)) for message in chat(*messages))
 
 
 def loop(*sizes: int, name: str = "read_file") -> list[Message]:

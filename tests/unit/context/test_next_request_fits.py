@@ -16,7 +16,7 @@ import pytest
 from codecompanion.context.pipeline import prepare
 from codecompanion.context.policy.policy_catalog import load_policy, policy_names
 from codecompanion.context.selection.select_window import first_pending
-from codecompanion.context.shape_request import Parts, shape
+from codecompanion.context.shape_request import shape
 from codecompanion.context.work import Measure, SummaryReply
 from codecompanion.counting.model_windows import ResolvedLimits
 from codecompanion.model.invariants import violations
@@ -31,7 +31,7 @@ from codecompanion.model.messages import (
 )
 from codecompanion.model.view import View, append, with_messages
 from tests.amounts import amount
-from tests.unit.context.builders import chars4, count, drive, env
+from tests.unit.context.builders import PARTS, chars4, count, drive, env
 
 HISTORIES = int(os.environ.get("HISTORIES", amount(15, 120, 500)))
 """Of each policy; `make fuzz` plays more."""
@@ -47,7 +47,6 @@ SUMMARISERS = {
     "junk": lambda ask: SummaryReply(text="ok"),
     "over-long": lambda ask: SummaryReply(text=GOOD + "word " * 4 * ask.request.max_output_tokens),
 }
-PARTS = Parts(system=Message(id="system", role="system"), specs=(), fixed=lambda system, specs: 0)
 
 
 class History:

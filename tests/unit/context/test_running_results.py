@@ -11,18 +11,19 @@ import pytest
 
 from codecompanion.context.pipeline import prepare
 from codecompanion.context.policy.policy_catalog import load_policy, policy_names
-from codecompanion.context.shape_request import Parts, shape
+from codecompanion.context.shape_request import shape
 from codecompanion.context.stage_report import Ask
 from codecompanion.model.invariants import pair_tool_calls, violations
 from codecompanion.model.messages import Message
 from codecompanion.model.view import View, with_messages
 from tests.unit.context.builders import (
+    PARTS,
     SUMMARISES,
     assistant,
-    chat,
     count,
     drive,
     env,
+    made,
     run,
     system,
     texts,
@@ -36,7 +37,6 @@ QUESTION, PLAN = (
     "Rename `berth` to `slip` everywhere.\n## but not in the API",
     "I will go through the files one by one.",
 )
-PARTS = Parts(system=Message(id="system", role="system"), specs=(), fixed=lambda system, specs: 0)
 SUMMARISE = ("cowork", "cowork_chat")
 """Those whose document has a summary there, also in the middle of a loop (R-408, R-416)."""
 
@@ -51,11 +51,6 @@ def loop(rounds: int, size: int, said: str = "") -> list[Message]:
 
 def result(number: int, size: int) -> Message:
     return tool(f"c{number}", (f"r{number} " * (4 * size))[: 4 * size])
-
-
-def made(*messages: Message) -> tuple[Message, ...]:
-    """Return the messages as a chat that knows their sizes."""
-    return tuple(msgspec.structs.replace(message, tokens=count(message)) for message in chat(*messages))
 
 
 def for_summary(asked: list[Ask]) -> list[Ask]:

@@ -17,7 +17,7 @@ from codecompanion.context.policy.policy import OWN_FIELDS, Policy, Stage
 from codecompanion.context.policy.policy_file import read_policy_file
 from codecompanion.context.policy.policy_options import with_options
 from codecompanion.context.policy.strict import SUFFIX, strict
-from codecompanion.context.policy.table import check_names, led_to, read_shared, read_stages
+from codecompanion.context.policy.table import read_shared, read_stages, without_lost_options
 from codecompanion.context.policy.table_checks import convert, refuse_nonsense, table_of, with_sizes
 from codecompanion.errors import ConfigError
 
@@ -117,9 +117,7 @@ def _extended(base: Policy, name: str, table: Mapping[str, Any], key: str) -> Po
     replaced = tuple(made.pop(stage.id, stage) for stage in policy.stages)
     policy = msgspec.structs.replace(policy, stages=(*replaced, *made.values()))
     # A stage of the user's own need not have what an option of the old one was about.
-    options = {option: place for option, target in policy.options.items() if (place := led_to(policy, target))}
-    policy = msgspec.structs.replace(policy, options=options)
-    check_names(policy, key)
+    policy = without_lost_options(policy, key)
     return with_options(policy, fields, key, (*OWN_FIELDS, "extends", "stage", "steps"))
 
 

@@ -16,7 +16,7 @@ import msgspec
 
 from codecompanion.context.policy.policy import Policy, ShapeStep, Stage, Step, Tier
 from codecompanion.context.policy.step_order import check_order
-from codecompanion.context.policy.table import check_names, led_to
+from codecompanion.context.policy.table import without_lost_options
 from codecompanion.errors import ConfigError
 
 S = TypeVar("S", Step, ShapeStep)
@@ -24,9 +24,9 @@ SUFFIX = " strict"
 """`codebuddy strict` is the policy `codebuddy` without what is ours."""
 ALWAYS = (
     "No request is sent that is larger than the window: results are cut, then the chat is compacted without a model.",
-    "A tool call that waits for its result is never compacted, and no call is sent without its result.",
-    "System prompt, rules and pinned messages stay as they are.",
-    "A reply that is no summary is never put in the place of messages.",
+    "A tool call still waiting for its result is never compacted, and no call is sent without its result.",
+    "The system prompt, rules and pinned messages are kept.",
+    "A reply that is not a summary never replaces messages.",
     "After three failed compactions in a row, automatic ones pause for two messages.",
     "The log keeps everything; every change can be undone.",
 )
@@ -92,11 +92,7 @@ def without(policy: Policy, places: frozenset[str], key: str = "") -> Policy:
     """Return the policy without what is ours at these places (`deviations`); raises `ConfigError` if it cannot work."""
     stages = tuple(_stage(stage, places, key) for stage in policy.stages if not _is_gone(stage, stage.id, places))
     made = msgspec.structs.replace(policy, stages=stages, shape=_steps(policy.shape, "shape", places))
-    # An option that is about what is gone goes with it.
-    options = {option: place for option, target in made.options.items() if (place := led_to(made, target))}
-    made = msgspec.structs.replace(made, options=options)
-    check_names(made, key)
-    return made
+    return without_lost_options(made, key)
 
 
 def _is_gone(marked: Stage | Tier | Step | ShapeStep, place: str, places: frozenset[str]) -> bool:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+import msgspec
+
 from codecompanion.context.policy.hints import nearest
 from codecompanion.context.policy.policy import (
     CHAT_ADAPTER,
@@ -98,6 +100,14 @@ def led_to(policy: Policy, target: str) -> str:
     ids, _, path = target.partition(".")
     found = [id for id in ids.split("+") if id in known and _has(known[id], path.split("."))]
     return f"{'+'.join(found)}.{path}" if found else ""
+
+
+def without_lost_options(policy: Policy, key: str) -> Policy:
+    """Return a policy whose stages have changed without the options that now lead nowhere; raises as `check_names`."""
+    options = {option: place for option, target in policy.options.items() if (place := led_to(policy, target))}
+    kept = msgspec.structs.replace(policy, options=options)
+    check_names(kept, key)
+    return kept
 
 
 def _check_event(name: str, key: str) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from codecompanion.context.policy import policy_catalog
@@ -17,18 +16,19 @@ from codecompanion.context.policy.policy_catalog import load_policy, policy_name
 from codecompanion.context.policy.policy_options import option_names, unknown_options, with_known_options, with_options
 from codecompanion.context.policy.strict import deviations, strict, without
 from codecompanion.context.policy.table import policy_from_table
-from codecompanion.context.shape_request import Parts, shape
+from codecompanion.context.shape_request import shape
 from codecompanion.context.stage_report import Ask
 from codecompanion.context.work import CacheState, Messages, SummaryReply
 from codecompanion.errors import ConfigError
 from codecompanion.model.messages import Message
 from tests.summaries import nine_sections
 from tests.unit.context.builders import (
+    PARTS,
     Script,
     assistant,
-    chat,
     count,
     env,
+    made,
     run,
     system,
     texts,
@@ -62,12 +62,6 @@ WRITERS: dict[str, Script] = {
 }
 SHARES = (0.7, 0.87, 0.93, 0.98, 1.3)
 """How full the window is."""
-PARTS = Parts(system=Message(id="system", role="system"), specs=(), fixed=lambda system, specs: 0)
-
-
-def made(*messages: Message) -> Messages:
-    """Return the messages as a chat that knows their sizes."""
-    return tuple(msgspec.structs.replace(message, tokens=count(message)) for message in chat(*messages))
 
 
 def loop(rounds: int, size: int, told: str = "") -> list[Message]:
