@@ -19,7 +19,7 @@ HISTORIES ?= 16667
 # Without cached bytecode every process compiles what it imports: the suite takes half as long again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo chat test check journeys screens pictures external attack test-peers test-mcp test-semantic test-sdks judge-with-newest-sdks fuzz lint format types doc doc-check lock bench ci clean
+.PHONY: help setup demo chat test check journeys conform screens pictures external attack test-peers test-mcp test-semantic test-sdks judge-with-newest-sdks fuzz lint format types doc doc-check lock bench ci clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -54,6 +54,9 @@ screens: setup ## pictures of every state, PNG and text, into shots/; SCREENS="-
 pictures: setup ## take the pictures of README and documents again, into doc/pictures/; PICTURES="--only undo" selects
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" UV_PROJECT_ENVIRONMENT=.venv UV_SYSTEM_CERTS=1 uv sync --quiet --locked --inexact --group screens
 	@PYTHONPATH=python:. $(PYTHON_ENV) -m tools.pictures $(PICTURES)
+
+conform: setup ## each row of the five documents: the tests that show it in a chat, a table; 2 minutes; T=--conform-rows lists all
+	@$(PYTHON_ENV) -m tests.conform -n $(WORKERS) $(T)
 
 external: export EXTERNAL = all
 external: setup ## all recorded sessions, where they are; make ci plays a sample of them

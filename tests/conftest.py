@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.amounts import PROFILE
 from tests.attacks.table import print_table
+from tests.conform import plugin as conform
 from tests.forked_python import own_modules, share_one
 from tests.leftovers import LeftoverCheck
 from tests.machine_state import clean_the_environment
@@ -42,6 +43,7 @@ settings.load_profile(PROFILE)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shuffle", type=int, metavar="SEED", help="run the tests in the order that belongs to SEED")
+    conform.add_options(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -50,6 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
         use_sdk()
     config.pluginmanager.register(LeftoverCheck(), "leftovers")
+    conform.register(config)
     worker = getattr(config, "workerinput", None)
     if worker is not None:
         rewrite_share(config, worker)

@@ -1,0 +1,69 @@
+"""The claims are about rows that exist, and name tests that exist."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+
+import pytest
+
+from tools.conform.claims import ClaimsWrong, parse_claims, read_all, read_claims
+from tools.conform.rows import DOCUMENTS, FOLDER, ROOT, parse_rows, read_rows
+
+
+@cache
+def functions(file: str) -> frozenset[str]:
+    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+    return frozenset(n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_row_is_read(document: str) -> None:
+    """A row in a form that is not read would be a row that nobody checks."""
+    written = re.findall(r"\*\*(R-\d{3})\*\*", (FOLDER / f"{document}.md").read_text(encoding="utf-8"))
+    assert [row.number for row in read_rows(document)] == written
+    assert len(written) >= 47
+
+
+def test_a_row_has_its_mark_and_what_is_ours_in_it() -> None:
+    text = (
+        "# X: y (R-101…R-103)\n\n## S\n- **R-101** (doc) It is so.\n- **R-102** (src) It is so. Ours: never more.\n"
+        "- **R-103** (In the source it is not.) It is.\n"
+    )
+    exact, partly, ours = parse_rows(text, "x")
+    assert (exact.mark, exact.section, exact.deviation, exact.in_document) == ("doc", "S", "", True)
+    assert (partly.mark, partly.deviation, partly.in_document) == ("src", "Ours: never more.", False)
+    assert (ours.mark, ours.text) == ("ours", "(In the source it is not.) It is.")
+    assert ours.deviation == ours.text
+
+
+def test_claims_are_about_rows_of_their_document() -> None:
+    for document in DOCUMENTS:
+        assert set(read_claims(document)) <= {row.number for row in read_rows(document)}
+
+
+def test_every_test_of_a_claim_exists() -> None:
+    missing = [
+        f"{row.number}: {test}"
+        for row, claim in read_all()
+        if claim
+        for test in claim.tests
+        for file, _, name in [test.partition("::")]
+        if not (ROOT / file).exists() or name not in functions(file)
+    ]
+    assert not missing, "\n".join(missing)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[R-101]\ntest = ["a"]', "x.toml: [R-101]: unknown key test"),
+        ('[R-101]\nseen = "a"', "x.toml: [R-101]: expected either tests or not_applicable"),
+        ('[R-101]\ntests = ["a"]\nnot_applicable = "b"', "x.toml: [R-101]: expected either"),
+    ],
+)
+def test_a_mistake_in_the_claims_is_named(text: str, said: str) -> None:
+    with pytest.raises(ClaimsWrong) as caught:
+        parse_claims(text, "x.toml")
+    assert str(caught.value).startswith(said)

@@ -1,0 +1,68 @@
+"""The claims: for each row the tests that show it in a chat, and where a user sees it.
+
+`claims/<document>.toml` has one table a row:
+
+    [R-412]
+    tests = ["tests/…/test_x.py::test_y"]     # each drives a session, a real Neovim or the command line
+    seen = "the card of the compaction"       # key, command or screen; required where the document says it
+    not_applicable = "reason"                 # in place of tests: the row is about the source's internals
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.conform.rows import DOCUMENTS, Row, read_rows
+
+FOLDER = Path(__file__).parent / "claims"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What is said of one row."""
+
+    tests: tuple[str, ...] = ()
+    seen: str = ""
+    not_applicable: str = ""
+
+
+class ClaimsWrong(ValueError):
+    """The claims are not a table of rows; the text names file, row and key."""
+
+
+def parse_claims(text: str, file: str) -> dict[str, Claim]:
+    """Return the claims of one file by row.
+
+    Raises:
+        ClaimsWrong: a key is unknown, or neither or both of `tests` and `not_applicable` are given.
+    """
+    claims = dict[str, Claim]()
+    for number, table in tomllib.loads(text).items():
+        place = f"{file}: [{number}]"
+        if unknown := set(table) - {"tests", "seen", "not_applicable"}:
+            raise ClaimsWrong(f"{place}: unknown key {sorted(unknown)[0]}; expected tests, seen or not_applicable")
+        if bool(table.get("tests")) == bool(table.get("not_applicable")):
+            raise ClaimsWrong(f"{place}: expected either tests or not_applicable")
+        claims[number] = Claim(tuple(table.get("tests", ())), table.get("seen", ""), table.get("not_applicable", ""))
+    return claims
+
+
+def read_claims(document: str) -> dict[str, Claim]:
+    """Return the claims of a document by row.
+
+    Raises:
+        ClaimsWrong: as `parse_claims`.
+    """
+    file = FOLDER / f"{document}.toml"
+    return parse_claims(file.read_text(encoding="utf-8"), file.name)
+
+
+def read_all() -> list[tuple[Row, Claim | None]]:
+    """Return every row of the five documents with its claim, in order; None where there is none.
+
+    Raises:
+        ClaimsWrong: as `parse_claims`.
+    """
+    return [(row, claims.get(row.number)) for d in DOCUMENTS for claims in [read_claims(d)] for row in read_rows(d)]
