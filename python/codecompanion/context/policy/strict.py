@@ -10,7 +10,7 @@ does not have, `ours = { parameter = "…" }` at a step of the document that has
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -34,10 +34,15 @@ ALWAYS = (
 
 
 class Deviation(msgspec.Struct, frozen=True):
-    """Something of ours in a policy: where it stands (`stage.tier.step.parameter`), and why."""
+    """Something of ours in a policy: where it stands (`stage.tier.step.parameter`), and why.
+
+    `ours` and `document` are the values of a parameter; None where the document has nothing of the kind.
+    """
 
     place: str
     why: str
+    ours: Any = None
+    document: Any = None
 
 
 def deviations(policy: Policy) -> tuple[Deviation, ...]:
@@ -68,7 +73,8 @@ def _in_steps(steps: tuple[Step, ...] | tuple[ShapeStep, ...], place: str) -> It
             yield Deviation(f"{place}.{step.use}", step.ours)
         elif step.departs is not None:
             for name, why in step.departs.why.items():
-                yield Deviation(f"{place}.{step.use}.{name}", why)
+                ours, document = (getattr(params, name) for params in (step.params, step.departs.document))
+                yield Deviation(f"{place}.{step.use}.{name}", why, ours, document)
 
 
 def strict(policy: Policy, key: str = "") -> Policy:
