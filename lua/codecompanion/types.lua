@@ -962,10 +962,24 @@
 ---@field checkpoint string
 ---@field snapshot CodeCompanion.Wire.Snapshot
 
----→ `[{path, title, time, private}]`, newest first: summaries that compactions wrote down.
----@class CodeCompanion.Request.ListMemories
+---→ `{folder, user, project, of, others, entries}`: what is remembered of a project; with a `query` the best hits.
+---
+---The project is that of the chat, `cwd` where the host has no such chat open. `folder` is that of the project's
+---notes, `user` and `project` are the files the user writes ("" = not used), `of` counts all entries, `others` those
+---of other projects, which `everything` adds. `entries`: `{path, line, origin, scope, is_private, title, first, time,
+---can_delete}`, newest first, at most 500; `origin` is "you", "model" or "compaction".
+---@class CodeCompanion.Request.ShowMemory
 ---@field id? integer
 ---@field chat? string
+---@field cwd? string
+---@field query? string
+---@field everything? boolean
+
+---→ a sentence. Delete a file of the memory that no person writes (`can_delete`).
+---@class CodeCompanion.Request.DeleteMemory
+---@field id? integer
+---@field chat? string
+---@field path string
 
 ---→ `[{name, window, adapter}]` of one adapter ("" = the chat's), or all adapters with `[{adapter, models}]`.
 ---@class CodeCompanion.Request.ListModels
@@ -1440,7 +1454,8 @@
 ---@field list_branches CodeCompanion.Request.ListBranches
 ---@field list_checkpoints CodeCompanion.Request.ListCheckpoints
 ---@field restore_chat CodeCompanion.Request.RestoreChat
----@field list_memories CodeCompanion.Request.ListMemories
+---@field show_memory CodeCompanion.Request.ShowMemory
+---@field delete_memory CodeCompanion.Request.DeleteMemory
 ---@field list_models CodeCompanion.Request.ListModels
 ---@field login CodeCompanion.Request.Login
 ---@field list_rules CodeCompanion.Request.ListRules
@@ -1924,9 +1939,10 @@
 ---@class CodeCompanion.Options.interactions.chat.opts.strategies
 ---@field [string] string
 
----What compactions remember for later chats, see |codecompanion-memory|.
+---What is remembered for later chats, see |codecompanion-memory|.
 ---@class CodeCompanion.Options.interactions.chat.opts.memory
 ---@field enabled? boolean
+---@field max_tokens? integer
 ---@field exclude? string[]
 
 ---A few facts about the workspace, sent with your messages so that the model need not ask.

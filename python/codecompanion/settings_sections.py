@@ -32,10 +32,14 @@ class ContextPacketSettings(Section, frozen=True):
 
 
 class MemorySettings(Section, frozen=True):
-    """What may go into the memory (R-446, R-449). `exclude` are regular expressions."""
+    """What may go into the memory (R-446, R-449), and how many tokens of it a new chat starts with; 0 = none.
+
+    `exclude` are regular expressions.
+    """
 
     enabled: bool
     exclude: tuple[str, ...]
+    max_tokens: int
 
 
 class ChatSettings(Section, frozen=True):

@@ -78,12 +78,11 @@ async def fill(
 
 
 async def look_back(desk: Desk) -> None:
-    """Undo and redo the newest change of the context, and ask for all that was kept beside the log."""
+    """Undo and redo the newest change of the context, and ask for what was kept beside the log."""
     await desk.chat("undo_change")
     await desk.chat("redo_change")
     await desk.chat("inspect")
     await desk.send("list_checkpoints", of=CHAT)
-    await desk.send("list_memories")
 
 
 def good(schema: str = "cc_9") -> Callable[[dict[str, Any]], Any]:

@@ -325,7 +325,7 @@ def pickers(stage: Stage) -> None:
         ("72-file", "Gi/file<Esc><CR>", "Attach files"),
         ("73-policy", "Gi/policy<Esc><CR>", "Policy"),
         ("74-rules", "Gi/rules<Esc><CR>", "Rules"),
-        ("75-memory", "Gi/memory<Esc><CR>", "memories"),
+        ("75-memory", "Gi/memory<Esc><CR>", "Memory"),
         ("76-pins", "Gi/pins<Esc><CR>", "pins"),
         ("77-checkpoints", ":CodeCompanionRestore<CR>", "checkpoint"),
     ):

@@ -40,6 +40,12 @@ function M.request(verb, payload, callback)
   return request
 end
 
+function M.ask(verb, payload, done)
+  M.request(verb, payload, function(_, result)
+    done(result)
+  end)
+end
+
 function M.subscribe(subscriber)
   subscribers[subscriber] = true
   return function()

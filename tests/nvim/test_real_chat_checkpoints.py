@@ -140,9 +140,12 @@ def test_a_compaction_is_remembered_and_can_be_looked_at(nvim_factory, tmp_path)
         kinds = [one.raw["checkpointKind"] for one in stored(chat, chat_id) if one.raw and "checkpointKind" in one.raw]
         assert "pre_compaction" in kinds
         chat.nvim.wait_for(lambda: list(state_dir(chat).rglob("daily/*/*.md")), "the daily log")
-        chat.nvim.lua("vim.ui.select = function(items, opts, done) done(items[1]) end")
         chat.send("/memory")
-        chat.nvim.wait_lua("return vim.api.nvim_buf_get_name(0):match('memories/summaries/.*%.md$') ~= nil")
+        chat.nvim.wait_screen(r"compaction · question 0")
+        assert "compaction · Daily log" in chat.nvim.screen()
+        chat.nvim.feed("/· question 0<CR>")
+        chat.nvim.feed("<CR>")
+        chat.nvim.wait_lua("return vim.api.nvim_buf_get_name(0):match('memories/projects/.*/summaries/.*%.md$') ~= nil")
         assert "keep it small" in "\n".join(chat.nvim.lines())
         chat.nvim.wait_for(lambda: not any(state_dir(chat).rglob("*.new")), "no drafts left behind")
 

@@ -20,7 +20,7 @@ import pytest
 REPO = Path(__file__).resolve().parents[2]
 PACKAGE = REPO / "python" / "codecompanion"
 
-PURE = frozenset({"context", "reports", "completion", "retrieval", "edit_in_place"})
+PURE = frozenset({"context", "memory", "reports", "completion", "retrieval", "edit_in_place"})
 EDGES = frozenset({"adapters", "store", "workspace", "rules", "prompt_library", "tools", "mcp", "web"})
 VOCABULARY_PACKAGES = frozenset({"prompts"})
 # What has an effect or an answer that differs from one call to the next.

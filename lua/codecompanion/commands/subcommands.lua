@@ -103,6 +103,14 @@ return {
       require("codecompanion.pages.trust_page").run(arguments, chat and chat.id)
     end,
   },
+  memory = {
+    description = "list what is remembered of the project: your own entries, notes of models, summaries of earlier"
+      .. " chats; words after it search",
+    run = function(arguments)
+      local chat = require("codecompanion.chat.state.open_chats").by_buffer()
+      require("codecompanion.pages.memory_page").open(chat and chat.id, table.concat(arguments, " "))
+    end,
+  },
   index = {
     description = "index the code below the current folder; `--rebuild`: from scratch; `status`",
     arguments = { "--rebuild", "status" },

@@ -158,7 +158,7 @@ local function chat(options, given, evaluation)
     live_attachments = opts.live_attachments,
     context_packet = { enabled_sections = opts.context_packet.enabled_sections },
     checkpoint_every_messages = opts.checkpoint_every_messages or 0,
-    memory = { enabled = opts.memory.enabled, exclude = opts.memory.exclude },
+    memory = { enabled = opts.memory.enabled, exclude = opts.memory.exclude, max_tokens = opts.memory.max_tokens },
     context_management = object(static(managed)),
   }
 end

@@ -122,8 +122,12 @@ class Runtime:
                 from codecompanion.session.actions.trust_page import decide_trust
 
                 return await decide_trust(self.services, request, self._chats)
-            case requests.ListCheckpoints() | requests.ListMemories() | requests.RestoreChat():
+            case requests.ListCheckpoints() | requests.RestoreChat():
                 return await self._keep(request)
+            case requests.ShowMemory() | requests.DeleteMemory():
+                from codecompanion.session.actions.memory_page import carry_out_memory  # not part of the start
+
+                return await carry_out_memory(self.services, request, self._chats)
             case requests.Answer():
                 self._asks.take(request)
             case requests.GiveSecrets():
@@ -285,7 +289,7 @@ class Runtime:
             self._reports = Reports()
         return self._reports
 
-    async def _keep(self, request: requests.ListCheckpoints | requests.ListMemories | requests.RestoreChat) -> object:
+    async def _keep(self, request: requests.ListCheckpoints | requests.RestoreChat) -> object:
         """Carry out what is about the files beside the database."""
         services = self.services
         if services.keeping is None:
@@ -293,8 +297,6 @@ class Runtime:
         match request:
             case requests.ListCheckpoints():
                 return await asyncio.to_thread(services.keeping.checkpoints.list_checkpoints, request.of)
-            case requests.ListMemories():
-                return await asyncio.to_thread(services.keeping.memories.list_memories)
             case requests.RestoreChat():
                 from codecompanion.session.storage.from_checkpoint import restore_chat
 

@@ -21,9 +21,13 @@ FILE_TAGS = frozenset({"file"})
 BUFFER_TAGS = frozenset({"buffer", "editor_context"})
 IMAGE_TAG = "image"
 RULES_TAG = "rules"
+MEMORY_TAG = "memory_recall"
+"""What is remembered of the project, attached to a new chat (R-420); such a message is always `pinned`."""
+STARTING_TAGS = frozenset({RULES_TAG, MEMORY_TAG})
+"""What a new chat begins with, before anybody has said anything."""
 SUMMARY_TAG = "compact_summary"
 TAGS = frozenset(
-    """buffer compact_summary diagnostics diff document editor_context file image quickfix rules selection
+    """buffer compact_summary diagnostics diff document editor_context file image memory_recall quickfix rules selection
     system_prompt_from_config terminal tool tool_output tool_system_prompt viewport""".split()
 )
 PIN_TAG = "pin"

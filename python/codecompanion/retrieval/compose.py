@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
+from codecompanion.memory.labelled_text import shorten_memories
 from codecompanion.model.code import Definition
 from codecompanion.model.gathered import (
     NAMED_LINES,
@@ -25,7 +26,6 @@ from codecompanion.retrieval.active_file import active_pieces, active_room
 from codecompanion.retrieval.assembly import assemble
 from codecompanion.retrieval.chosen_files import Wanted, wanted_parts
 from codecompanion.retrieval.code_map import MAX_FILES, render_map
-from codecompanion.retrieval.memories import shorten_memories
 from codecompanion.retrieval.overlap import lines_of, select_once
 from codecompanion.retrieval.relevance import MAX_SCORE
 from codecompanion.retrieval.rendering import frame_chars, render_selection

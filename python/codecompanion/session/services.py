@@ -36,6 +36,7 @@ from codecompanion.store.store import Store
 from codecompanion.tools.code_lookup import CodeLookup, LookupKind, no_code_lookup
 from codecompanion.tools.commands.command_environment import HiddenVariables
 from codecompanion.tools.files.open_files import Editor, NoEditor
+from codecompanion.tools.remembered import NoProjectMemory
 from codecompanion.tools.tool import ToolContext
 from codecompanion.tools.toolbox import Toolbox
 from codecompanion.wire.events import Event, Mistakes, Notice, Severity
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from codecompanion.session.code.project_indexes import ProjectIndexes
     from codecompanion.session.codebase.gatherer import Gatherer
     from codecompanion.session.editor_context.source import Source
+    from codecompanion.session.memory.project_memory import ProjectMemory
     from codecompanion.session.vectors.project_vectors import ProjectVectors
     from codecompanion.tools.sandbox.sandbox import Sandbox
 
@@ -334,10 +336,12 @@ class Services(msgspec.Struct):
     ) -> ToolContext:
         """Return what a call that may take so many seconds may know; `root` is the workspace, if the caller has it."""
         workspace = Workspace(root or self.root(snapshot))
+        memory = self.memory_of(workspace.root)
         return ToolContext(
             root=workspace.root,
             resolve=workspace.resolve,
-            memory_dir=self.memory_dir,
+            memory_dir=self.memory_dir if memory is None else memory.folder,
+            memory=memory or NoProjectMemory(),
             snapshot=snapshot,
             read_stored=lambda sha256: self.store.read_blob(sha256).decode("utf-8", "surrogatepass"),
             timeout_s=timeout_s,
@@ -352,6 +356,15 @@ class Services(msgspec.Struct):
             sandbox=self.sandbox,
             look_up_code=no_code_lookup if self.indexes is None else self._look_up_code_of(workspace.root),
         )
+
+    def memory_of(self, root: Path) -> ProjectMemory | None:
+        """Return the memory of the project that a workspace belongs to, None = nothing is kept."""
+        if self.keeping is None:
+            return None
+        from codecompanion.session.memory.project_memory import ProjectMemory  # not part of the start
+
+        kept, own = self.keeping, self.settings.context.memories
+        return ProjectMemory(kept.memories, kept.exclusions, own, self.trust, root)
 
     def _look_up_code_of(self, root: Path) -> CodeLookup:
         """Return what searches the code below a folder; nothing is opened or imported before it is asked."""

@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING, Any
 from codecompanion.errors import InputError
 from codecompanion.model.change_report import ChangeReport
 from codecompanion.model.history import ModelSet
-from codecompanion.model.messages import (
-    GO_ON_TAG,
-    RULES_TAG,
-    SUMMARY_TAG,
-    Message,
-    is_typed_by_user,
-)
+from codecompanion.model.messages import GO_ON_TAG, STARTING_TAGS, SUMMARY_TAG, Message, is_typed_by_user
 from codecompanion.model.view import is_of_answer
 from codecompanion.session.actions.fetches import Fetches
 from codecompanion.session.actions.spending import Spending
@@ -154,10 +148,10 @@ class Session(Chat):
         self.show_meter()
 
     async def clear(self) -> None:
-        """Empty the view but for rules (`/clear`); the log keeps everything. What runs is stopped first."""
+        """Empty the view but for rules and memory (`/clear`); the log keeps everything. What runs is stopped first."""
         await self.stop()
         await self.log.write_late()
-        gone = tuple(message.id for message in self.log.view.messages if message.tag != RULES_TAG)
+        gone = tuple(message.id for message in self.log.view.messages if message.tag not in STARTING_TAGS)
         if gone:
             await self.context.remove("cleared", gone)
         self.control.watch.reset()

@@ -19,6 +19,7 @@ from codecompanion.tools.code_lookup import CodeLookup, no_code_lookup
 from codecompanion.tools.commands.command_environment import HiddenVariables
 from codecompanion.tools.commands.offer import Offer
 from codecompanion.tools.files.open_files import Editor, NoEditor, Opened
+from codecompanion.tools.remembered import NoProjectMemory, ProjectMemory
 
 if TYPE_CHECKING:
     from codecompanion.tools.sandbox.sandbox import Sandbox
@@ -247,7 +248,8 @@ class Narrowed(msgspec.Struct, frozen=True):
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """The context of a running tool. `resolve` maps a path to an absolute one inside the workspace.
 
-    `resolve` raises `errors.OutsideWorkspace`. `memory_dir` is the real folder of `/memories` (R-550). `walk` is
+    `resolve` raises `errors.OutsideWorkspace`. `memory_dir` is the real folder of `/memories` (R-550), `memory` all
+    else that is remembered. `walk` is
     `workspace.files.walk` (with ignore rules); `is_secret` returns whether a file's name marks it as keys or passwords,
     `why_secret(text, path)` the secret in a text ("" = none); `without_secrets(text, path)` returns the text without
     their values, and why the file is withheld ("" = it is not). `read_git_config` is
@@ -277,6 +279,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
     hidden: HiddenVariables = HiddenVariables()
     recall: Recall = NothingRemoved()
+    memory: ProjectMemory = NoProjectMemory()
     accepted: Accepted | None = None
     decided: ApprovalQuestion | None = None
     editor: Editor = NoEditor()

@@ -434,8 +434,24 @@ class RestoreChat(Request, frozen=True, kw_only=True):
     snapshot: Snapshot
 
 
-class ListMemories(Request, frozen=True, kw_only=True):
-    """→ `[{path, title, time, private}]`, newest first: summaries that compactions wrote down."""
+class ShowMemory(Request, frozen=True, kw_only=True):
+    """→ `{folder, user, project, of, others, entries}`: what is remembered of a project; with a `query` the best hits.
+
+    The project is that of the chat, `cwd` where the host has no such chat open. `folder` is that of the project's
+    notes, `user` and `project` are the files the user writes ("" = not used), `of` counts all entries, `others` those
+    of other projects, which `everything` adds. `entries`: `{path, line, origin, scope, is_private, title, first, time,
+    can_delete}`, newest first, at most 500; `origin` is "you", "model" or "compaction".
+    """
+
+    cwd: str = ""
+    query: str = ""
+    everything: bool = False
+
+
+class DeleteMemory(Request, frozen=True, kw_only=True):
+    """→ a sentence. Delete a file of the memory that no person writes (`can_delete`)."""
+
+    path: str
 
 
 class ListModels(Request, frozen=True, kw_only=True):

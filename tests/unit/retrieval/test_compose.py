@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codecompanion.memory.entries import Memory
+from codecompanion.memory.labelled_text import render_memories
 from codecompanion.model.code import Definition
 from codecompanion.model.gathered import QuestionTypes, Snippet, chars_to_tokens
 from codecompanion.retrieval.active_file import active_room
@@ -13,7 +15,6 @@ from codecompanion.retrieval.architecture import describe_architecture, manifest
 from codecompanion.retrieval.assembly import HEAD, assemble, task_line
 from codecompanion.retrieval.code_map import render_map
 from codecompanion.retrieval.compose import TAKEN_OUT, compose, joined
-from codecompanion.retrieval.memories import Memory, render_memories
 from codecompanion.retrieval.overlap import TOO_LARGE
 from codecompanion.retrieval.smart_snippets import whole_file
 from codecompanion.retrieval.worth_showing import FILLER

@@ -87,24 +87,6 @@ function M.checkpoint(of, callback)
   end)
 end
 
----Choose a memory that a compaction wrote down, and hand its path to `callback`.
----@param callback fun(path: string)
-function M.memory(callback)
-  choose_stored({
-    method = "list_memories",
-    what = "memories",
-    payload = vim.empty_dict(),
-    empty = "No memories yet: compactions under the policy cowork write them",
-    prompt = "Memories",
-    kind = "codecompanion.memory",
-    line = function(item)
-      return ("%s  %s%s"):format(when(item.time), item.title, item.private and " · private" or "")
-    end,
-  }, function(item)
-    callback(item.path)
-  end)
-end
-
 ---What is done when a chat's list cannot be had: the chat says why.
 ---@param chat CodeCompanion.Chat
 ---@param done fun()

@@ -302,6 +302,9 @@ function M.open_file(chat)
     return M.show_original(chat)
   end
   local item = require("codecompanion.chat.draw.context_block").item_at(chat, view.cursor_row())
+  if item and item.kind == "memory" then
+    return require("codecompanion.pages.memory_page").open(chat.id)
+  end
   local root = require("codecompanion.config").options.workspace.root
   local folders = { vim.fn.getcwd(), type(root) == "string" and root ~= "" and vim.fs.normalize(root) or nil }
   local named = require("codecompanion.screen.named_location")

@@ -223,13 +223,23 @@ return {
       },
       {
         name = "memory",
-        description = "What compactions remember for later chats, see |codecompanion-memory|.",
+        description = "What is remembered for later chats, see |codecompanion-memory|.",
         fields = {
           {
             name = "enabled",
             type = "boolean",
             default = true,
-            description = "Write to the memory and to the daily log.",
+            description = "Let compactions write to the memory and to the daily log, and start new chats with the"
+              .. " memory of their project.",
+          },
+          {
+            name = "max_tokens",
+            type = "integer",
+            min = 0,
+            default = 1000,
+            description = "Maximum tokens of memory that a new chat starts with, and never more than 1/16 of the"
+              .. " model's context window; 0 = none. The chat shows it as a line of its context, with its tokens;"
+              .. " `dd` removes it.",
           },
           {
             name = "exclude",

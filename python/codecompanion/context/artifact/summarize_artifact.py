@@ -28,7 +28,7 @@ from codecompanion.context.transcript.format_transcript import format_entry, wra
 from codecompanion.context.work import Env, Failed, Skipped, Steps, SummaryReply, SummaryRequest, Work
 from codecompanion.formats.cutting import cut_middle
 from codecompanion.formats.regex import regex
-from codecompanion.model.messages import RULES_TAG, SUMMARY_TAG, Message, is_protected, is_system_prompt
+from codecompanion.model.messages import RULES_TAG, STARTING_TAGS, SUMMARY_TAG, Message, is_protected, is_system_prompt
 
 ALGORITHM = "artifact_v1"
 _SAFETY = 0.9
@@ -93,7 +93,7 @@ def find_scope(work: Work, params: SummarizeArtifact, env: Env) -> Scope:
     carried on where the turns it stands for are in no log: none is at hand, or it begins with that summary because the
     chat was restored from a checkpoint.
     """
-    removed = split_turns(message for message in work.removed if message.tag != RULES_TAG)
+    removed = split_turns(message for message in work.removed if message.tag not in STARTING_TAGS)
     last = read_consolidated(env.artifact)
     summary = next((message for message in work.removed if message.tag == SUMMARY_TAG), None)
     logged = env.history() if env.history is not None else ()

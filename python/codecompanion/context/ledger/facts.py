@@ -36,7 +36,7 @@ from codecompanion.model.messages import (
     GATHERED_TAG,
     IMAGE_TAG,
     LOOKING_TAG,
-    RULES_TAG,
+    STARTING_TAGS,
     SUMMARY_TAG,
     Message,
     ToolCall,
@@ -149,7 +149,7 @@ class _Reader:
 
     def read(self, position: int, message: Message) -> None:
         """Take in one message."""
-        if message.role == "system" or message.tag in (RULES_TAG, IMAGE_TAG):
+        if message.role == "system" or message.tag in (*STARTING_TAGS, IMAGE_TAG):
             return
         if message.tag == SUMMARY_TAG:
             self.facts.earlier.append(without_span(message.text))

@@ -189,6 +189,13 @@ class SummaryAdapter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str = ""
 
 
+class Recall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The memory that a new chat starts with (R-420, R-444): the `element` around it; `ours` as at a stage."""
+
+    element: str = "memory_recall"
+    ours: str = ""
+
+
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """A policy in force. `summary_adapter` "" = the chat's own adapter.
 
@@ -197,8 +204,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     has when its configuration says nothing (K16).
     `stop_over_limit`: a request that is larger than the input limit after all is not sent (R-335). `request_events`
     name what is logged of the first request of a turn, and of the first after a compaction (R-328). `gathers`: with
-    `context.enabled = "auto"` code is gathered for every message (R-201), else only for one that asks for it. `ours`
-    says what it is for when it follows no document.
+    `context.enabled = "auto"` code is gathered for every message (R-201), else only for one that asks for it. `recall`
+    None: a new chat starts without memory. `ours` says what it is for when it follows no document.
     """
 
     name: str
@@ -216,6 +223,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     status_event: str = ""
     without_tools: str = ""
     gathers: bool = False
+    recall: Recall | None = Recall()
     enabled: bool = True
     summary_adapter: SummaryAdapter = SummaryAdapter()
     ours: str = ""

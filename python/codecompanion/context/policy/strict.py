@@ -20,6 +20,8 @@ from codecompanion.context.policy.table import without_lost_options
 from codecompanion.errors import ConfigError
 
 S = TypeVar("S", Step, ShapeStep)
+RECALL = "recall"
+"""The place of what a new chat starts with."""
 SUFFIX = " strict"
 """`codebuddy strict` is the policy `codebuddy` without what is ours."""
 ALWAYS = (
@@ -47,7 +49,9 @@ class Deviation(msgspec.Struct, frozen=True):
 
 def deviations(policy: Policy) -> tuple[Deviation, ...]:
     """Return what the policy has that its document does not, in the order of its table."""
-    return (*_in_stages(policy), *_in_steps(policy.shape, "shape"))
+    recall = policy.recall
+    of_memory = (Deviation(RECALL, recall.ours),) if recall is not None and recall.ours else ()
+    return (*_in_stages(policy), *_in_steps(policy.shape, "shape"), *of_memory)
 
 
 def _in_stages(policy: Policy) -> Iterator[Deviation]:
@@ -97,7 +101,8 @@ def _strict_name(name: str) -> str:
 def without(policy: Policy, places: frozenset[str], key: str = "") -> Policy:
     """Return the policy without what is ours at these places (`deviations`); raises `ConfigError` if it cannot work."""
     stages = tuple(_stage(stage, places, key) for stage in policy.stages if not _is_gone(stage, stage.id, places))
-    made = msgspec.structs.replace(policy, stages=stages, shape=_steps(policy.shape, "shape", places))
+    recall = None if RECALL in places else policy.recall
+    made = msgspec.structs.replace(policy, stages=stages, shape=_steps(policy.shape, "shape", places), recall=recall)
     return without_lost_options(made, key)
 
 

@@ -18,7 +18,7 @@ from codecompanion.model.messages import (
     EDITOR_TAG,
     GATHERED_TAG,
     LOOKING_TAG,
-    RULES_TAG,
+    STARTING_TAGS,
     SUMMARY_TAG,
     Message,
     is_protected,
@@ -73,7 +73,7 @@ def _is_due(messages: Messages, said: int, slid_out: int, params: RollingChatWin
     return said >= params.trigger_messages or env.measure(messages).tokens >= params.trigger_tokens
 
 
-_SAID_BY_NOBODY = frozenset({GATHERED_TAG, EDITOR_TAG, LOOKING_TAG, RULES_TAG, SUMMARY_TAG})
+_SAID_BY_NOBODY = frozenset({GATHERED_TAG, EDITOR_TAG, LOOKING_TAG, *STARTING_TAGS, SUMMARY_TAG})
 
 
 def _says_something(message: Message) -> bool:

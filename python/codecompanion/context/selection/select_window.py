@@ -20,7 +20,7 @@ from codecompanion.model.cycles import is_aged
 from codecompanion.model.invariants import with_partners
 from codecompanion.model.messages import (
     GO_ON_TAG,
-    RULES_TAG,
+    STARTING_TAGS,
     SUMMARY_TAG,
     Message,
     is_protected,
@@ -100,7 +100,7 @@ def _counted(messages: Messages) -> tuple[int, ...]:
     return tuple(
         index
         for index, message in enumerate(messages)
-        if not is_system_prompt(message) and message.tag not in (RULES_TAG, SUMMARY_TAG)
+        if not is_system_prompt(message) and message.tag not in (*STARTING_TAGS, SUMMARY_TAG)
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from codecompanion.model.cycles import turn_name
-from codecompanion.model.messages import RULES_TAG, SUMMARY_TAG, Message, ToolSpec, is_system_prompt
+from codecompanion.model.messages import STARTING_TAGS, SUMMARY_TAG, Message, ToolSpec, is_system_prompt
 
 Layer = Literal["instructions", "tools", "summary", "history", "turn"]
 LAYERS: tuple[Layer, ...] = ("instructions", "tools", "summary", "history", "turn")
@@ -32,7 +32,7 @@ def layer_of(message: Message, turn_id: str) -> Layer:
     """Return where a message of a request belongs; a message without a turn is history."""
     if message.tag == SUMMARY_TAG:
         return "summary"
-    if is_system_prompt(message) or message.tag == RULES_TAG:
+    if is_system_prompt(message) or message.tag in STARTING_TAGS:
         return "instructions"
     return "turn" if turn_id and message.turn_id == turn_id else "history"
 

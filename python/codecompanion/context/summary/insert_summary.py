@@ -14,14 +14,7 @@ from codecompanion.context.selection.fill_window import legal_cuts
 from codecompanion.context.strategy_parameters import InsertSummary
 from codecompanion.context.summary_text.recall_keys import note_keys
 from codecompanion.context.work import Env, Failed, Messages, Outcome, Work
-from codecompanion.model.messages import (
-    RULES_TAG,
-    SUMMARY_TAG,
-    Message,
-    Role,
-    is_system_prompt,
-    is_typed_by_user,
-)
+from codecompanion.model.messages import STARTING_TAGS, SUMMARY_TAG, Message, Role, is_system_prompt, is_typed_by_user
 from codecompanion.placeholders import quote_request
 from codecompanion.summary_frame import SUMMARY_HEADERS, neutralise_element
 
@@ -89,7 +82,7 @@ def _place(before: Messages, kept: Messages, params: InsertSummary) -> int:
 def _head(kept: Messages, *, with_rules: bool) -> int:
     """Return the index after the system prompt at the front, and the rules when they count as part of it."""
     for index, message in enumerate(kept):
-        if not is_system_prompt(message) and not (with_rules and message.tag == RULES_TAG):
+        if not is_system_prompt(message) and not (with_rules and message.tag in STARTING_TAGS):
             return index
     return len(kept)
 

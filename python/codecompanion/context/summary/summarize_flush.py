@@ -12,7 +12,7 @@ from codecompanion.context.strategy_parameters import FormatTranscript, Summariz
 from codecompanion.context.summary.summarize_one import summarize_one
 from codecompanion.context.transcript.format_transcript import format_transcript
 from codecompanion.context.work import Env, Outcome, Skipped, Steps, Work
-from codecompanion.model.messages import RULES_TAG, Message, is_system_prompt
+from codecompanion.model.messages import STARTING_TAGS, Message, is_system_prompt
 
 
 def summarize_flush(work: Work, params: SummarizeFlush, env: Env) -> Steps:
@@ -32,7 +32,7 @@ def _select(work: Work, params: SummarizeFlush, env: Env) -> Outcome:
     last = env.last_flush
     if last.is_off:
         return Skipped("memory_off", "the memory is switched off")
-    said = [message for message in work.messages if not is_system_prompt(message) and message.tag != RULES_TAG]
+    said = [message for message in work.messages if not is_system_prompt(message) and message.tag not in STARTING_TAGS]
     if len(said) < params.min_messages:
         return Skipped("not_enough_messages", f"not enough messages to remember (minimum {params.min_messages})")
     if last.at and env.now - last.at < params.cooldown_s:

@@ -17,7 +17,7 @@ from codecompanion.context.transcript.size import entry_sizes, fit_entries
 from codecompanion.context.work import Env, Outcome, Work
 from codecompanion.formats.cutting import cut_middle, cut_middle_or_tail
 from codecompanion.formats.regex import regex
-from codecompanion.model.messages import IMAGE_TAG, LOOKING_TAG, RULES_TAG, SUMMARY_TAG, Message
+from codecompanion.model.messages import IMAGE_TAG, LOOKING_TAG, STARTING_TAGS, SUMMARY_TAG, Message
 from codecompanion.summary_frame import bare_summary
 
 _WRAPPER = regex(r"<(\s*/?\s*)(message|conversation)\b", re.IGNORECASE)
@@ -60,7 +60,7 @@ def _is_told(message: Message, params: FormatTranscript) -> bool:
     """Return whether a summariser needs to see the message."""
     if message.tag == SUMMARY_TAG:
         return True
-    left_out = (RULES_TAG, LOOKING_TAG, IMAGE_TAG) if params.style == "xml" else (RULES_TAG, LOOKING_TAG)
+    left_out = (*STARTING_TAGS, LOOKING_TAG, IMAGE_TAG) if params.style == "xml" else (*STARTING_TAGS, LOOKING_TAG)
     return message.role != "system" and message.tag not in left_out and not message.compacted
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from codecompanion.model.history import PolicySet
+from codecompanion.session.actions.join_memory import follow_policy
 from codecompanion.session.chat.chat import Chat
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.wire.events import PolicyChanged
@@ -32,5 +33,6 @@ async def choose_policy(chat: Chat, name: str) -> None:
     await chat.log.write(PolicySet(policy=name))
     policy = control.policy
     chat.emit(PolicyChanged(chat=chat.chat_id, policy=policy.name, description=policy.description))
+    await follow_policy(chat)
     control.tell_ignored_settings()
     chat.show_meter()

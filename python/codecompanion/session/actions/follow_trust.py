@@ -50,6 +50,10 @@ async def follow_trust(chat: Chat) -> None:
 
 
 async def join_rules(chat: Chat) -> None:
-    """Attach the rules that the chat may have by now and never had."""
+    """Attach the rules that the chat may have by now and never had, and to a new one the memory."""
     messages, _ = await chat.context.rules.autoload(chat.root())
     await chat.attach(*messages)
+    if not chat.log.typed:
+        from codecompanion.session.actions.join_memory import join_memory  # not part of the start
+
+        await join_memory(chat)

@@ -10,6 +10,7 @@ from codecompanion.errors import InputError
 from codecompanion.formats.fencing import fenced, label_of
 from codecompanion.model.live_files import NO_FILES, Files
 from codecompanion.model.messages import (
+    MEMORY_TAG,
     PIN_TAG,
     REAPPLIED_TAG,
     REVERTED_TAG,
@@ -105,7 +106,7 @@ def context_items(
     return tuple(
         ContextItem(
             id=message.id,
-            kind=message.tag or "",
+            kind="memory" if message.tag == MEMORY_TAG else message.tag or "",
             label=title_of(message) if message.tag == PIN_TAG else message.path or message.id,
             tokens=scaled(message.tokens),
             note=_note(message),

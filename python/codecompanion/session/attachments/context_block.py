@@ -18,7 +18,8 @@ from codecompanion.formats.plural import counted
 from codecompanion.model.change_report import NO_REPORT, ChangeReport
 from codecompanion.model.history import ChangeKind, EventPayload, MessageAdded, ViewChanged
 from codecompanion.model.live_files import live_event
-from codecompanion.model.messages import RULES_TAG, UPDATE_TAG, Message, with_changes
+from codecompanion.model.messages import MEMORY_TAG, RULES_TAG, UPDATE_TAG, Message, with_changes
+from codecompanion.model.provenance import FILE
 from codecompanion.model.references import lost_references
 from codecompanion.session.attachments.attached import CHANGE_TAGS, context_items
 from codecompanion.session.attachments.chosen_tools import taken_out, tool_items
@@ -205,12 +206,23 @@ class ContextBlock:
         self._waiting = deque(
             one for one in self._waiting if one.tag != RULES_TAG or not self.rules.is_distrusted(one.path or "", root)
         )
+        told = await self._drop_distrusted_memory(root)
         if not gone:
-            return []
+            return told
         self.rules.forget(names)
         await self.remove("detached", tuple(message.id for message in gone), ChangeReport(names=names))
         self.show()
-        return [f"Rules removed from the chat, no longer trusted: {', '.join(names)}."]
+        return [f"Rules removed from the chat, no longer trusted: {', '.join(names)}.", *told]
+
+    async def _drop_distrusted_memory(self, root: Path) -> list[str]:
+        """Remove the memory that has text of the folder's files when none of them is trusted any more."""
+        of_folder = [one for one in self._log.view.messages if one.tag == MEMORY_TAG and FILE in one.sources]
+        memory = self._services.memory_of(root) if of_folder else None
+        if memory is None or await asyncio.to_thread(memory.may_use_folder):
+            return []
+        await self.remove("detached", tuple(one.id for one in of_folder), ChangeReport(names=("memory",)))
+        self.show()
+        return ["The memory was removed from the chat: it has text of a file that is no longer trusted."]
 
     async def take_rules(self, reread: tuple[Message, ...]) -> None:
         """Log the new texts of rules; nothing where none is new."""

@@ -9,7 +9,15 @@ from collections.abc import Sequence
 
 from codecompanion.errors import InputError
 from codecompanion.formats.cutting import cut_line
-from codecompanion.model.messages import GATHERED_TAG, PIN_TAG, RULES_TAG, SUMMARY_TAG, Message, is_typed_by_user
+from codecompanion.model.messages import (
+    GATHERED_TAG,
+    MEMORY_TAG,
+    PIN_TAG,
+    RULES_TAG,
+    SUMMARY_TAG,
+    Message,
+    is_typed_by_user,
+)
 from codecompanion.model.view import View
 from codecompanion.session.codebase.shown_code import title_of_gathered
 from codecompanion.session.history.put_back import find
@@ -52,6 +60,8 @@ def to_pin(view: View, item: str) -> Message:
         raise InputError("This message is no longer part of the request; restore it first.")
     if message is None:
         raise InputError("Nothing to pin yet: send a message first.")
+    if message.tag == MEMORY_TAG:
+        raise InputError("The memory is always kept; dd on its line removes it.")
     if message.pinned:
         raise InputError(f"{title_of(message)} is already pinned.")
     if message.tag in (RULES_TAG, SUMMARY_TAG):
@@ -63,7 +73,7 @@ def to_pin(view: View, item: str) -> Message:
 
 def pinned(view: View) -> tuple[Message, ...]:
     """Return the pinned messages in the order of the request."""
-    return tuple(message for message in view.messages if message.pinned)
+    return tuple(message for message in view.messages if message.pinned and message.tag != MEMORY_TAG)
 
 
 def to_unpin(view: View, item: str, number: int) -> Message:

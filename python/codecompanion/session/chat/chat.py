@@ -344,7 +344,7 @@ class Chat:
 
     def tool_round(self, calls: tuple[ToolCall, ...], cycle: int, turn_id: str) -> ToolRound:
         """Return the round that runs these calls."""
-        tools = self.control.tools.offered()
+        tools, memory = self.control.tools.offered(), self.services.memory_of(self.root())
         self.desk.approvals = msgspec.structs.replace(self.desk.approvals, settings=tools.settings)
         parts = RoundParts(
             services=self.services,
@@ -356,7 +356,7 @@ class Chat:
             recorded=self._recorded(),
             on_running=lambda title: self.enter(State.RUNNING_TOOLS, f"running {title}"),
             narrowing=self.narrowing,
-            memories=MemorySources(self.services.memory_dir),
+            memories=MemorySources(self.services.memory_dir, memory.mark if memory is not None else ""),
         )
         caller = next((m.id for m in reversed(self.log.view.messages) if m.tool_calls), "")
         self.round = ToolRound(parts, calls, cycle, turn_id, caller)

@@ -14,7 +14,7 @@ from codecompanion.context.strategies import STRATEGIES
 from codecompanion.context.work import Messages
 from codecompanion.errors import InputError
 from codecompanion.model.history import LogEvent
-from codecompanion.model.messages import GATHERED_TAG, RULES_TAG, SUMMARY_TAG, Message, Source
+from codecompanion.model.messages import GATHERED_TAG, MEMORY_TAG, RULES_TAG, SUMMARY_TAG, Message, Source
 from codecompanion.model.provenance import is_cleared, sources_of
 from codecompanion.session.codebase.shown_code import title_of_gathered
 from codecompanion.session.history.chat_log import ChatLog
@@ -164,6 +164,8 @@ def state_of(message: Message) -> str:
     """Return the state of a message in the view, in one word."""
     if message.tag == RULES_TAG:
         return "rules"
+    if message.tag == MEMORY_TAG:
+        return "memory"
     if message.pinned:
         return "pinned"
     if message.left_out:

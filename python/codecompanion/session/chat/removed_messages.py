@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from codecompanion.model.history import LogEvent, MessageAdded, ToolRan, ViewChanged
-from codecompanion.model.messages import GATHERED_TAG, GO_ON_TAG, RULES_TAG, Message, Source, ToolCall
+from codecompanion.model.messages import GATHERED_TAG, GO_ON_TAG, STARTING_TAGS, Message, Source, ToolCall
 from codecompanion.model.provenance import sources_of, union
 from codecompanion.model.view import View
 from codecompanion.session.attachments.pins import title_of
@@ -151,7 +151,7 @@ def taken_out(events: Sequence[LogEvent], view: View) -> Iterator[_Taken]:
         message = event.payload.message
         calls.update({call.id: call for call in message.tool_calls})
         call = calls.get(message.tool_call_id or "") if message.role == "tool" else None
-        if message.tag in (RULES_TAG, GO_ON_TAG) or not (message.tool_calls or message.text):
+        if message.tag in (*STARTING_TAGS, GO_ON_TAG) or not (message.tool_calls or message.text):
             continue
         if message.id in here and here[message.id] == said_and_called(message):
             continue

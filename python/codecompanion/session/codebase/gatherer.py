@@ -43,6 +43,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     left_out: tuple[ChosenPiece, ...] = ()
     pinned: tuple[ChosenPiece, ...] = ()
     seen: tuple[Message, ...] = ()
+    with_memories: bool = True
 
 
 class Gatherer(Protocol):

@@ -33,7 +33,9 @@ from codecompanion.session.compaction.announcer import tell
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.provenance.memory_sources import MemorySources
 from codecompanion.session.services import Keeping
-from codecompanion.store.files.memory_files import looks_sensitive, why_refused
+from codecompanion.session.trust.folders import folder_of
+from codecompanion.store.files.memory_files import MemoryKind, looks_sensitive, why_refused
+from codecompanion.store.files.memory_places import mark_of
 from codecompanion.store.store import Store
 from codecompanion.wire.events import Event, Notice, Severity
 
@@ -308,11 +310,10 @@ class EffectRunner(msgspec.Struct):
         private = looks_sensitive(summary)
         if MEMORY_FLUSH in names:
             title = self._writer.tally.title if self._writer else ""
-            kept = Path(
-                keeping.memories.save("flush" if is_flush else "summary", title, summary, self.chat_id, now).path
-            )
+            kind: MemoryKind = "flush" if is_flush else "summary"
+            kept = keeping.memories.save(kind, title, summary, self.chat_id, now, mark_of(folder_of(self.root())))
             with contextlib.suppress(OSError):
-                MemorySources(kept.parent.parent).note_file(kept, sources)
+                MemorySources(keeping.memories.places.memory_dir).note_file(kept, sources)
             targets.append("memory")
         if DAILY_LOG in names and not private:
             from codecompanion.context.checkpoints.structured_summary import parse_summary  # not part of the start

@@ -41,3 +41,5 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     left_out: tuple[ChosenPiece, ...] = ()
     pinned: tuple[ChosenPiece, ...] = ()
     seen: tuple[Message, ...] = ()
+    with_memories: bool = True
+    """Whether the user's memories go with the code (R-240); a chat that began with the memory has them."""

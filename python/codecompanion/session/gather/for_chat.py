@@ -80,6 +80,7 @@ class ProjectGatherer:
             left_out=question.left_out,
             pinned=question.pinned,
             seen=question.seen,
+            with_memories=question.with_memories,
         )
         from codecompanion.session.gather.gatherers import use_all
 

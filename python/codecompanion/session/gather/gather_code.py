@@ -251,7 +251,7 @@ async def _find_texts(ask: Ask, means: Means, runs: Runs, code: ProjectCode, typ
         works["architecture"] = (in_thread(partial(read_architecture, code)), _limit(means, "architecture"))
     if means.team is not None and means.settings.team.enabled and is_about_team(ask.question):
         works["team"] = (_team(means.team, code), _limit(means, "team"))
-    if means.settings.memories.enabled:
+    if means.settings.memories.enabled and ask.with_memories:
         work = in_thread(partial(read_memories, code, means.settings.memories, means.may_use))
         works["memories"] = (work, _limit(means, "memories"))
     found = await runs.run_all(works, [])

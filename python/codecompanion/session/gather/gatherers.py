@@ -12,11 +12,12 @@ from pathlib import Path
 import msgspec
 
 from codecompanion.formats.text_files import decode, read_bytes
+from codecompanion.memory.entries import MAX_FILE_CHARS, parse_memories
+from codecompanion.memory.labelled_text import render_memories
 from codecompanion.model.found_code import FoundCode
 from codecompanion.model.gathered import GatherSource, Snippet
 from codecompanion.retrieval.architecture import describe_architecture, manifests_of
 from codecompanion.retrieval.elements import Element, as_snippet, best_elements, find_elements_with
-from codecompanion.retrieval.memories import MAX_FILE_CHARS, parse_memories, render_memories
 from codecompanion.retrieval.relevance import MAX_SCORE, MIN_SCORE
 from codecompanion.retrieval.search.common_files import NAMES, common_files, cut_common
 from codecompanion.retrieval.smart_snippets import extract_smart_snippets, split_lines

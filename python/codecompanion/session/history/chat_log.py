@@ -15,7 +15,7 @@ from codecompanion.errors import StoreError
 from codecompanion.model.chosen_code import NOTHING_CHOSEN, chosen_after, chosen_in
 from codecompanion.model.history import ChangeUndone, EventPayload, LogEvent, MessageAdded, TitleSet, ViewChanged
 from codecompanion.model.live_files import NO_FILES, files_after, files_in
-from codecompanion.model.messages import Message, is_typed_by_user
+from codecompanion.model.messages import MEMORY_TAG, Message, is_typed_by_user
 from codecompanion.model.view import View, apply, project
 from codecompanion.session.history.gone import gone_from, take_out
 from codecompanion.session.history.undo import (
@@ -67,6 +67,8 @@ class ChatLog:
         """Whether messages left or joined the view in a way that no event of its own tells the editor."""
         self.keys: dict[str, str] = {}
         """Under which key `recall` gives a message back, by its id."""
+        self.had_memory = False
+        """Whether the memory was attached, also if it was removed since."""
         self.chosen = NOTHING_CHOSEN
         """Which code the user pinned, or left out of the next question."""
         self.files = NO_FILES
@@ -161,6 +163,7 @@ class ChatLog:
                 if isinstance(event.payload, MessageAdded):
                     self.keys[event.payload.message.id] = recall_key(event.seq)
                     self.typed += is_typed_by_user(event.payload.message)
+                    self.had_memory = self.had_memory or event.payload.message.tag == MEMORY_TAG
                 if isinstance(event.payload, ViewChanged):
                     self.changes += 1
                     self.tools = self.tools if event.payload.tools is None else event.payload.tools
@@ -179,6 +182,8 @@ class ChatLog:
         self._read_keys(events)
         self.title = next((e.payload.title for e in reversed(events) if isinstance(e.payload, TitleSet)), "")
         self.typed = sum(isinstance(e.payload, MessageAdded) and is_typed_by_user(e.payload.message) for e in events)
+        added = (e.payload.message for e in events if isinstance(e.payload, MessageAdded))
+        self.had_memory = any(message.tag == MEMORY_TAG for message in added)
         self.chosen = chosen_in(events)
         self._read_undos(events)
 

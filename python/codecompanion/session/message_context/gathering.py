@@ -170,6 +170,7 @@ class CodeGathering:
             left_out=self._control.log.chosen.left_out,
             pinned=self._control.log.chosen.pinned,
             seen=self._seen(text, 0, preceding),
+            with_memories=not control.log.had_memory,  # else they are above, or the user removed them
         )
 
     async def _gathered(

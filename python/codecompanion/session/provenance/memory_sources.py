@@ -1,14 +1,15 @@
 """The sources of notes in `/memories`: a note written while outside text was in the chat keeps its sources (issue 20).
 
-They are in a table beside the folder, where the tool cannot write: path below `/memories` → sources. All functions
-block.
+They are in a table beside the folder, where the tool cannot write: path of the file → sources. All functions block.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sqlite3
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.messages import Source
 from codecompanion.model.provenance import UNKNOWN, union
 from codecompanion.store.durable_files import write_durably
+from codecompanion.store.files.memory_places import PROJECTS
+from codecompanion.store.lease import FileLock
+from codecompanion.tools.builtin import MEMORY_SHARED
 
 FILE_NAME = "memory-sources.json"
 _Table = dict[str, tuple[Source, ...]]
@@ -26,14 +30,19 @@ _one_at_a_time = threading.Lock()
 
 
 class MemorySources:
-    """The table beside one folder of memories."""
+    """The table beside the folder of memories, for one project (its mark; "" = the tool sees the folder itself)."""
 
-    def __init__(self, memory_dir: Path) -> None:
-        self._folder, self._path = memory_dir, memory_dir.with_name(FILE_NAME)
+    def __init__(self, memory_dir: Path, project: str = "") -> None:
+        self._folder, self._path, self._project = memory_dir, memory_dir.with_name(FILE_NAME), project
 
     def of(self, virtual: str) -> tuple[Source, ...]:
         """Return the sources of a note; () if only user and model wrote it, unknown if the table is damaged."""
-        return self._read().get(_key(virtual), ()) if self._path.exists() else ()
+        return self._of(self._key(virtual))
+
+    def of_files(self, names: Sequence[str]) -> tuple[tuple[Source, ...], ...]:
+        """Return the sources of files below the folder, each as `of` does; reads the table once."""
+        table = self._read() if self._path.exists() else _Table()
+        return tuple(table.get(_folded(name), ()) for name in names)
 
     def note(self, arguments: Mapping[str, Any], sources: Sequence[Source]) -> None:
         """Record the effect of a call of the memory tool while text of these sources was in the chat.
@@ -41,34 +50,68 @@ class MemorySources:
         Raises: OSError: the table cannot be written.
         """
         command = arguments.get("command")
-        if command == "view" or (not sources and not self._path.exists()):
+        if command in ("view", "search") or (not sources and not self._path.exists()):
             return
-        with _one_at_a_time:
-            table = self._read()
-            before = dict(table)
+
+        def change(table: _Table) -> None:
             if command == "rename":
-                old, new = (_key(str(arguments.get(name, ""))) for name in ("old_path", "new_path"))
+                old, new = (self._key(str(arguments.get(name, ""))) for name in ("old_path", "new_path"))
                 for key in [key for key in table if key == old or key.startswith(f"{old}/")]:
-                    self._add(table, new + key.removeprefix(old), table.pop(key))
+                    _add(table, new + key.removeprefix(old), table.pop(key))
             elif command == "delete":
-                table.pop(_key(str(arguments.get("path", ""))), None)
+                table.pop(self._key(str(arguments.get("path", ""))), None)
             else:
-                self._add(table, str(arguments.get("path", "")), sources)
-            if table != before:
-                write_durably(self._path, msgspec.json.encode(table))
+                _add(table, self._key(str(arguments.get("path", ""))), sources)
+
+        self._change(change)
 
     def note_file(self, path: Path, sources: Sequence[Source]) -> None:
-        """Record that a summary of text from these sources was written below the folder.
+        """Record that a summary of text from these sources was written below the folder; forget those that are gone.
 
         Raises: OSError: the table cannot be written.
         """
-        if path.is_relative_to(self._folder):
-            written = f"/memories/{path.relative_to(self._folder).as_posix()}"
-            self.note({"command": "create", "path": written}, sources)
+        if not path.is_relative_to(self._folder) or (not sources and not self._path.exists()):
+            return
+        folder = _folded(path.parent.relative_to(self._folder).as_posix())
+        there = {f"{folder}/{one.name.casefold()}" for one in path.parent.iterdir()}
 
-    def _add(self, table: _Table, virtual: str, sources: Sequence[Source]) -> None:
-        if sources:
-            table[_key(virtual)] = union(table.get(_key(virtual), ()), sources)
+        def change(table: _Table) -> None:
+            for key in [key for key in table if key.startswith(f"{folder}/") and key not in there]:
+                table.pop(key)
+            _add(table, _folded(path.relative_to(self._folder).as_posix()), sources)
+
+        self._change(change)
+
+    def forget(self, path: Path) -> tuple[Source, ...]:
+        """Forget a file that was deleted and return its sources.
+
+        Raises: OSError: the table cannot be written.
+        """
+        if not path.is_relative_to(self._folder) or not self._path.exists():
+            return ()
+        key = _folded(path.relative_to(self._folder).as_posix())
+        found = self._of(key)
+        self._change(lambda table: table.pop(key, None))
+        return found
+
+    def _of(self, key: str) -> tuple[Source, ...]:
+        return self._read().get(key, ()) if self._path.exists() else ()
+
+    def _change(self, change: Callable[[_Table], object]) -> None:
+        """Read the table, change it and write it; another Neovim waits meanwhile."""
+        with _one_at_a_time, _locked(self._path.with_suffix(".lock")):
+            table = self._read()
+            before = dict(table)
+            change(table)
+            if table != before:
+                write_durably(self._path, msgspec.json.encode(table))
+
+    def _key(self, virtual: str) -> str:
+        """Return the key of a path as the tool resolves it."""
+        parts = [part for part in virtual.split("/") if part not in ("", ".")][1:]
+        if parts[:1] == [MEMORY_SHARED] and self._project:
+            return _folded("/".join(parts[1:]))
+        return _folded("/".join([PROJECTS, self._project, *parts] if self._project else parts))
 
     def _read(self) -> _Table:
         try:
@@ -86,6 +129,27 @@ class _Unreadable(dict[str, tuple[Source, ...]]):
         return super().get(key, (UNKNOWN,))
 
 
-def _key(virtual: str) -> str:
-    """Return the path as the tool resolves it, in lower case for file systems that ignore case."""
-    return os.path.normcase("/".join(part for part in virtual.split("/") if part not in ("", "."))).casefold()
+def _add(table: _Table, key: str, sources: Sequence[Source]) -> None:
+    if sources:
+        table[key] = union(table.get(key, ()), sources)
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the lock of the table; raises `OSError` if another Neovim holds it for too long."""
+    try:
+        turn = FileLock(path)
+    except sqlite3.Error as error:
+        raise OSError(f"{path} is locked") from error
+    try:
+        yield
+    finally:
+        turn.release()
+
+
+def _folded(name: str) -> str:
+    """Return the key of a path below the folder, in lower case for file systems that ignore case.
+
+    Keys begin with `memories/`, as in tables of earlier versions.
+    """
+    return os.path.normcase(f"memories/{name}" if name else "memories").casefold()

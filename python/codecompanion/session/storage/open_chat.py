@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codecompanion.errors import ConfigError
+from codecompanion.errors import ConfigError, StoreError
 from codecompanion.model.history import ChatCreated
 from codecompanion.session.actions.follow_trust import tell_waiting
 from codecompanion.session.history.chat_log import ChatLog
@@ -44,9 +44,22 @@ async def open_new(services: Services, request: OpenChat) -> Session:
     for problem in problems:
         services.emit(Notice(chat=request.chat, level=Severity.WARN, text=problem))
     await session.attach(*messages)
+    await _join_memory(session)
     announce(session, resumed=False)
     await tell_waiting(session)
     return session
+
+
+async def _join_memory(session: Session) -> None:
+    """Attach the project's memory; a folder that cannot be read costs a sentence."""
+    if session.services.keeping is None or not session.services.settings.chat.memory.max_tokens:
+        return
+    from codecompanion.session.actions.join_memory import join_memory  # not part of the start
+
+    try:
+        await join_memory(session)
+    except StoreError as error:
+        session.notice(Severity.WARN, f"The memory was not read: {error}")
 
 
 def announce(

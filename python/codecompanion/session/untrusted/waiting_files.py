@@ -160,14 +160,14 @@ def _prompts(services: Services, root: Path, folders: Sequence[str], own: str) -
 
 
 def _gathered(services: Services, root: Path) -> Iterator[Brought]:
-    context = services.settings.context
-    if context.enabled is False:
-        return
+    context, memory = services.settings.context, services.settings.chat.memory
+    gathers, recalls = context.enabled is not False, memory.enabled and memory.max_tokens > 0
     places: list[tuple[Kind, str, str]] = []
-    if context.memories.enabled:
-        places.append(("memory", context.memories.project, "is sent with questions about the project"))
+    if context.memories.enabled and (gathers or recalls):
+        does = "is sent in new chats" if recalls else "is sent with questions about the project"
+        places.append(("memory", context.memories.project, does))
     team = context.team
-    if team.enabled:
+    if team.enabled and gathers:
         does = "runs on questions about the team" if team.command else "is sent with questions about the team"
         places += [("team", name, does) for name in team.command or (team.file,)]
     for kind, name, does in places:

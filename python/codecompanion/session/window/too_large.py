@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from codecompanion.context.work import Messages
-from codecompanion.model.messages import GATHERED_TAG, RULES_TAG, Message, goes_along, is_typed_by_user
+from codecompanion.model.messages import GATHERED_TAG, MEMORY_TAG, RULES_TAG, Message, goes_along, is_typed_by_user
 from codecompanion.session.window.chat_model import ChatModel
 
 IS_BACK = "Your message is back in the input."
@@ -76,7 +76,7 @@ def _named(message: Message) -> str:
 
 
 def _advice(message: Message) -> str:
-    if message.pinned:
+    if message.pinned and message.tag != MEMORY_TAG:
         return "Unpin it (p in gd), or choose a model with a larger window (ga)."
     if goes_along(message):
         return "/compact makes room, and so does a model with a larger window (ga)."

@@ -19,7 +19,7 @@ from codecompanion.model.history import (
     MessageAdded,
     payload_type,
 )
-from codecompanion.model.messages import RULES_TAG, Message, ToolCall
+from codecompanion.model.messages import STARTING_TAGS, Message, ToolCall
 from codecompanion.store.log import scratch
 from codecompanion.store.log.checksum import event_sum, is_event_sound
 from codecompanion.store.log.encoding import from_bytes, storable, to_bytes
@@ -50,8 +50,8 @@ def turn_of(payload: EventPayload) -> str:
 
 
 def is_findable(message: Message) -> bool:
-    """Return whether a search should find the message: system prompt and rules are in every chat, so they are not."""
-    return message.role != "system" and message.tag != RULES_TAG
+    """Return whether a search should find the message: not the system prompt, rules and memory of every chat."""
+    return message.role != "system" and message.tag not in STARTING_TAGS
 
 
 def is_searchable(message: Message) -> bool:

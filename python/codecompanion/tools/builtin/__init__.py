@@ -234,8 +234,11 @@ _RUN_COMMAND = ToolSpec(
 )
 RUN_COMMAND = _tool(_RUN_COMMAND, effect="execute", keeps_time=True)
 
+MEMORY_SHARED = "all-projects"
+"""The folder of `/memories` with the notes for every project; the others are the project's."""
 MEMORY_ARGUMENTS = {
     "view": ("path",),
+    "search": ("query",),
     "create": ("path", "file_text"),
     "str_replace": ("path", "old_str", "new_str"),
     "insert": ("path", "insert_line", "insert_text"),
@@ -245,13 +248,15 @@ MEMORY_ARGUMENTS = {
 
 _MEMORY = ToolSpec(
     "memory",
-    "Notes that are kept across chats, as text files under /memories. View the folder before you begin a task, and"
-    " write down what a later chat should know. Commands: view (path, optional view_range), create (path, file_text),"
-    " str_replace (path, old_str, new_str), insert (path, insert_line, insert_text), delete (path), rename (old_path,"
-    " new_path).",
+    "The memory of this project across chats: your notes, the user's, and summaries of earlier chats, as text files"
+    " under /memories; notes in /memories/all-projects are for every project. Search it before you begin a task, and"
+    " write down what a later chat should know, but no passwords or keys. Commands: search (query), view (path,"
+    " optional view_range), create (path, file_text), str_replace (path, old_str, new_str), insert (path,"
+    " insert_line, insert_text), delete (path), rename (old_path, new_path).",
     parameters(
         {
             "command": {"type": "string", "enum": list(MEMORY_ARGUMENTS), "description": "What to do."},
+            "query": {"type": "string", "description": "search: words, names or a question."},
             "path": {"type": "string", "description": "A path under /memories, such as /memories/style.md."},
             "view_range": {
                 "type": "array",

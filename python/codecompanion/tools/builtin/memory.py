@@ -1,7 +1,8 @@
-"""`memory`: notes that outlive the chat, in a folder of their own (R-550).
+"""`memory`: notes that outlive the chat, and a search of all that is remembered (R-447, R-550).
 
-The model sees the virtual folder `/memories`. Paths are taken apart and walked without following any symbolic link, so
-that nothing outside the folder can be reached. Views and edits follow the memory tool that Anthropic documents.
+The model sees the virtual folder `/memories`: the notes of its project, and in `/memories/all-projects` those for every
+project. Paths are taken apart and walked without following any symbolic link, so that nothing outside these two folders
+can be reached. Views and edits follow the memory tool that Anthropic documents; `search` is ours.
 """
 
 from __future__ import annotations
@@ -12,22 +13,43 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from codecompanion.errors import OutsideWorkspace, ToolError
 from codecompanion.formats import text_files
 from codecompanion.formats.plural import counted
-from codecompanion.tools.builtin import MEMORY_ARGUMENTS
+from codecompanion.model.messages import Source
+from codecompanion.model.provenance import union
+from codecompanion.tools.builtin import MEMORY_ARGUMENTS, MEMORY_SHARED
 from codecompanion.tools.files.disk import Check, in_thread, opened_folder, write_atomic
 from codecompanion.tools.files.edit import replace_text
+from codecompanion.tools.remembered import ProjectMemory
 from codecompanion.tools.tool import ApprovalQuestion, ToolContext, ToolOutput
 
 ROOT = "/memories"
 MAX_FILE_CHARS = 200_000
+MAX_NOTES = 1_000
+"""Notes below one folder: a new one beyond that is refused."""
+MAX_LISTED, MAX_DEPTH = 200, 3
+_OF_MODEL = Source("model")
+
+
+class _Folders(msgspec.Struct, frozen=True):
+    """The real folders of `/memories` and of `/memories/all-projects` (None = there is none)."""
+
+    project: Path
+    shared: Path | None = None
+
+    @property
+    def hidden(self) -> Path:
+        """Return the folder that holds the notes of all projects: nobody sees the others' through it."""
+        return Path(os.path.realpath(self.project)).parent
 
 
 async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
     """Carry out one call; raises `ToolError`."""
     _require(arguments)
-    return await in_thread(lambda check: _perform(arguments, context.memory_dir, check))
+    return await in_thread(lambda check: _perform(arguments, context, check))
 
 
 def _require(arguments: dict[str, Any]) -> None:
@@ -37,26 +59,57 @@ def _require(arguments: dict[str, Any]) -> None:
         raise ToolError(f"memory {command} also needs {', '.join(f'`{name}`' for name in missing)}.")
 
 
-def _perform(arguments: dict[str, Any], folder: Path, check: Check) -> ToolOutput:
+def _perform(arguments: dict[str, Any], context: ToolContext, check: Check) -> ToolOutput:
+    folders, memory = _Folders(context.memory_dir, context.memory.shared_dir()), context.memory
     try:
-        match arguments["command"]:
-            case "view":
-                return _view(arguments, folder)
-            case "create":
-                return _create(arguments, folder, check)
-            case "str_replace":
-                return _replace(arguments, folder, check)
-            case "insert":
-                return _insert(arguments, folder, check)
-            case "delete":
-                return _delete(arguments, folder)
-            case _:
-                return _rename(arguments, folder)
+        if arguments["command"] == "search":
+            return _search(arguments["query"], memory, check)
+        if arguments["command"] == "view":
+            return _view(arguments, folders)
+        _refuse_secrets(arguments, context)
+        with memory.changing():
+            return _change(arguments, folders, check)
     except OSError as error:
         raise ToolError(f"memory {arguments['command']} failed: {text_files.reason(error)}.") from error
 
 
-def _real(virtual: str, folder: Path) -> Path:
+def _change(arguments: dict[str, Any], folders: _Folders, check: Check) -> ToolOutput:
+    match arguments["command"]:
+        case "create":
+            return _create(arguments, folders, check)
+        case "str_replace":
+            return _replace(arguments, folders, check)
+        case "insert":
+            return _insert(arguments, folders, check)
+        case "delete":
+            return _delete(arguments, folders)
+        case _:
+            return _rename(arguments, folders)
+
+
+def _refuse_secrets(arguments: dict[str, Any], context: ToolContext) -> None:
+    """Refuse text that holds a secret, or that the user excluded from the memory (R-449)."""
+    text = "\n".join(str(arguments.get(name, "")) for name in ("file_text", "new_str", "insert_text"))
+    if secret := context.why_secret(text, str(arguments.get("path", ""))):
+        raise ToolError(f"Nothing was saved: {secret}. Later chats read the memory; leave the secret out.")
+    if refused := context.memory.why_refused(text):
+        raise ToolError(f"Nothing was saved: {refused}.")
+
+
+def _search(query: str, memory: ProjectMemory, check: Check) -> ToolOutput:
+    found = memory.search(query, check)
+    if not found:
+        return ToolOutput(text="Nothing in the memory has these words.", summary="nothing", sources=(_OF_MODEL,))
+    parts = []
+    for one in found:
+        parts.append(" · ".join(part for part in (one.place, one.title, one.day) if part))
+        parts += [f"  {line}" for line in one.lines]
+    sources = union(*(one.sources for one in found)) or (_OF_MODEL,)
+    text = text_files.printable("\n".join(parts))
+    return ToolOutput(text=text, summary=counted(len(found), "entry", "entries"), sources=sources)
+
+
+def _real(virtual: str, folders: _Folders) -> Path:
     """Return the real path of a virtual one.
 
     Raises:
@@ -65,16 +118,25 @@ def _real(virtual: str, folder: Path) -> Path:
     parts = [part for part in virtual.strip().split("/") if part not in ("", ".")]
     if parts[:1] != ["memories"] or ".." in parts or "\0" in virtual or "\\" in virtual:
         raise OutsideWorkspace(f"{virtual[:200]!r} is not a path under {ROOT}; use {ROOT}/<name>.")
-    real = Path(os.path.realpath(folder))
-    for part in parts[1:]:
+    is_shared = folders.shared is not None and parts[1:2] == [MEMORY_SHARED]
+    top, rest = (folders.shared, parts[2:]) if is_shared else (folders.project, parts[1:])
+    real = Path(os.path.realpath(top or folders.project))
+    for part in rest:
         real = real / part
         if real.is_symlink():
             raise OutsideWorkspace(f"{virtual[:200]} leads through a symbolic link, which memory does not follow.")
+        if is_shared and real == folders.hidden:
+            raise OutsideWorkspace(f"{virtual[:200]} leads to the notes of other projects.")
     return real
 
 
-def _file(virtual: str, folder: Path) -> Path:
-    real = _real(virtual, folder)
+def _is_top(real: Path, folders: _Folders) -> bool:
+    """Return whether a real path is one of the two folders itself."""
+    return real in [Path(os.path.realpath(one)) for one in (folders.project, folders.shared) if one is not None]
+
+
+def _file(virtual: str, folders: _Folders) -> Path:
+    real = _real(virtual, folders)
     if real.is_dir():
         raise ToolError(f"{virtual} is a folder.")
     if not real.exists():
@@ -82,17 +144,22 @@ def _file(virtual: str, folder: Path) -> Path:
     return real
 
 
-def _view(arguments: dict[str, Any], folder: Path) -> ToolOutput:
+def _view(arguments: dict[str, Any], folders: _Folders) -> ToolOutput:
     virtual = arguments["path"].rstrip("/")
-    real = _real(virtual, folder)
-    if real == Path(os.path.realpath(folder)) or real.is_dir():
-        lines = list(_listing(real, virtual, depth=2)) if real.is_dir() else []
+    real = _real(virtual, folders)
+    if _is_top(real, folders) or real.is_dir():
+        lines = list(_listing(real, virtual, folders, depth=2)) if real.is_dir() else []
+        if folders.shared is not None and real == Path(os.path.realpath(folders.project)):
+            lines += _listed_shared(folders)
         if not lines:
             return ToolOutput(text=f"{virtual} is empty: there are no memories yet.", summary="empty")
+        more = len(lines) - MAX_LISTED
+        told = [f"… {more:,} more: search finds them."] if more > 0 else []
         return ToolOutput(
-            text="\n".join([f"Files in {virtual}:", *lines]), summary=counted(len(lines), "entry", "entries")
+            text="\n".join([f"Files in {virtual}:", *lines[:MAX_LISTED], *told]),
+            summary=counted(len(lines), "entry", "entries"),
         )
-    text = text_files.printable(text_files.read_text(_file(virtual, folder)).text)
+    text = text_files.printable(text_files.read_text(_file(virtual, folders)).text)
     lines = text_files.split_lines(text)
     first, last = arguments.get("view_range", (1, -1))
     if first < 1 or (last != -1 and last < first):
@@ -102,35 +169,46 @@ def _view(arguments: dict[str, Any], folder: Path) -> ToolOutput:
     return ToolOutput(text=numbered or f"{virtual} has no lines there.", summary=counted(len(chosen), "line"))
 
 
-def _listing(folder: Path, virtual: str, depth: int) -> Iterator[str]:
+def _listed_shared(folders: _Folders) -> list[str]:
+    shared, virtual = Path(os.path.realpath(folders.shared or folders.project)), f"{ROOT}/{MEMORY_SHARED}"
+    below = list(_listing(shared, virtual, folders, depth=1)) if shared.is_dir() else []
+    return [f"{virtual}/", *below] if below else []
+
+
+def _listing(folder: Path, virtual: str, folders: _Folders, depth: int) -> Iterator[str]:
     for entry in sorted(folder.iterdir()):
-        if entry.name.startswith(".") or entry.is_symlink():
+        if entry.name.startswith(".") or entry.is_symlink() or entry == folders.hidden:
             continue
         name = f"{virtual}/{entry.name}"
         if entry.is_dir():
             yield name + "/"
             if depth > 1:
-                yield from _listing(entry, name, depth - 1)
+                yield from _listing(entry, name, folders, depth - 1)
         else:
             yield f"{name} ({counted(entry.stat().st_size, 'byte')})"
 
 
-def _create(arguments: dict[str, Any], folder: Path, check: Check) -> ToolOutput:
+def _create(arguments: dict[str, Any], folders: _Folders, check: Check) -> ToolOutput:
     virtual, text = arguments["path"], arguments["file_text"]
-    real = _real(virtual, folder)
+    real = _real(virtual, folders)
     if real.exists():
         raise ToolError(f"{virtual} exists already; use str_replace or insert, or delete it first.")
+    notes = sum(1 for _ in _listing(real.parent, "", folders, MAX_DEPTH)) if real.parent.is_dir() else 0
+    if notes >= MAX_NOTES:
+        raise ToolError(
+            f"There are {notes:,} notes beside {virtual}, the most there may be; merge or delete some first."
+        )
     return _written(real, text_files.TextFile(text), virtual, "Created", check)
 
 
-def _replace(arguments: dict[str, Any], folder: Path, check: Check) -> ToolOutput:
-    real = _file(arguments["path"], folder)
+def _replace(arguments: dict[str, Any], folders: _Folders, check: Check) -> ToolOutput:
+    real = _file(arguments["path"], folders)
     edited = replace_text(text_files.read_text(real), arguments["old_str"], arguments["new_str"])
     return _written(real, edited.file, arguments["path"], "Edited", check)
 
 
-def _insert(arguments: dict[str, Any], folder: Path, check: Check) -> ToolOutput:
-    real = _file(arguments["path"], folder)
+def _insert(arguments: dict[str, Any], folders: _Folders, check: Check) -> ToolOutput:
+    real = _file(arguments["path"], folders)
     before = text_files.read_text(real)
     lines = re.findall(r"[^\n]*\n|[^\n]+", before.text)
     at = arguments["insert_line"]
@@ -155,25 +233,24 @@ def _written(real: Path, file: text_files.TextFile, virtual: str, verb: str, che
     return ToolOutput(text=f"{verb} {virtual}: {lines}.", summary=lines)
 
 
-def _delete(arguments: dict[str, Any], folder: Path) -> ToolOutput:
+def _delete(arguments: dict[str, Any], folders: _Folders) -> ToolOutput:
     virtual = arguments["path"]
-    real = _real(virtual, folder)
-    if real == Path(os.path.realpath(folder)):
-        raise ToolError(f"{ROOT} itself cannot be deleted; delete what is in it.")
+    real = _real(virtual, folders)
+    if _is_top(real, folders):
+        raise ToolError(f"{virtual} itself cannot be deleted; delete what is in it.")
     if real.is_dir():
         import shutil  # slow to import, rarely wanted
 
         shutil.rmtree(real)
     else:
-        _file(virtual, folder).unlink()
+        _file(virtual, folders).unlink()
     return ToolOutput(text=f"Deleted {virtual}.", summary="deleted")
 
 
-def _rename(arguments: dict[str, Any], folder: Path) -> ToolOutput:
+def _rename(arguments: dict[str, Any], folders: _Folders) -> ToolOutput:
     old, new = arguments["old_path"], arguments["new_path"]
-    source, target = _real(old, folder), _real(new, folder)
-    root = Path(os.path.realpath(folder))
-    if root in (source, target):
+    source, target = _real(old, folders), _real(new, folders)
+    if _is_top(source, folders) or _is_top(target, folders):
         raise ToolError(f"{ROOT} itself cannot be renamed or replaced.")
     if not source.exists():
         raise ToolError(f"There is no {old}; view {ROOT} lists what there is.")
@@ -186,12 +263,13 @@ def _rename(arguments: dict[str, Any], folder: Path) -> ToolOutput:
 
 def title_of(arguments: dict[str, Any]) -> str:
     """Return the title of a call."""
-    return f"memory {arguments['command']} {arguments.get('path') or arguments.get('old_path') or ''}".rstrip()
+    about = next((arguments[name] for name in ("path", "old_path", "query") if arguments.get(name)), "")
+    return f"memory {arguments['command']} {about}".rstrip()
 
 
 def question_about(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
     """Return what the user must approve, None when the call may run at once."""
-    if arguments["command"] == "view":
+    if arguments["command"] in ("view", "search"):
         return None
     _require(arguments)
     shown = [f"{name}: {value}" for name, value in arguments.items() if name != "command"]

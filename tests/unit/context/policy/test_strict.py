@@ -99,7 +99,7 @@ def outcome(policy: Policy, scene: str, share: float, writer: str) -> tuple[Any,
     warm = {"cache": CacheState(warm_tokens=window // 2), "now": 1.0} if "cache" in scene else {}
     prepared, asked = run(messages, window, policy=policy, script=WRITERS[writer], reserve=window // 20, **warm)
     shaped = shape(prepared.messages, PARTS, policy, env(prepared.messages, window))
-    return texts(shaped.messages), len(asked)
+    return texts(shaped.messages), len(asked), policy.recall is not None  # the memory is tested in chats
 
 
 @pytest.mark.parametrize(("name", "place"), MARKS)

@@ -21,8 +21,10 @@ from codecompanion.session.checkpoint_files import stand_back
 from codecompanion.session.checkpoint_files.stand_back import AT_LEISURE, AWAITED, MAX_REST_S, StandBack
 from codecompanion.session.checkpoint_files.state_writer import StateWriter
 from codecompanion.session.services import Keeping
+from codecompanion.session.trust.folders import folder_of
 from codecompanion.store.files.checkpoints import CheckpointFiles
 from codecompanion.store.files.memory_files import MemoryFiles, compile_exclusions
+from codecompanion.store.files.memory_places import mark_of
 from codecompanion.wire.events import Compacted, Notice
 from codecompanion.wire.events import PolicyEvent as Told
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
@@ -40,6 +42,13 @@ def kept(tmp_path: Path, *adapters, exclude=(), remembers=True, **options) -> Be
     memories = MemoryFiles(tmp_path / "memories", state)
     bench.services.keeping = Keeping(CheckpointFiles(state), memories, redact, remembers, exclusions)
     return bench
+
+
+def remembered(bench: Bench):
+    """Return the files of summaries."""
+    mark = mark_of(folder_of(bench.root))
+    found = bench.services.keeping.memories.places.find(mark, bench.root)
+    return [one for one in found if one.origin == "compaction" and not one.is_log]
 
 
 async def open_with(bench: Bench, effects: Effects = ALL_EFFECTS):
@@ -439,9 +448,9 @@ async def test_a_compaction_summary_goes_to_memory_and_daily_log(tmp_path):
     bench = kept(tmp_path, long_chat(says(SUMMARY)), settings=STOP)
     session = await open_with(bench)
     await compacted(bench, session)
-    (memory,) = bench.services.keeping.memories.list_memories()
-    assert memory.title == "question 0"
-    assert "use SQLite" in Path(memory.path).read_text()
+    (memory,) = remembered(bench)
+    assert memory.path.read_text().startswith("# question 0\n")
+    assert "use SQLite" in memory.path.read_text()
     (log,) = (tmp_path / "state/daily").rglob("*.md")
     assert "## Decisions\n- [flush " in log.read_text()
     assert [event.fields for event in told(bench, "memory_flushed")] == [
@@ -456,7 +465,7 @@ async def test_what_is_excluded_is_not_remembered(tmp_path, options):
     session = await open_with(bench)
     await compacted(bench, session)
     assert bench.of(Compacted)
-    assert bench.services.keeping.memories.list_memories() == []
+    assert remembered(bench) == []
     assert not told(bench, "memory_flushed")
     assert not (tmp_path / "state/daily").exists()
 
@@ -468,7 +477,7 @@ async def test_a_directive_of_the_user_keeps_a_chat_out_of_the_memory(tmp_path):
     session.submit(submit("<no-memory> secret plan", 50))
     await bench.idle(session)
     await compacted(bench, session, 2)
-    assert bench.services.keeping.memories.list_memories() == []
+    assert remembered(bench) == []
 
 
 async def test_a_memory_that_cannot_be_written_is_only_logged(tmp_path, caplog):
@@ -550,7 +559,7 @@ async def test_the_memory_is_flushed_before_anything_is_removed(tmp_path, monkey
         batch = tuple(payloads)
         for payload in batch:
             if isinstance(payload, ViewChanged) and payload.kind == "compacted":
-                written.append([one.path for one in bench.services.keeping.memories.list_memories()])
+                written.append([one.path.name for one in remembered(bench)])
         return append(chat_id, batch)
 
     monkeypatch.setattr(bench.store, "append", watched)
@@ -602,8 +611,8 @@ async def test_a_private_memory_never_reaches_the_daily_log(tmp_path):
     bench = kept(tmp_path, long_chat(says(secret)), settings=STOP)
     session = await open_with(bench)
     await compacted(bench, session)
-    (memory,) = bench.services.keeping.memories.list_memories()
-    assert memory.private
+    (memory,) = remembered(bench)
+    assert memory.is_private
     assert not list(tmp_path.rglob("daily/**/*.md"))
     (fields,) = [event.fields for event in told(bench, "memory_flushed")]
     assert fields["targets"] == ["memory"]

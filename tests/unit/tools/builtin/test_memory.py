@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codecompanion.errors import CodeCompanionError
-from codecompanion.tools.builtin.memory import _real
+from codecompanion.tools.builtin.memory import _Folders, _real
 from codecompanion.tools.tool import ApprovalQuestion
+from codecompanion.workspace.secret_text import why_secret
 from tests.unit.tools.conftest import Call, names_in
 
 Ask = Callable[..., ApprovalQuestion | None]
@@ -119,7 +120,7 @@ def test_no_path_whatsoever_leads_out_of_the_folder(tmp_path: Path, pieces: list
     if not (folder / "link").is_symlink():
         (folder / "link").symlink_to("/")
     try:
-        real = _real("/memories/" + "".join(pieces), folder)
+        real = _real("/memories/" + "".join(pieces), _Folders(folder))
     except CodeCompanionError:
         return
     assert real == folder or folder in real.parents
@@ -166,3 +167,36 @@ def test_writing_asks_viewing_does_not_and_a_deletion_asks_per_path(ask: Ask) ->
     assert deleted is not None
     assert (created.key, created.title, created.body) == ("memory", "Memory: create", "path: /memories/a\nfile_text: x")
     assert deleted.key == "memory:delete:/memories/a"
+
+
+@pytest.mark.parametrize("command", ["create", "insert", "str_replace"])
+async def test_a_secret_is_not_saved(memory: Path, call: Call, command: str) -> None:
+    """Later chats read the memory, and it is sent to other providers."""
+    await call("memory", command="create", path="/memories/a.md", file_text="one\n")
+    token = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
+    arguments = {
+        "create": {"path": "/memories/b.md", "file_text": token},
+        "insert": {"path": "/memories/a.md", "insert_line": 0, "insert_text": token},
+        "str_replace": {"path": "/memories/a.md", "old_str": "one", "new_str": token},
+    }[command]
+    result = await call("memory", {"why_secret": why_secret}, command=command, **arguments)
+    assert result.is_error
+    assert "leave the secret out" in result.text
+    assert token not in result.text
+    assert {path.read_text() for path in memory.iterdir()} == {"one\n"}
+
+
+async def test_a_folder_holds_a_thousand_notes(memory: Path, call: Call) -> None:
+    memory.mkdir()
+    for number in range(1000):
+        (memory / f"{number}.md").write_text("x")
+    result = await call("memory", command="create", path="/memories/new.md", file_text="x")
+    assert result.is_error
+    assert "merge or delete some first" in result.text
+    listed = await call("memory", command="view", path="/memories")
+    assert listed.text.endswith("… 800 more: search finds them.")
+
+
+async def test_a_search_without_a_hit_says_so(call: Call) -> None:
+    assert (await call("memory", command="search", query="x")).text == "Nothing in the memory has these words."
+    assert "also needs `query`" in (await call("memory", command="search")).text

@@ -35,11 +35,9 @@ return {
   },
   {
     name = "memory",
-    description = "List what compactions remembered", -- R-446, R-447; the chosen one is opened
-    run = function()
-      require("codecompanion.chat.lists.pickers").memory(function(path)
-        require("codecompanion.screen.open_file").file(path)
-      end)
+    description = "List what is remembered of the project", -- R-446, R-447
+    run = function(chat)
+      require("codecompanion.pages.memory_page").open(chat.id)
     end,
   },
   {

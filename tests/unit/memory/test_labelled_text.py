@@ -9,15 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codecompanion.formats.sanitise import REMOVED
-from codecompanion.retrieval.memories import (
-    LABEL,
-    OMITTED,
-    Memory,
-    keep_newest,
-    parse_memories,
-    render_memories,
-    shorten_memories,
-)
+from codecompanion.memory.entries import Memory, parse_memories
+from codecompanion.memory.labelled_text import LABEL, OMITTED, keep_newest, render_memories, shorten_memories
 from codecompanion.retrieval.team import is_about_team, render_team
 
 FILE = """# Memories
@@ -35,8 +28,8 @@ uv
 def test_entries_have_category_title_content_and_scope() -> None:
     """R-241."""
     assert parse_memories(FILE, "user") == (
-        Memory("style", "Tests", "Names are sentences.\n\nNo mocks.", "user"),
-        Memory("", "Tools", "uv", "user"),
+        Memory("style", "Tests", "Names are sentences.\n\nNo mocks.", "user", 3),
+        Memory("", "Tools", "uv", "user", 7),
     )
     assert parse_memories("just a note\n", "project") == (Memory("", "", "just a note", "project"),)
     assert parse_memories("", "project") == ()

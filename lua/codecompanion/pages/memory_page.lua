@@ -1,0 +1,248 @@
+---`:CodeCompanion memory`: what is remembered of a project (your own entries, notes of models, summaries of earlier
+---chats), and keys to open, search and delete it. In a chat it is the project of the chat, elsewhere that of Neovim's
+---working folder.
+
+local api = vim.api
+local choose = require("codecompanion.screen.choose")
+local confirm = require("codecompanion.screen.confirm")
+local float = require("codecompanion.screen.float")
+local host = require("codecompanion.host")
+local numbers = require("codecompanion.text.numbers")
+local say = require("codecompanion.say")
+local scratch = require("codecompanion.screen.scratch_buffer")
+local visible = require("codecompanion.text.visible_characters")
+
+local M = {}
+
+local FOOTER = { "⏎ open", "s search", "d delete", "e edit your own", "a all projects", "q close" }
+local NARROW_FOOTER = { "⏎ open", "s search", "d delete", "q" }
+local NARROW = 60
+local DIMMED = api.nvim_create_namespace("codecompanion.memory")
+local NOTHING = {
+  "Nothing is remembered yet.",
+  "",
+  "You can write entries (e), the model writes notes with the tool `memory`, and compactions write summaries.",
+  "See :help codecompanion-memory",
+}
+
+---@class CodeCompanion.MemoryEntry
+---@field path string
+---@field line integer
+---@field origin "you"|"model"|"compaction"
+---@field scope "user"|"project"
+---@field is_private boolean
+---@field title string
+---@field first string Its first line
+---@field time number Seconds since the epoch
+---@field can_delete boolean
+
+---@class CodeCompanion.MemoryShown
+---@field folder string
+---@field user string The user's own file, "" if it is not used
+---@field project string The project's file, "" if it is not used
+---@field of integer
+---@field others integer Entries of other projects
+---@field entries CodeCompanion.MemoryEntry[]
+
+---@class CodeCompanion.MemoryPlace
+---@field chat string Its id, "" for none
+---@field cwd string
+---@field query string
+---@field everything boolean
+
+---@class CodeCompanion.MemoryLine
+---@field entry? CodeCompanion.MemoryEntry
+---@field is_first_line? boolean
+
+---@param text string
+---@return string
+local function shown(text)
+  return visible.line((text:gsub("%s+", " "))).text
+end
+
+---@param entry CodeCompanion.MemoryEntry
+---@return string
+local function head_of(entry)
+  local parts = { os.date("%Y-%m-%d", math.floor(entry.time)), entry.origin, entry.title }
+  if entry.is_private then
+    table.insert(parts, 3, "private")
+  end
+  return shown(table.concat(parts, " · "))
+end
+
+---@param now CodeCompanion.MemoryShown
+---@param place CodeCompanion.MemoryPlace
+---@return string[] lines
+---@return CodeCompanion.MemoryLine[] about What each line is about
+local function page(now, place)
+  local lines, about = {}, {}
+  for _, entry in ipairs(now.entries) do
+    lines[#lines + 1], about[#about + 1] = head_of(entry), { entry = entry }
+    if entry.first ~= "" and entry.first ~= entry.title then
+      lines[#lines + 1], about[#about + 1] = "    " .. shown(entry.first), { entry = entry, is_first_line = true }
+    end
+  end
+  if #lines == 0 then
+    lines = place.query ~= "" and { ("Nothing has the words “%s”."):format(shown(place.query)) }
+      or vim.deepcopy(NOTHING)
+  end
+  local more = {}
+  if now.of > #now.entries then
+    more[1] = ("%s older ones are not listed; s searches them."):format(numbers.short(now.of - #now.entries))
+  end
+  if now.others > 0 then
+    more[#more + 1] = ("%d of other projects; a lists them."):format(now.others)
+  end
+  if #more > 0 then
+    vim.list_extend(lines, { "", unpack(more) })
+  end
+  return lines, about
+end
+
+---@param bufnr integer
+---@param about CodeCompanion.MemoryLine[]
+local function dim(bufnr, about)
+  api.nvim_buf_clear_namespace(bufnr, DIMMED, 0, -1)
+  for row, line in ipairs(about) do
+    if line.is_first_line then
+      api.nvim_buf_set_extmark(bufnr, DIMMED, row - 1, 0, { line_hl_group = "Comment" })
+    end
+  end
+end
+
+---@param width integer
+---@return string[]
+local function footer(width)
+  return width < NARROW and NARROW_FOOTER or FOOTER
+end
+
+---@param place CodeCompanion.MemoryPlace
+---@param done fun(now: CodeCompanion.MemoryShown)
+local function load(place, done)
+  host.ask("show_memory", place, done)
+end
+
+---@param path string
+---@param line integer
+local function open_file(path, line)
+  require("codecompanion.screen.open_file").file(path)
+  pcall(api.nvim_win_set_cursor, 0, { line, 0 })
+end
+
+---Open a file that the user writes; a new one begins with an example.
+---@param path string
+local function edit(path)
+  vim.fn.mkdir(vim.fs.dirname(path), "p")
+  open_file(path, 1)
+  if api.nvim_buf_line_count(0) == 1 and api.nvim_buf_get_lines(0, 0, 1, false)[1] == "" then
+    api.nvim_buf_set_lines(0, 0, -1, false, { "## [style] A title", "What every chat shall know." })
+  end
+end
+
+---@param now CodeCompanion.MemoryShown
+local function edit_own(now)
+  local files = vim.tbl_filter(function(file)
+    return file.path ~= ""
+  end, { { path = now.project, label = "for this project" }, { path = now.user, label = "for every project" } })
+  if #files == 0 then
+    return say.hint("context.memories.enabled is false: your own entries are not used")
+  end
+  choose.select(files, {
+    prompt = "Which file of yours?",
+    kind = "codecompanion.memory_file",
+    format_item = function(file)
+      return ("%s · %s"):format(vim.fn.fnamemodify(file.path, ":~"), file.label)
+    end,
+  }, function(file)
+    if file then
+      edit(file.path)
+    end
+  end)
+end
+
+---@param entry CodeCompanion.MemoryEntry
+---@param done fun()
+local function delete(entry, done)
+  if not entry.can_delete then
+    return say.hint("This is in a file of yours: ⏎ opens it at the entry")
+  end
+  local question = ("Delete “%s” permanently?"):format(shown(entry.title))
+  confirm.ask(question, { { key = "y", label = "yes" }, { key = "n", label = "no" } }, function(key)
+    if key == "y" then
+      host.request("delete_memory", { path = entry.path }, say.answer(done))
+    end
+  end)
+end
+
+---@param place CodeCompanion.MemoryPlace
+---@return string
+local function title_of(place)
+  local of = place.everything and "Memory of all projects" or "Memory"
+  return place.query ~= "" and ("%s: %s"):format(of, shown(place.query)) or of
+end
+
+---@param place CodeCompanion.MemoryPlace
+---@param now CodeCompanion.MemoryShown
+local function show(place, now)
+  local lines, about = page(now, place)
+  local bufnr, win = float.open({ title = title_of(place), lines = lines, footer = footer, hanging = 4 })
+  vim.bo[bufnr].filetype = "codecompanion_memory"
+  dim(bufnr, about)
+  vim.wo[win].cursorline = true
+  local function again(changes)
+    local other = vim.tbl_extend("force", place, changes)
+    load(other, function(later)
+      scratch.close(win)
+      show(other, later)
+    end)
+  end
+  local function on_entry(key, description, act)
+    scratch.map(bufnr, key, description, function()
+      local line = about[api.nvim_win_get_cursor(win)[1]]
+      if line and line.entry then
+        act(line.entry)
+      end
+    end)
+  end
+  on_entry("<CR>", "Open the file of the entry", function(entry)
+    scratch.close(win)
+    open_file(entry.path, entry.line)
+  end)
+  on_entry("d", "Delete the entry", function(entry)
+    delete(entry, function()
+      load(place, function(later)
+        if api.nvim_win_is_valid(win) then
+          lines, about = page(later, place)
+          float.update(win, lines)
+          dim(bufnr, about)
+        end
+      end)
+    end)
+  end)
+  scratch.map(bufnr, "s", "Search the memory", function()
+    choose.input({ prompt = "Search the memory: ", default = place.query }, function(given)
+      if given then
+        again({ query = vim.trim(given) })
+      end
+    end)
+  end)
+  scratch.map(bufnr, "a", "List the memory of all projects, or of this one", function()
+    again({ everything = not place.everything })
+  end)
+  scratch.map(bufnr, "e", "Edit your own entries", function()
+    scratch.close(win)
+    edit_own(now)
+  end)
+end
+
+---Show what is remembered of the project of a chat, or of Neovim's working folder.
+---@param chat? string Its id
+---@param query? string Only what answers it
+function M.open(chat, query)
+  local place = { chat = chat or "", cwd = vim.fn.getcwd(), query = query or "", everything = false }
+  load(place, function(now)
+    show(place, now)
+  end)
+end
+
+return M

@@ -1,0 +1,81 @@
+"""The memory in a chat: attached when it is new, taken out when its policy or the user's trust no longer allows it.
+
+It is one message, shown as a line of the context block with its tokens. It is read once: a chat that is resumed keeps
+what it began with, so that its requests begin alike (prompt caches).
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from codecompanion.memory.new_chat_memory import NOTHING, Recalled, budget_of, recall
+from codecompanion.model.change_report import ChangeReport
+from codecompanion.model.messages import MEMORY_TAG, Message
+from codecompanion.session.chat.chat import Chat
+from codecompanion.session.services import Keeping
+from codecompanion.tools.builtin import MEMORY
+
+
+async def join_memory(chat: Chat) -> None:
+    """Attach what is remembered of the project to a chat in which nobody has said anything yet."""
+    keeping, policy = chat.services.keeping, chat.control.policy
+    if keeping is None or policy.recall is None or not keeping.remembers or chat.log.typed:
+        return
+    budget = budget_of(chat.services.settings.chat.memory.max_tokens, chat.control.limits.context_window)
+    if budget <= 0:
+        return
+    recalled = await asyncio.to_thread(_read, chat, keeping, budget, policy.recall.element)
+    here = [one for one in chat.log.view.messages if one.tag == MEMORY_TAG]
+    if [one.text for one in here] == ([recalled.text] if recalled.text else []):
+        return
+    if here:
+        await _take_out(chat, superseded=True)
+    if recalled.text:
+        await chat.attach(
+            Message(
+                id=chat.services.new_token(),
+                role="user",
+                tag=MEMORY_TAG,
+                path=_label(recalled),
+                pinned=True,
+                content=recalled.text,
+                sources=recalled.sources,
+            )
+        )
+
+
+async def follow_policy(chat: Chat) -> None:
+    """Take the memory out when the chat's policy has none; attach it when it has, and nobody has said anything yet."""
+    if chat.control.policy.recall is None:
+        await _take_out(chat)
+    else:
+        await join_memory(chat)
+
+
+def _read(chat: Chat, keeping: Keeping, budget: int, element: str) -> Recalled:
+    memory = chat.services.memory_of(chat.root())
+    if memory is None or not memory.has_any():
+        return NOTHING
+
+    def count(text: str) -> int:
+        return chat.meter.scaled(chat.meter.counter.message(Message(id="", role="user", content=text)))
+
+    entries = (msgspec.structs.replace(one, text=keeping.redact(one.text)) for one in memory.entries())
+    has_tool = any(spec.name == MEMORY.spec.name for spec in chat.control.specs)
+    return recall([*entries], budget, count, element, has_tool=has_tool)
+
+
+def _label(recalled: Recalled) -> str:
+    if recalled.shown == recalled.of:
+        return "1 entry" if recalled.of == 1 else f"all {recalled.of} entries"
+    return f"{recalled.shown} of {recalled.of} entries"
+
+
+async def _take_out(chat: Chat, *, superseded: bool = False) -> None:
+    gone = tuple(one for one in chat.log.view.messages if one.tag == MEMORY_TAG)
+    if gone:
+        report = ChangeReport(superseded=True) if superseded else ChangeReport(names=("memory",))
+        await chat.context.remove("detached", tuple(one.id for one in gone), report)
+        chat.context.show()

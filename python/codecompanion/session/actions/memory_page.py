@@ -1,0 +1,78 @@
+"""The page of `:CodeCompanion memory`: all that is remembered of a project, and deleting a part of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from codecompanion.errors import InputError
+from codecompanion.memory.entries import Entry, first_line
+from codecompanion.memory.search_entries import search
+from codecompanion.session.chat.chat import Chat
+from codecompanion.session.memory.project_memory import ProjectMemory
+from codecompanion.session.provenance.memory_sources import MemorySources
+from codecompanion.session.services import Services
+from codecompanion.wire.requests import DeleteMemory, ShowMemory, Snapshot
+
+MAX_SHOWN = 500
+
+
+async def carry_out_memory(
+    services: Services, request: ShowMemory | DeleteMemory, chats: Mapping[str, Chat]
+) -> dict[str, Any] | str:
+    """Return the content of the page, or a sentence about a deletion.
+
+    Raises:
+        InputError: nothing is kept by this host.
+        StoreError: a file cannot be read or deleted.
+    """
+    if isinstance(request, DeleteMemory):
+        return await asyncio.to_thread(_delete, services, Path(request.path))
+    chat = chats.get(request.chat)
+    root = chat.root() if chat is not None else services.root(Snapshot(cwd=request.cwd))
+    memory = services.memory_of(root)
+    if memory is None:
+        raise InputError("Nothing is remembered: this host keeps no files.")
+    return await asyncio.to_thread(_shown, memory, request)
+
+
+def _shown(memory: ProjectMemory, request: ShowMemory) -> dict[str, Any]:
+    found = memory.entries(whole=bool(request.query), everything=request.everything)
+    found.sort(key=lambda one: one.time, reverse=True)
+    shown = [hit.entry for hit in search(found, request.query, MAX_SHOWN)] if request.query else found
+    user, project = memory.users_files()
+    return {
+        "folder": str(memory.folder),
+        "user": str(user or ""),
+        "project": str(project or ""),
+        "of": len(shown),
+        "others": 0 if request.everything else memory.count_others(),
+        "entries": [_row(one) for one in shown[:MAX_SHOWN]],
+    }
+
+
+def _row(one: Entry) -> dict[str, Any]:
+    return {
+        "path": one.path,
+        "line": one.line,
+        "origin": one.origin,
+        "scope": one.scope,
+        "is_private": one.is_private,
+        "title": one.title,
+        "first": first_line(one.text),
+        "time": one.time,
+        "can_delete": one.is_ours,
+    }
+
+
+def _delete(services: Services, path: Path) -> str:
+    keeping = services.keeping
+    if keeping is None:
+        raise InputError("Nothing is remembered: this host keeps no files.")
+    keeping.memories.delete(path)
+    with contextlib.suppress(OSError):
+        MemorySources(keeping.memories.places.memory_dir).forget(path)
+    return f"Deleted {path.name}."

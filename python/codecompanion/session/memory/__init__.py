@@ -1,0 +1,1 @@
+"""The memory of a project: all that is remembered, as one list."""

@@ -1,0 +1,216 @@
+"""All that is remembered of a project, as one list: the user's files, notes of models, summaries, daily logs.
+
+The project's own files are used once the user trusts them (issue 20, section 2). Private summaries are listed, but no
+model sees them (R-449). All methods but the constructor block; any thread may call them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from codecompanion.errors import CodeCompanionError
+from codecompanion.formats import text_files
+from codecompanion.memory.entries import Entry, Origin, Scope, first_line, parse_memories, read_note, title_of
+from codecompanion.memory.search_entries import search
+from codecompanion.model.messages import Source
+from codecompanion.model.provenance import FILE
+from codecompanion.session.provenance.memory_sources import MemorySources
+from codecompanion.session.trust.folders import folder_of
+from codecompanion.session.trust.trust import Trust, sha256_of
+from codecompanion.settings_sections import GatheredMemorySettings
+from codecompanion.store.files.daily_log import kit_folder
+from codecompanion.store.files.memory_files import MemoryFiles, why_refused
+from codecompanion.store.files.memory_places import MemoryFile, mark_of
+from codecompanion.tools.builtin import MEMORY_SHARED
+from codecompanion.tools.builtin.memory import ROOT
+from codecompanion.tools.remembered import FoundMemory
+from codecompanion.workspace.paths import Workspace
+from codecompanion.workspace.secret_text import hide_secrets
+
+MAX_FILE_BYTES = 800_000
+MAX_BYTES = 32_000_000
+"""Of all files that one search reads; the newest come first."""
+HEAD_BYTES = 4_096
+"""As much of a file as its title and first line need."""
+MAX_KIT_LOGS = 60
+_NOTHING_STOPS: Callable[[], None] = lambda: None  # noqa: E731
+_WRITERS: dict[Origin, str] = {"you": "written by the user", "model": "note", "compaction": "summary"}
+
+
+class ProjectMemory:
+    """The memory of the project that a workspace belongs to."""
+
+    def __init__(
+        self,
+        files: MemoryFiles,
+        exclusions: Sequence[re.Pattern[str]],
+        own: GatheredMemorySettings,
+        trust: Trust,
+        root: Path,
+    ) -> None:
+        """Set `own`, which names the files that the user writes."""
+        self._files, self._exclusions, self._own, self._trust, self._root = files, exclusions, own, trust, root
+        self.mark = mark_of(folder_of(root))
+        """The name of the project's folders."""
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder of the project's notes, `/memories` for the tool."""
+        return self._files.places.project_dir(self.mark)
+
+    def has_any(self) -> bool:
+        """Return whether there may be an entry; looks at a few names only."""
+        user, project = self.users_files()
+        return any(one is not None and one.is_file() for one in (user, project)) or self._has_files()
+
+    def entries(
+        self, *, whole: bool = True, everything: bool = False, check: Callable[[], None] = _NOTHING_STOPS
+    ) -> list[Entry]:
+        """Return all entries, those of the user first, the others newest first.
+
+        Not `whole`: of the other files the beginning only. `everything`: those of all projects.
+
+        Raises:
+            StoreUnavailable: a folder cannot be read.
+        """
+        found = [*self._users(), *self._logs_of_workspace()]
+        room = MAX_BYTES
+        files = self._files.places.find(self.mark, self._root, everything=everything)
+        sources = self._sources().of_files([one.name or "-" for one in files])
+        for file, of in zip(files, sources, strict=True):
+            check()
+            most = MAX_FILE_BYTES if whole else HEAD_BYTES
+            if file.size and room >= 0:
+                text = self._files.read(file, most)
+                room -= min(file.size, most)
+                found.append(self._entry(file, text, of if file.name else ()))
+        return found
+
+    def may_use_folder(self) -> bool:
+        """Return whether one of the project's own files may be used."""
+        _, project = self.users_files()
+        paths = [*([project] if project is not None else []), *self._kit_logs()]
+        return any(content is not None and self._may_use(path, content) for path in paths if (content := _read(path)))
+
+    def count_others(self) -> int:
+        """Return how many entries there are of other projects."""
+        return self._files.places.count(frozenset(self._files.places.marks()) - {self.mark})
+
+    # ---- what the tool `memory` asks
+
+    def shared_dir(self) -> Path | None:
+        """Return the folder of the notes for every project."""
+        return self._files.places.memory_dir
+
+    def changing(self) -> AbstractContextManager[None]:
+        """Hold the lock of the notes."""
+        return self._files.changing()
+
+    def why_refused(self, text: str) -> str:
+        """Return why this text may not be remembered (R-449); "" = it may."""
+        return why_refused([text], self._exclusions)
+
+    def search(self, query: str, check: Callable[[], None]) -> tuple[FoundMemory, ...]:
+        """Return the entries that answer a query, best first, without their secrets."""
+        entries = (one for one in self.entries(check=check) if not one.is_private)
+        return tuple(
+            FoundMemory(
+                place=hit.entry.name or _WRITERS[hit.entry.origin],
+                title=hit.entry.title if hit.entry.title != hit.entry.name else "",
+                day=f"{datetime.fromtimestamp(hit.entry.time).astimezone():%Y-%m-%d}",
+                lines=tuple(map(hide_secrets, hit.lines)),
+                sources=hit.entry.sources,
+            )
+            for hit in search(entries, query)
+        )
+
+    # ---- inside
+
+    def _sources(self) -> MemorySources:
+        return MemorySources(self._files.places.memory_dir, self.mark)
+
+    def _has_files(self) -> bool:
+        return self._files.places.has_any(self.mark, self._root) or kit_folder(self._root).is_dir()
+
+    def users_files(self) -> tuple[Path | None, Path | None]:
+        """Return the file that the user writes for every project and the project's, None = it is not used."""
+        settings = self._own
+        if not settings.enabled:
+            return None, None
+        try:
+            project = Workspace(self._root).resolve(settings.project) if settings.project else None
+        except CodeCompanionError:  # a link that leads out of the project
+            project = None
+        return Path(settings.user).expanduser() if settings.user else None, project
+
+    def _users(self) -> Iterator[Entry]:
+        user, project = self.users_files()
+        if user is not None:
+            yield from self._entries_in(user, "user", lambda content: True)
+        if project is not None:
+            yield from self._entries_in(project, "project", lambda content: self._may_use(project, content))
+
+    def _entries_in(self, path: Path, scope: Scope, may_use: Callable[[bytes], bool]) -> Iterator[Entry]:
+        content = _read(path)
+        if content is None or not may_use(content):
+            return
+        time = path.stat().st_mtime
+        sources: tuple[Source, ...] = (FILE,) if scope == "project" else ()
+        for one in parse_memories(text_files.decode(content).text, scope):
+            text = one.content or one.title
+            yield Entry(
+                origin="you", scope=scope, title=title_of(one), text=text, time=time, path=str(path), line=one.line,
+                sources=sources,
+            )  # fmt: skip
+
+    def _logs_of_workspace(self) -> Iterator[Entry]:
+        """Yield the daily logs in the workspace that the user trusts."""
+        for path in self._kit_logs():
+            content = _read(path)
+            if content is not None and self._may_use(path, content):
+                file = MemoryFile(path, path.stat().st_mtime, len(content), "compaction", self.mark, is_log=True)
+                entry = self._entry(file, text_files.decode(content).text, (FILE,))
+                yield msgspec.structs.replace(entry, is_ours=False)
+
+    def _kit_logs(self) -> list[Path]:
+        folder = kit_folder(self._root)
+        try:
+            return sorted((one for one in folder.glob("*.md") if not one.is_symlink()), reverse=True)[:MAX_KIT_LOGS]
+        except OSError:
+            return []
+
+    def _may_use(self, path: Path, content: bytes) -> bool:
+        return self._trust.allows(self._root, path.resolve(), sha256_of(content))
+
+    def _entry(self, file: MemoryFile, text: str, sources: tuple[Source, ...]) -> Entry:
+        name = self._name(file)
+        title, body, chat = read_note(text, name or file.path.name)
+        if file.is_log:
+            title, body = f"Daily log {file.path.stem}", text
+        elif file.origin == "model" and title == name:
+            title = first_line(body) or name
+        return Entry(
+            origin=file.origin, scope="project" if file.project else "user", title=title, text=body, time=file.time,
+            path=str(file.path), name=name, chat=chat, is_private=file.is_private, is_ours=True, sources=sources,
+        )  # fmt: skip
+
+    def _name(self, file: MemoryFile) -> str:
+        """Return the path of a file as the tool sees it; "" = the tool cannot view it."""
+        if not file.name or (file.project and file.project != self.mark):
+            return ""
+        below = file.path.relative_to(self.folder if file.project else self._files.places.memory_dir).as_posix()
+        return f"{ROOT}/{below}" if file.project else f"{ROOT}/{MEMORY_SHARED}/{below}"
+
+
+def _read(path: Path) -> bytes | None:
+    """Return the content of a file of a person, None = there is none, or it is too large."""
+    try:
+        return text_files.read_bytes(path.resolve(), MAX_FILE_BYTES) if path.is_file() else None
+    except (CodeCompanionError, OSError):
+        return None

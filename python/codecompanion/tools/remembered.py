@@ -1,0 +1,60 @@
+"""What the tool `memory` asks of the session: all that is remembered of a project, beside the notes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from codecompanion.model.messages import Source
+
+
+class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry that a search of the memory found. `place`: its path under `/memories`, or who wrote it."""
+
+    place: str
+    title: str
+    day: str
+    lines: tuple[str, ...]
+    sources: tuple[Source, ...] = ()
+
+
+class ProjectMemory(Protocol):
+    """The memory of a project, beside the notes that the tool reads and writes itself."""
+
+    def shared_dir(self) -> Path | None:
+        """Return the real folder of the notes for every project, None = there is none."""
+
+    def changing(self) -> AbstractContextManager[None]:
+        """Hold the lock of the notes; raises a `CodeCompanionError` if another Neovim holds it for too long."""
+
+    def why_refused(self, text: str) -> str:
+        """Return why this text may not be remembered; "" = it may."""
+
+    def search(self, query: str, check: Callable[[], None]) -> tuple[FoundMemory, ...]:
+        """Return the entries that answer a query, best first; `check` raises when the call is stopped."""
+
+
+class NoProjectMemory:
+    """Only the folder of notes: the command line, and tests."""
+
+    def shared_dir(self) -> Path | None:
+        """Return None."""
+        return None
+
+    def changing(self) -> AbstractContextManager[None]:
+        """Lock nothing."""
+        return nullcontext()
+
+    def why_refused(self, text: str) -> str:
+        """Return "": everything may be remembered."""
+        del text
+        return ""
+
+    def search(self, query: str, check: Callable[[], None]) -> tuple[FoundMemory, ...]:
+        """Find nothing."""
+        del query, check
+        return ()
