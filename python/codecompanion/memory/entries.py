@@ -21,6 +21,7 @@ MAX_FILE_CHARS = 200_000
 MAX_TITLE_CHARS = 120
 _HEADING = regex(r"^##[ \t]+(?:\[([^\]\n]{1,80})\][ \t]*)?(.*)$")
 _COMMENT = regex(r"^<!-- (?:summary|flush) of chat (\S{1,200}),[^\n]*-->$")
+_IS_HEADING = regex(r"^\s*(?:#|(?:\d+[.)]\s*)?\*\*[^*]+\*\*:?\s*$|[A-Z][\w ]{1,30}:\s*$)")
 _STAMP = regex(r"^- \[flush \d\d:\d\d\] ", re.MULTILINE)
 
 
@@ -99,12 +100,14 @@ def read_note(text: str, name: str) -> tuple[str, str, str]:
 
 
 def first_line(text: str) -> str:
-    """Return the first line that says something, without the signs of Markdown in front of it."""
+    """Return the first line that is not a heading, else the first heading, without the signs of Markdown around it."""
+    heading = ""
     for line in text.split("\n"):
         bare = without_stamps(line).strip().lstrip("#*->").strip().strip("*").strip()
-        if bare:
+        if bare and not _IS_HEADING.match(line):
             return cut_line(bare, MAX_TITLE_CHARS)
-    return ""
+        heading = heading or bare
+    return cut_line(heading, MAX_TITLE_CHARS)
 
 
 def without_stamps(text: str) -> str:

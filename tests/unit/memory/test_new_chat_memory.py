@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from codecompanion.counting.tokens import estimate_text
 from codecompanion.formats.sanitise import REMOVED
-from codecompanion.memory.entries import Entry, Origin, parse_memories, read_note
+from codecompanion.memory.entries import Entry, Origin, first_line, parse_memories, read_note
 from codecompanion.memory.new_chat_memory import NOTHING, Recalled, budget_of, recall
 from codecompanion.model.messages import Source
 
@@ -122,3 +122,17 @@ def test_a_summarys_file_tells_its_chat() -> None:
     text = "# Fix it\n\n<!-- summary of chat c-1, 2026-11-21 14:05 -->\n\nWe did.\n"
     assert read_note(text, "x.md") == ("Fix it", "We did.", "c-1")
     assert read_note("only text", "x.md") == ("x.md", "only text", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (SUMMARY, "use SQLite"),
+        ("Decisions:\n- mail Bob", "mail Bob"),
+        ("## Decisions\n- [flush 10:00] no ORM", "no ORM"),
+        ("# Only a title", "Only a title"),
+        ("", ""),
+    ],
+)
+def test_the_list_shows_the_first_line_that_is_no_heading(text: str, line: str) -> None:
+    assert first_line(text) == line

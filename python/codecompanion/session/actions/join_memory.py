@@ -7,15 +7,19 @@ what it began with, so that its requests begin alike (prompt caches).
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from codecompanion.memory.new_chat_memory import NOTHING, Recalled, budget_of, recall
 from codecompanion.model.change_report import ChangeReport
 from codecompanion.model.messages import MEMORY_TAG, Message
 from codecompanion.session.chat.chat import Chat
 from codecompanion.session.services import Keeping
 from codecompanion.tools.builtin import MEMORY
+
+if TYPE_CHECKING:
+    from codecompanion.memory.new_chat_memory import Recalled
+    from codecompanion.session.memory.project_memory import ProjectMemory
 
 
 async def join_memory(chat: Chat) -> None:
@@ -23,15 +27,20 @@ async def join_memory(chat: Chat) -> None:
     keeping, policy = chat.services.keeping, chat.control.policy
     if keeping is None or policy.recall is None or not keeping.remembers or chat.log.typed:
         return
+    memory = chat.services.memory_of(chat.root())
+    if memory is None or not await asyncio.to_thread(memory.has_any):
+        return
+    from codecompanion.memory.new_chat_memory import budget_of  # not part of the start
+
     budget = budget_of(chat.services.settings.chat.memory.max_tokens, chat.control.limits.context_window)
     if budget <= 0:
         return
-    recalled = await asyncio.to_thread(_read, chat, keeping, budget, policy.recall.element)
+    recalled = await asyncio.to_thread(_read, chat, memory, keeping, budget, policy.recall.element)
     here = [one for one in chat.log.view.messages if one.tag == MEMORY_TAG]
     if [one.text for one in here] == ([recalled.text] if recalled.text else []):
         return
     if here:
-        await _take_out(chat, superseded=True)
+        await chat.context.remove("detached", tuple(one.id for one in here), ChangeReport(superseded=True))
     if recalled.text:
         await chat.attach(
             Message(
@@ -47,17 +56,20 @@ async def join_memory(chat: Chat) -> None:
 
 
 async def follow_policy(chat: Chat) -> None:
-    """Take the memory out when the chat's policy has none; attach it when it has, and nobody has said anything yet."""
+    """Take the memory out when the chat's policy has none; attach it when it has, and nobody has said anything yet.
+
+    While a turn runs, its next request does the former.
+    """
+    if chat.task is not None:
+        return
     if chat.control.policy.recall is None:
-        await _take_out(chat)
+        await chat.context.drop_memory(chat.root())
     else:
         await join_memory(chat)
 
 
-def _read(chat: Chat, keeping: Keeping, budget: int, element: str) -> Recalled:
-    memory = chat.services.memory_of(chat.root())
-    if memory is None or not memory.has_any():
-        return NOTHING
+def _read(chat: Chat, memory: ProjectMemory, keeping: Keeping, budget: int, element: str) -> Recalled:
+    from codecompanion.memory.new_chat_memory import recall
 
     def count(text: str) -> int:
         return chat.meter.scaled(chat.meter.counter.message(Message(id="", role="user", content=text)))
@@ -71,11 +83,3 @@ def _label(recalled: Recalled) -> str:
     if recalled.shown == recalled.of:
         return "1 entry" if recalled.of == 1 else f"all {recalled.of} entries"
     return f"{recalled.shown} of {recalled.of} entries"
-
-
-async def _take_out(chat: Chat, *, superseded: bool = False) -> None:
-    gone = tuple(one for one in chat.log.view.messages if one.tag == MEMORY_TAG)
-    if gone:
-        report = ChangeReport(superseded=True) if superseded else ChangeReport(names=("memory",))
-        await chat.context.remove("detached", tuple(one.id for one in gone), report)
-        chat.context.show()

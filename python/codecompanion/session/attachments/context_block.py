@@ -206,7 +206,7 @@ class ContextBlock:
         self._waiting = deque(
             one for one in self._waiting if one.tag != RULES_TAG or not self.rules.is_distrusted(one.path or "", root)
         )
-        told = await self._drop_distrusted_memory(root)
+        told = await self.drop_memory(root)
         if not gone:
             return told
         self.rules.forget(names)
@@ -214,15 +214,23 @@ class ContextBlock:
         self.show()
         return [f"Rules removed from the chat, no longer trusted: {', '.join(names)}.", *told]
 
-    async def _drop_distrusted_memory(self, root: Path) -> list[str]:
-        """Remove the memory that has text of the folder's files when none of them is trusted any more."""
-        of_folder = [one for one in self._log.view.messages if one.tag == MEMORY_TAG and FILE in one.sources]
-        memory = self._services.memory_of(root) if of_folder else None
-        if memory is None or await asyncio.to_thread(memory.may_use_folder):
+    async def drop_memory(self, root: Path) -> list[str]:
+        """Remove the memory if the policy has none, or if it has text of the folder's files that lost their trust.
+
+        Return a sentence about lost trust.
+        """
+        memories = [one for one in self._log.view.messages if one.tag == MEMORY_TAG]
+        if not memories:
             return []
-        await self.remove("detached", tuple(one.id for one in of_folder), ChangeReport(names=("memory",)))
+        has_recall = self._control.policy.recall is not None
+        of_folder = any(FILE in one.sources for one in memories)
+        memory = self._services.memory_of(root) if of_folder and has_recall else None
+        if has_recall and (memory is None or await asyncio.to_thread(memory.may_use_folder)):
+            return []
+        await self.remove("detached", tuple(one.id for one in memories), ChangeReport(names=("memory",)))
         self.show()
-        return ["The memory was removed from the chat: it has text of a file that is no longer trusted."]
+        text = "The memory was removed from the chat: it has text of a file that is no longer trusted."
+        return [text] if has_recall else []
 
     async def take_rules(self, reread: tuple[Message, ...]) -> None:
         """Log the new texts of rules; nothing where none is new."""

@@ -17,7 +17,6 @@ import msgspec
 from codecompanion.errors import CodeCompanionError
 from codecompanion.formats import text_files
 from codecompanion.memory.entries import Entry, Origin, Scope, first_line, parse_memories, read_note, title_of
-from codecompanion.memory.search_entries import search
 from codecompanion.model.messages import Source
 from codecompanion.model.provenance import FILE
 from codecompanion.session.provenance.memory_sources import MemorySources
@@ -27,8 +26,7 @@ from codecompanion.settings_sections import GatheredMemorySettings
 from codecompanion.store.files.daily_log import kit_folder
 from codecompanion.store.files.memory_files import MemoryFiles, why_refused
 from codecompanion.store.files.memory_places import MemoryFile, mark_of
-from codecompanion.tools.builtin import MEMORY_SHARED
-from codecompanion.tools.builtin.memory import ROOT
+from codecompanion.tools.builtin import MEMORY_ROOT, MEMORY_SHARED
 from codecompanion.tools.remembered import FoundMemory
 from codecompanion.workspace.paths import Workspace
 from codecompanion.workspace.secret_text import hide_secrets
@@ -118,6 +116,8 @@ class ProjectMemory:
 
     def search(self, query: str, check: Callable[[], None]) -> tuple[FoundMemory, ...]:
         """Return the entries that answer a query, best first, without their secrets."""
+        from codecompanion.memory.search_entries import search  # not part of the start
+
         entries = (one for one in self.entries(check=check) if not one.is_private)
         return tuple(
             FoundMemory(
@@ -205,7 +205,7 @@ class ProjectMemory:
         if not file.name or (file.project and file.project != self.mark):
             return ""
         below = file.path.relative_to(self.folder if file.project else self._files.places.memory_dir).as_posix()
-        return f"{ROOT}/{below}" if file.project else f"{ROOT}/{MEMORY_SHARED}/{below}"
+        return f"{MEMORY_ROOT}/{below}" if file.project else f"{MEMORY_ROOT}/{MEMORY_SHARED}/{below}"
 
 
 def _read(path: Path) -> bytes | None:

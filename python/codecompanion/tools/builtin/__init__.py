@@ -234,6 +234,7 @@ _RUN_COMMAND = ToolSpec(
 )
 RUN_COMMAND = _tool(_RUN_COMMAND, effect="execute", keeps_time=True)
 
+MEMORY_ROOT = "/memories"
 MEMORY_SHARED = "all-projects"
 """The folder of `/memories` with the notes for every project; the others are the project's."""
 MEMORY_ARGUMENTS = {

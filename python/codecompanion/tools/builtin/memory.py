@@ -21,12 +21,12 @@ from codecompanion.formats.plural import counted
 from codecompanion.model.messages import Source
 from codecompanion.model.provenance import union
 from codecompanion.tools.builtin import MEMORY_ARGUMENTS, MEMORY_SHARED
+from codecompanion.tools.builtin import MEMORY_ROOT as ROOT
 from codecompanion.tools.files.disk import Check, in_thread, opened_folder, write_atomic
 from codecompanion.tools.files.edit import replace_text
 from codecompanion.tools.remembered import ProjectMemory
 from codecompanion.tools.tool import ApprovalQuestion, ToolContext, ToolOutput
 
-ROOT = "/memories"
 MAX_FILE_CHARS = 200_000
 MAX_NOTES = 1_000
 """Notes below one folder: a new one beyond that is refused."""

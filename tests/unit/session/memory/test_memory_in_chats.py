@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -189,6 +190,22 @@ async def test_what_is_ours_goes_with_a_strict_policy(tmp_path):
     assert any(text.startswith("<cowork_memory_recall>\n") for text in texts)
     await choose_policy(session, "kodacode strict")
     assert not any("use SQLite" in text for text in await sent(bench, session))
+
+
+async def test_a_strict_policy_chosen_while_the_model_answers_counts_from_the_next_request(tmp_path):
+    gate = asyncio.Event()
+    bench = harbour(tmp_path, (gate, *says("first")), says("second"))
+    summarise(bench)
+    session = await bench.open()
+    session.submit(submit("hello"))
+    await bench.until(lambda: bench.adapter.requests)
+    await choose_policy(session, "codebuddy strict")
+    assert line_of(bench) is not None
+    gate.set()
+    await bench.idle(session)
+    assert not any("use SQLite" in text for text in await sent(bench, session, "again"))
+    assert line_of(bench) is None
+    assert not bench.bugs
 
 
 async def test_a_resumed_chat_keeps_what_it_beganreplace(tmp_path):

@@ -241,3 +241,46 @@ def test_a_draft_of_a_killed_host_is_no_summary_and_goes(files):
     assert [one.path for one in found(files)] == [path]
     files.save("summary", "t", "y", "c", NOW + 1, MARK)
     assert not draft.exists()
+
+
+COUNT = """
+import sys
+from pathlib import Path
+from codecompanion.store.files.memory_files import MemoryFiles
+base = Path(sys.argv[1])
+files, path = MemoryFiles(base / "memories", base / "state"), base / "count"
+for _ in range(25):
+    with files.changing():
+        path.write_text(str(int(path.read_text()) + 1))
+"""
+
+
+def test_two_neovims_change_notes_one_after_the_other(tmp_path):
+    """The memory tool reads a note, changes it and writes it while no other host does."""
+    (tmp_path / "count").write_text("0")
+    environment = {**os.environ, "PYTHONPATH": str(PYTHON_DIR)}
+    running = [subprocess.Popen([sys.executable, "-c", COUNT, str(tmp_path)], env=environment) for _ in range(2)]
+    assert [one.wait(PATIENCE_S) for one in running] == [0, 0]
+    assert (tmp_path / "count").read_text() == "50"
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from codecompanion.store.files.memory_files import MemoryFiles
+base = Path(sys.argv[1])
+with MemoryFiles(base / "memories", base / "state").changing():
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_killed_host_leaves_the_notes_free(files, tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(PYTHON_DIR)}
+    command = [sys.executable, "-c", HOLD, str(tmp_path)]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        holder.kill()
+    with files.changing():
+        pass
