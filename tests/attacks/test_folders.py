@@ -31,7 +31,7 @@ def use_checkpoints(folder: Path) -> None:
 
 
 def use_memory(folder: Path) -> None:
-    MemoryFiles(folder, folder).save("flush", "t", "words", "c", 1.0)
+    MemoryFiles(folder, folder).save("flush", "t", "words", "c", 1.0, "mark")
 
 
 def use_log(folder: Path) -> None:

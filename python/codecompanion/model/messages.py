@@ -27,7 +27,7 @@ STARTING_TAGS = frozenset({RULES_TAG, MEMORY_TAG})
 """What a new chat begins with, before anybody has said anything."""
 SUMMARY_TAG = "compact_summary"
 TAGS = frozenset(
-    """buffer compact_summary diagnostics diff document editor_context file image memory_recall quickfix rules selection
+    """buffer compact_summary diagnostics diff document editor_context file image quickfix rules selection
     system_prompt_from_config terminal tool tool_output tool_system_prompt viewport""".split()
 )
 PIN_TAG = "pin"

@@ -249,34 +249,33 @@ MEMORY_ARGUMENTS = {
 
 _MEMORY = ToolSpec(
     "memory",
-    "The memory of this project across chats: your notes, the user's, and summaries of earlier chats, as text files"
-    " under /memories; notes in /memories/all-projects are for every project. Search it before you begin a task, and"
-    " write down what a later chat should know, but no passwords or keys. Commands: search (query), view (path,"
-    " optional view_range), create (path, file_text), str_replace (path, old_str, new_str), insert (path,"
+    "Kept across chats: notes and summaries of earlier chats, as files under /memories (this project) and"
+    " /memories/all-projects. Search before a task; note what later chats should know, no secrets. Commands: search"
+    " (query), view (path, view_range), create (path, file_text), str_replace (path, old_str, new_str), insert (path,"
     " insert_line, insert_text), delete (path), rename (old_path, new_path).",
     parameters(
         {
             "command": {"type": "string", "enum": list(MEMORY_ARGUMENTS), "description": "What to do."},
-            "query": {"type": "string", "description": "search: words, names or a question."},
-            "path": {"type": "string", "description": "A path under /memories, such as /memories/style.md."},
+            "query": {"type": "string", "description": "search: words."},
+            "path": {"type": "string", "description": "Such as /memories/style.md."},
             "view_range": {
                 "type": "array",
                 "items": {"type": "integer"},
                 "minItems": 2,
                 "maxItems": 2,
-                "description": "view: first and last line, counted from 1; a last line of -1 is the end.",
+                "description": "view, optional: first and last line, from 1; -1 is the end.",
             },
-            "file_text": {"type": "string", "description": "create: the content of the new file."},
+            "file_text": {"type": "string", "description": "create: the content."},
             "old_str": {"type": "string", "description": "str_replace: text that occurs exactly once."},
-            "new_str": {"type": "string", "description": "str_replace: what to put in its place."},
+            "new_str": {"type": "string", "description": "str_replace: its replacement."},
             "insert_line": {
                 "type": "integer",
                 "minimum": 0,
-                "description": "insert: the line after which to insert; 0 is the beginning.",
+                "description": "insert: after this line; 0 is the beginning.",
             },
             "insert_text": {"type": "string", "description": "insert: the lines to insert."},
-            "old_path": {"type": "string", "description": "rename: the present path."},
-            "new_path": {"type": "string", "description": "rename: the new path."},
+            "old_path": {"type": "string", "description": "rename: from."},
+            "new_path": {"type": "string", "description": "rename: to."},
         },
         "command",
     ),
