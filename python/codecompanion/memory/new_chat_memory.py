@@ -61,11 +61,18 @@ def budget_of(option: int, window: int) -> int:
 
 
 def recall(
-    entries: Iterable[Entry], budget: int, count: Callable[[str], int], element: str, *, has_tool: bool = True
+    entries: Iterable[Entry],
+    budget: int,
+    count: Callable[[str], int],
+    element: str,
+    *,
+    has_tool: bool = True,
+    unread: int = 0,
 ) -> Recalled:
     """Return as many entries as fit into the budget; the text, with the element around it, never has more tokens.
 
-    Private entries are left out. `has_tool`: the chat has the tool `memory`, which finds the others.
+    Private entries are left out. `has_tool`: the chat has the tool `memory`, which finds the others. `unread`: older
+    entries that are not among these.
     """
     usable = _newest_of_chats(one for one in entries if not one.is_private)
     chosen, lines, seen, misses = list[Entry](), list[tuple[Origin, str]](), set[str](), 0
@@ -85,8 +92,8 @@ def recall(
             break
     if not chosen:
         return NOTHING
-    text = _framed(lines, element, has_tool and len(chosen) < len(usable))
-    return Recalled(text, len(chosen), len(usable), union(*(one.sources for one in chosen)))
+    text = _framed(lines, element, has_tool and len(chosen) < len(usable) + unread)
+    return Recalled(text, len(chosen), len(usable) + unread, union(*(one.sources for one in chosen)))
 
 
 def _newest_of_chats(entries: Iterable[Entry]) -> list[Entry]:

@@ -69,17 +69,18 @@ async def follow_policy(chat: Chat) -> None:
 
 
 def _read(chat: Chat, memory: ProjectMemory, keeping: Keeping, budget: int, element: str) -> Recalled:
-    from codecompanion.memory.new_chat_memory import recall
+    from codecompanion.memory.new_chat_memory import MAX_LOOKED_AT, recall
 
     def count(text: str) -> int:
         return chat.meter.scaled(chat.meter.counter.message(Message(id="", role="user", content=text)))
 
-    entries = (msgspec.structs.replace(one, text=keeping.redact(one.text)) for one in memory.entries())
+    found, unread = memory.newest(MAX_LOOKED_AT)
+    entries = (msgspec.structs.replace(one, text=keeping.redact(one.text)) for one in found)
     has_tool = any(spec.name == MEMORY.spec.name for spec in chat.control.specs)
-    return recall([*entries], budget, count, element, has_tool=has_tool)
+    return recall([*entries], budget, count, element, has_tool=has_tool, unread=unread)
 
 
 def _label(recalled: Recalled) -> str:
     if recalled.shown == recalled.of:
-        return "1 entry" if recalled.of == 1 else f"all {recalled.of} entries"
-    return f"{recalled.shown} of {recalled.of} entries"
+        return "1 entry" if recalled.of == 1 else f"all {recalled.of:,} entries"
+    return f"{recalled.shown:,} of {recalled.of:,} entries"

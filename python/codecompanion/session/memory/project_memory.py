@@ -77,9 +77,25 @@ class ProjectMemory:
         Raises:
             StoreUnavailable: a folder cannot be read.
         """
-        found = [*self._users(), *self._logs_of_workspace()]
-        room = MAX_BYTES
         files = self._files.places.find(self.mark, self._root, everything=everything)
+        return self._read_files(files, whole=whole, check=check)
+
+    def newest(self, most: int) -> tuple[list[Entry], int]:
+        """Return the user's entries and the newest of each other origin, and the number of those that were not read.
+
+        Raises:
+            StoreUnavailable: a folder cannot be read.
+        """
+        files = self._files.places.find(self.mark, self._root)
+        notes = [one for one in files if one.origin == "model"][:most]
+        summaries = [one for one in files if one.origin == "compaction" and not one.is_private][:most]
+        public = sum(not one.is_private for one in files)
+        return self._read_files([*notes, *summaries]), public - len(notes) - len(summaries)
+
+    def _read_files(
+        self, files: Sequence[MemoryFile], *, whole: bool = True, check: Callable[[], None] = _NOTHING_STOPS
+    ) -> list[Entry]:
+        found, room = [*self._users(), *self._logs_of_workspace()], MAX_BYTES
         sources = self._sources().of_files([one.name or "-" for one in files])
         for file, of in zip(files, sources, strict=True):
             check()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -276,3 +278,19 @@ async def test_the_tool_reaches_no_other_project(tmp_path, path):
     (result,) = [one for one in session.log.view.messages if one.tool_call_id == "c1"]
     assert result.is_error
     assert "notes of other projects" in result.text
+
+
+async def test_a_chat_opens_soon_beside_fifty_thousand_notes(tmp_path):
+    """The names are listed, the newest are read; the line tells how many there are."""
+    bench = harbour(tmp_path)
+    folder = bench.services.memory_of(bench.root).folder
+    folder.mkdir(parents=True)
+    for number in range(50_000):
+        (folder / f"{number}.md").write_text(f"note {number}")
+    os.utime(folder / "777.md", (9e9, 9e9))
+    begun = time.process_time()
+    session = await bench.open()
+    assert time.process_time() - begun < 10
+    assert line_of(bench).label.endswith(" of 10,000 entries"), "only the newest count"
+    assert line_of(bench).tokens <= 1000
+    assert "note 777" in session.log.view.messages[0].text
