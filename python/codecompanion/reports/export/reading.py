@@ -17,6 +17,7 @@ from codecompanion.model import history
 from codecompanion.model.history import LogEvent, MessageAdded, ViewChanged
 from codecompanion.model.messages import (
     GO_ON_TAG,
+    MEMORY_TAG,
     PIN_TAG,
     ImagePart,
     Message,
@@ -37,7 +38,12 @@ GONE = {
 }
 """Why a message is not sent any more, by the kind of change that took it out."""
 _EMBEDDED = ("image/png", "image/jpeg", "image/gif", "image/webp")
-_NAMES = {"compact_summary": "summary", "gathered_context": "gathered code", PIN_TAG: "pinned instruction"}
+_NAMES = {
+    "compact_summary": "summary",
+    "gathered_context": "gathered code",
+    MEMORY_TAG: "memory",
+    PIN_TAG: "pinned instruction",
+}
 
 
 class Reader(msgspec.Struct, frozen=True):

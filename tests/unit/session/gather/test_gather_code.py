@@ -697,6 +697,7 @@ async def test_memories_go_along_as_data(project):
     assert "[style] Tests: Sentences." in memory.text
     assert "previous instructions" not in found.text
     assert found.text.index("parse_config") < found.text.index("## Memories")
+    assert "[style] Tests" not in (await ask(project, with_memories=False)).text, "the chat began with them"
     (project / ".codecompanion/memories.md").unlink()
     (project.parent / "outside.md").write_text("## secret\nx\n")
     (project / ".codecompanion/memories.md").symlink_to(project.parent / "outside.md")
