@@ -140,6 +140,9 @@ def _file(virtual: str, folders: _Folders) -> Path:
     if real.is_dir():
         raise ToolError(f"{virtual} is a folder.")
     if not real.exists():
+        shared = f"{ROOT}/{MEMORY_SHARED}{virtual.removeprefix(ROOT)}"
+        if folders.shared is not None and virtual.startswith(f"{ROOT}/") and _real(shared, folders).is_file():
+            raise ToolError(f"There is no {virtual}, but {shared}.")  # where notes of earlier versions are
         raise ToolError(f"There is no {virtual}; view {ROOT} lists what there is.")
     return real
 

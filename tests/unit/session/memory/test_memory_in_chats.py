@@ -294,3 +294,15 @@ async def test_a_chat_opens_soon_beside_fifty_thousand_notes(tmp_path):
     assert line_of(bench).label.endswith(" of 10,000 entries"), "only the newest count"
     assert line_of(bench).tokens <= 1000
     assert "note 777" in session.log.view.messages[0].text
+
+
+async def test_a_note_of_an_earlier_version_is_named_where_it_is_now(tmp_path):
+    view = calls(("c1", "memory", json.dumps({"command": "view", "path": "/memories/style.md"})))
+    bench = harbour(tmp_path, view, says("ok"))
+    (tmp_path / "memories").mkdir()
+    (tmp_path / "memories/style.md").write_text("use tabs")
+    session = await bench.open()
+    assert line_of(bench).label == "1 entry", "it is for every project"
+    await sent(bench, session)
+    (result,) = [one for one in session.log.view.messages if one.tool_call_id == "c1"]
+    assert "There is no /memories/style.md, but /memories/all-projects/style.md." in result.text
