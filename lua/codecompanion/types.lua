@@ -311,7 +311,8 @@
 ---The size of the next request. `exact` is false while estimated (`~`). `edit_at`/`compact_at`: 0 = off.
 ---
 ---`assumed`: nobody has said how large the window is (`?`, R-506). `paused`: neither happens by itself, because the
----user undid one, until they compact, redo or choose a policy.
+---user undid one, until they compact, redo or choose a policy. `stopped` is the policy that the chat should have and
+---that does not run, because the option `stopped_by` is wrong; neither is sent while it runs.
 ---@class CodeCompanion.Event.Meter
 ---@field type "meter"
 ---@field chat string
@@ -323,6 +324,8 @@
 ---@field edit_at integer
 ---@field compact_at integer
 ---@field paused boolean
+---@field stopped string
+---@field stopped_by string
 
 ---One line of the context block: `kind` is the message tag, `label` the path or name, `note` more to show.
 ---
@@ -599,7 +602,8 @@
 ---`shell` is the value of Neovim's option, `language` the configured one or the locale, "" = unknown.
 ---`adapters`: the user's own entries by name (`adapters/entries`), `proxy`: for all of them, "" = none.
 ---`environment`: what the process was started without, because programs of the same user could read it there.
----`mistakes`: what the editor found wrong with the settings that a chat has to say before it is used.
+---`mistakes`: what the editor found wrong with the settings that a chat has to say before it is used;
+---`wrong_options`: what it found wrong with options that policies read, each sentence beginning with its key.
 ---@class CodeCompanion.Request.Hello
 ---@field id? integer
 ---@field chat? string
@@ -617,6 +621,7 @@
 ---@field secrets? table<string, string>
 ---@field environment? table<string, string>
 ---@field mistakes? string[]
+---@field wrong_options? string[]
 
 ---A listed buffer of the snapshot: name, whether it has unsaved changes, and if so its `b:changedtick`.
 ---@class CodeCompanion.Wire.Buffer
@@ -1957,7 +1962,7 @@
 ---@field compaction? CodeCompanion.Options.interactions.chat.opts.context_management.compaction
 ---@field compaction_threshold? number|string
 ---@field compaction_target_threshold? number|string
----@field sessions? table
+---@field sessions? CodeCompanion.Options.interactions.chat.opts.context_management.sessions
 
 ---Context editing: replace old tool results by a placeholder.
 ---@class CodeCompanion.Options.interactions.chat.opts.context_management.editing
@@ -1971,6 +1976,12 @@
 ---@field min_token_savings? integer|string
 ---@field adapter? string|table
 ---@field fallback_to_chat_adapter? boolean
+
+---Options of policy `kodacode` as its document writes them.
+---@class CodeCompanion.Options.interactions.chat.opts.context_management.sessions
+---@field compaction_threshold? number|string
+---@field compaction_target_threshold? number|string
+---@field response_style? "default"|"terse"
 
 ---Edits in place, see |codecompanion-edit|.
 ---@class CodeCompanion.Options.interactions.inline

@@ -549,6 +549,7 @@ def test_the_schema_and_the_default_policy_agree(config: Config) -> None:
             "min_token_savings": steps["require_savings"]["automatic"],
             "fallback_to_chat_adapter": bool(tiers[-1]["on_fail"]),
         },
+        "sessions": [],  # KodaCode's; nothing is set there
     }
 
 

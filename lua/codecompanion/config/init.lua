@@ -19,6 +19,8 @@ local of_host = {}
 ---@type string[] What of the user's own code failed, there and here
 local failed_there, failed_here = {}, {}
 local MAX_FAILURES = 50
+---Options of `interactions.chat.opts` that policies read.
+local OF_POLICIES = { "context_management.", "response_style:", "context_packet." }
 
 ---Say what was found since the last time, in one line; where all of it stands is part of the line.
 ---@param found CodeCompanion.Findings
@@ -139,7 +141,12 @@ end
 ---@return CodeCompanion.Findings
 function M.findings()
   local now = result()
-  local problems = vim.list_extend(vim.list_extend({}, now.problems), of_host)
+  local problems = vim.tbl_filter(function(text)
+    return not vim.iter(of_host):any(function(longer)
+      return vim.startswith(longer, text) -- with its consequence
+    end)
+  end, now.problems)
+  vim.list_extend(problems, of_host)
   local failures = vim.list_extend(vim.list_extend({}, failed_here), failed_there)
   return {
     problems = problems,
@@ -164,6 +171,17 @@ end
 ---@return string[]? sentences nil when there are none
 function M.for_chats()
   return result().for_chats
+end
+
+---Mistakes in options that policies read: the host stops the policies that have them (R-347, R-350).
+---@return string[]? sentences nil when there are none
+function M.wrong_options()
+  local found = vim.tbl_filter(function(problem)
+    return vim.iter(OF_POLICIES):any(function(name)
+      return vim.startswith(problem, "interactions.chat.opts." .. name)
+    end)
+  end, result().problems)
+  return #found > 0 and found or nil
 end
 
 ---List that code of the user's own failed in the editor; whoever ran it has said so where it matters.

@@ -133,7 +133,12 @@ local function chat(options, given, evaluation)
   local opts = options.interactions.chat.opts
   local name, model = choice.reference(options)
   local policy, adapter_policies = require("codecompanion.config.policies").choice(opts.policy)
-  local managed = vim.tbl_get(given, "interactions", "chat", "opts", "context_management") or {}
+  local managed = static(vim.tbl_get(given, "interactions", "chat", "opts", "context_management") or {})
+  local style = opts.response_style or (managed.sessions or {}).response_style
+  if managed.sessions then
+    managed.sessions.response_style = nil
+    managed.sessions = next(managed.sessions) ~= nil and managed.sessions or nil
+  end
   return {
     adapter = name,
     model = model,
@@ -154,12 +159,12 @@ local function chat(options, given, evaluation)
     tell_environment = opts.tell_environment,
     tokenizer = opts.tokenizer,
     compaction_timeout_s = opts.compaction_timeout / 1000,
-    response_style = opts.response_style or vim.NIL,
+    response_style = style or vim.NIL,
     live_attachments = opts.live_attachments,
     context_packet = { enabled_sections = opts.context_packet.enabled_sections },
     checkpoint_every_messages = opts.checkpoint_every_messages or 0,
     memory = { enabled = opts.memory.enabled, exclude = opts.memory.exclude, max_tokens = opts.memory.max_tokens },
-    context_management = object(static(managed)),
+    context_management = object(managed),
   }
 end
 
@@ -387,7 +392,8 @@ function M.overrides(given, ctx)
   if type(managed.enabled) == "function" then
     overrides.enabled = evaluation:value(base .. ".enabled", managed.enabled, "boolean", nil, ctx.adapter)
   end
-  if type((managed.compaction or {}).trigger) == "function" and managed.compaction_threshold ~= nil then
+  local threshold = managed.compaction_threshold or (managed.sessions or {}).compaction_threshold
+  if type((managed.compaction or {}).trigger) == "function" and threshold ~= nil then
     local text = "%s.compaction_threshold: `%s.compaction.trigger` is a function, which is used; set one of them"
     table.insert(evaluation.problems, text:format(base, base))
   end

@@ -14,6 +14,7 @@ function M.prepare()
   local payload = {
     settings = settings,
     mistakes = config.for_chats(),
+    wrong_options = config.wrong_options(),
     adapters = adapters.entries,
     proxy = adapters.proxy,
     environment = hidden,

@@ -19,18 +19,15 @@ from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.entries.resolve import resolve_adapters
 from codecompanion.adapters.keys.redact import redact as hide_keys
 from codecompanion.adapters.registry import read_settings
-from codecompanion.context.policy.hints import nearest
-from codecompanion.context.policy.policy_catalog import known_names, load_policy, policy_names
-from codecompanion.context.policy.policy_options import flatten, option_names, with_known_options, with_options
-from codecompanion.context.policy.strict import SUFFIX, strict
 from codecompanion.engine.log import count_secrets
 from codecompanion.engine.log import redact as hide_secrets
-from codecompanion.engine.policy_files import PolicyFiles, read_policy_files, told_by_file
+from codecompanion.engine.policy_files import read_policy_files
+from codecompanion.engine.stop_policies import stop_policies
 from codecompanion.errors import ConfigError, InputError
 from codecompanion.formats.deferred import Deferred
 from codecompanion.session.code.project_indexes import ProjectIndexes, choice_of
 from codecompanion.session.gather.for_chat import ProjectGatherer
-from codecompanion.session.services import OPTIONS_KEY, POLICIES_KEY, POLICY_KEY, Keeping, Services
+from codecompanion.session.services import Keeping, Services
 from codecompanion.session.toolbox.tool_groups import TOOLS_KEY, unknown_members
 from codecompanion.session.trust.trust import sha256_of
 from codecompanion.settings import Settings
@@ -63,8 +60,10 @@ def configure(services: Services, request: Hello) -> None:
     services.mistakes += unknown_members(services.settings.tools, built_in, services.settings.mcp.servers)
     files = read_policy_files(request.config_dir, services.settings.chat.policies)
     services.mistakes += files.mistakes
-    _use(services, policies={**services.settings.chat.policies, **files.tables})
-    _check_policies(services, files)
+    chat = services.settings.chat
+    chat = msgspec.structs.replace(chat, policies={**chat.policies, **files.tables})
+    services.settings = msgspec.structs.replace(services.settings, chat=chat)
+    stop_policies(services, files, request.wrong_options)
 
 
 def _sandbox(services: Services, request: Hello) -> Sandbox:
@@ -216,114 +215,3 @@ def _parts(given: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
 def _with(table: Mapping[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
     name, *rest = path
     return {**table, name: _with(table.get(name, {}), tuple(rest), value) if rest else value}
-
-
-def _check_policies(services: Services, files: PolicyFiles) -> None:
-    """Leave out policies and options that cannot be used; what does not name them goes on as configured."""
-    _check_own_policies(services, files)
-    _check_choices(services)
-    _check_options(services)
-
-
-def _check_own_policies(services: Services, files: PolicyFiles) -> None:
-    """Put in the place of each own policy that is wrong the one it extends, where it is chosen."""
-    chat = services.settings.chat
-    wrong: dict[str, str] = {}
-    for name in chat.policies:
-        try:
-            load_policy(name, chat.policies, POLICIES_KEY)
-        except ConfigError as error:
-            wrong[name] = told_by_file(str(error), f"{POLICIES_KEY}.{name}", files.paths.get(name))
-        except Exception as error:
-            wrong[name] = f"{POLICIES_KEY}.{name}: {services.report_bug(error)}"
-    if not wrong:
-        return
-    good = {name: table for name, table in chat.policies.items() if name not in wrong}
-    instead = {name: _nearest_good(name, chat.policies, good) for name in wrong}
-    for name, problem in wrong.items():
-        chosen = name in (chat.policy, *chat.adapter_policies.values())
-        use = f"Policy {instead[name]} is used instead." if chosen else "The other policies are not affected."
-        services.mistakes.append(f"{problem}. {use}")
-    adapter_policies = {adapter: instead.get(name, name) for adapter, name in chat.adapter_policies.items()}
-    policy = instead.get(chat.policy, chat.policy)
-    _use(services, policies=good, policy=policy, adapter_policies=adapter_policies)
-
-
-def _nearest_good(name: str, tables: Mapping[str, Any], good: Mapping[str, Any]) -> str:
-    """Return the policy that a wrong one extends, directly or not, the default when that is not clear."""
-    seen: set[str] = set()
-    while name in tables and name not in good and name not in seen:
-        seen.add(name)
-        table = tables[name]
-        base = table.get("extends") if isinstance(table, Mapping) else None
-        if name in policy_names() and base in (None, name):
-            return name
-        name = base if isinstance(base, str) else ""
-    return name if name in good or name in policy_names() else _default_policy()
-
-
-def _check_choices(services: Services) -> None:
-    """Replace names of policies that there are not, each where it stands."""
-    chat = services.settings.chat
-    by_adapter = dict(chat.adapter_policies)
-    policy = chat.policy
-    if problem := _problem_of(policy, chat.policies):
-        policy = _default_policy()
-        services.mistakes.append(f"{problem}. Policy {policy} is used instead.")
-    for adapter, name in chat.adapter_policies.items():
-        if problem := _problem_of(name, chat.policies):
-            del by_adapter[adapter]
-            services.mistakes.append(f"{problem}. Policy {policy} is used for {adapter} instead.")
-    _use(services, policy=policy, adapter_policies=by_adapter)
-
-
-def _problem_of(name: str, own: Mapping[str, Any]) -> str:
-    """Return what is wrong with the choice of this policy, "" = nothing."""
-    names = known_names(own)
-    if name in names:
-        return ""
-    if name.removesuffix(SUFFIX) not in names:
-        return str(ConfigError(POLICY_KEY, f"there is no policy {name!r}", nearest(name, names)))
-    try:
-        strict(load_policy(name.removesuffix(SUFFIX), own, POLICIES_KEY), POLICY_KEY)
-    except ConfigError as error:
-        return str(error)
-    return ""
-
-
-def _check_options(services: Services) -> None:
-    """Leave out the options of `context_management` that do not fit the policies they are laid over."""
-    chat = services.settings.chat
-    if not chat.context_management:
-        return  # reading every policy takes 30 ms
-    policies = services.policies()
-    known = tuple({name for policy in policies for name in option_names(policy)})
-    given = flatten(chat.context_management, known)
-    wrong: dict[str, str] = {}
-    for name, value in given.items():
-        for policy in policies:
-            if name not in wrong and name in option_names(policy):
-                try:
-                    with_options(policy, {name: value}, OPTIONS_KEY)
-                except ConfigError as error:
-                    wrong[name] = f"{error}. The policy's own value is used instead."
-    for policy in policies:
-        for _ in given:  # one may contradict two others
-            good = {name: value for name, value in given.items() if name not in wrong}
-            try:
-                with_known_options(policy, good, OPTIONS_KEY)
-                break
-            except ConfigError as error:
-                wrong[error.key.removeprefix(f"{OPTIONS_KEY}.")] = f"{error}. This one is left out."
-    if wrong:
-        services.mistakes += wrong.values()
-        _use(services, context_management={name: value for name, value in given.items() if name not in wrong})
-
-
-def _use(services: Services, **changes: Any) -> None:
-    chat = msgspec.structs.replace(services.settings.chat, **changes)
-    services.settings = msgspec.structs.replace(services.settings, chat=chat)
-
-
-def _default_policy() -> str:
-    return settings.load({}).chat.policy

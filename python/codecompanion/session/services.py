@@ -26,6 +26,7 @@ from codecompanion.model.found_code import SearchOutcome
 from codecompanion.model.history import Prices, UsageReported
 from codecompanion.model.messages import Usage
 from codecompanion.session.accounts.usage_check import Doubt, UsageDoubts
+from codecompanion.session.stopped_policies import POLICIES_KEY, StoppedPolicy, find_stopped, running_policy
 from codecompanion.session.trust.trust import Trust
 from codecompanion.settings import Settings
 from codecompanion.store.audit import AuditLog
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
     from codecompanion.tools.sandbox.sandbox import Sandbox
 
 OPTIONS_KEY = "interactions.chat.opts.context_management"
-POLICIES_KEY = "interactions.chat.opts.policies"
 POLICY_KEY = "interactions.chat.opts.policy"
 DEFAULT_TOOL_TIMEOUT_S = 60.0
 MAX_FAILURES = 50
@@ -126,6 +126,8 @@ class Services(msgspec.Struct):
     mistakes: list[str] = msgspec.field(default_factory=list)
     failures: list[str] = msgspec.field(default_factory=list)
     """Sentences on the user's own tools and strategies that failed while they ran, the newest last."""
+    stopped: dict[str, StoppedPolicy] = msgspec.field(default_factory=dict)
+    """Policies that are wrong, or have a wrong option, by name."""
     usage_doubts: UsageDoubts = msgspec.field(default_factory=UsageDoubts)
     checks_usage: bool = True
     new_token: Callable[[], str] = msgspec.field(default=lambda: secrets.token_hex(6))
@@ -180,18 +182,23 @@ class Services(msgspec.Struct):
         """Return the policy of a chat: the one it chose, that of its adapter, or the configured one (K1).
 
         The user's settings and the chat's overrides are laid over it, as far as they mean something to it: they may
-        have been made for another policy (`ignored_settings` tells which do not).
+        have been made for another policy (`ignored_settings` tells which do not). A stopped one is replaced.
 
         Raises:
             ConfigError: there is no such policy, or an option does not fit.
         """
-        chat = self.settings.chat
-        wanted = name or chat.adapter_policies.get(adapter_name) or chat.policy
-        policy = load_policy(wanted, chat.policies, POLICIES_KEY)
-        if policy.without_tools and not self.settings.tools.enabled:
-            policy = load_policy(policy.without_tools, chat.policies, POLICIES_KEY)
-        policy = with_known_options(policy, chat.context_management, OPTIONS_KEY)
+        policy = running_policy(self.settings, self.stopped, self._wanted_policy(name, adapter_name))
+        policy = with_known_options(policy, self.settings.chat.context_management, OPTIONS_KEY)
         return with_known_options(policy, overrides, OPTIONS_KEY)
+
+    def _wanted_policy(self, name: str, adapter_name: str) -> str:
+        chat = self.settings.chat
+        return name or chat.adapter_policies.get(adapter_name) or chat.policy
+
+    def stopped_policy(self, name: str, adapter_name: str) -> tuple[str, StoppedPolicy] | None:
+        """Return the policy that a chat should have and that does not run, by its name; None = it runs."""
+        found = find_stopped(self.settings, self.stopped, self._wanted_policy(name, adapter_name))
+        return (found, self.stopped[found]) if found else None
 
     def ignored_settings(self, policy: Policy) -> tuple[str, ...]:
         """Return the settings below `context_management` that mean nothing to the policy."""

@@ -359,7 +359,8 @@ class Meter(Event, frozen=True, kw_only=True, tag="meter"):
     """The size of the next request. `exact` is false while estimated (`~`). `edit_at`/`compact_at`: 0 = off.
 
     `assumed`: nobody has said how large the window is (`?`, R-506). `paused`: neither happens by itself, because the
-    user undid one, until they compact, redo or choose a policy.
+    user undid one, until they compact, redo or choose a policy. `stopped` is the policy that the chat should have and
+    that does not run, because the option `stopped_by` is wrong; neither is sent while it runs.
     """
 
     tokens: int
@@ -370,6 +371,8 @@ class Meter(Event, frozen=True, kw_only=True, tag="meter"):
     edit_at: int = 0
     compact_at: int = 0
     paused: bool = False
+    stopped: str | msgspec.UnsetType = msgspec.UNSET
+    stopped_by: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class ContextItem(msgspec.Struct, frozen=True):

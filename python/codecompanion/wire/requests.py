@@ -103,7 +103,8 @@ class Hello(Request, frozen=True, kw_only=True):
     `shell` is the value of Neovim's option, `language` the configured one or the locale, "" = unknown.
     `adapters`: the user's own entries by name (`adapters/entries`), `proxy`: for all of them, "" = none.
     `environment`: what the process was started without, because programs of the same user could read it there.
-    `mistakes`: what the editor found wrong with the settings that a chat has to say before it is used.
+    `mistakes`: what the editor found wrong with the settings that a chat has to say before it is used;
+    `wrong_options`: what it found wrong with options that policies read, each sentence beginning with its key.
     """
 
     settings: dict[str, Any]
@@ -120,6 +121,7 @@ class Hello(Request, frozen=True, kw_only=True):
     secrets: dict[str, str] = {}
     environment: dict[str, str] = {}
     mistakes: tuple[str, ...] = ()
+    wrong_options: tuple[str, ...] = ()
 
 
 class OpenChat(Request, frozen=True, kw_only=True):

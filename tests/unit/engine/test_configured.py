@@ -131,14 +131,16 @@ async def test_the_host_knows_its_keys_before_the_first_tool_runs(
     assert hide("application/json5") == "application/json5"
 
 
-async def test_options_that_contradict_each_other_are_said_and_one_of_them_is_not_used(tmp_path: Path) -> None:
-    """R-305: no chat fails to open for it."""
+async def test_options_that_contradict_each_other_stop_their_policy(tmp_path: Path) -> None:
+    """R-305: no chat fails to open for it; one sentence says all of it."""
     both = {"compaction_threshold": 0.5, "compaction.trigger": 0.6, "compaction_target_threshold": 0.4}
     told = await open_chats(tmp_path, 1, policy="kodacode", context_management=both)
     notices = [event.text for event in told if isinstance(event, Notice)]
     assert len(notices) == 1
     assert "context_management.compaction_threshold: 0.5, but" in notices[0]
-    assert notices[0].endswith("they are one setting; expected one of them. This one is left out.")
+    assert notices[0].endswith(
+        "they are one setting; expected one of them. Policy kodacode is stopped; codecompanion is used instead."
+    )
 
 
 async def test_what_the_editor_tells_of_its_environment_is_known_and_hidden(tmp_path: Path) -> None:
@@ -214,8 +216,8 @@ async def test_an_option_that_does_not_fit_is_left_out_and_the_others_hold(tmp_p
     assert notice.text.startswith("interactions.chat.opts.context_management.editing.trigger: 'soon' is not a trigger")
 
 
-async def test_one_option_that_contradicts_two_others_costs_only_itself(tmp_path: Path) -> None:
-    """R-305: what is left does not contradict itself, so that the chat opens."""
+async def test_each_option_that_contradicts_another_is_told(tmp_path: Path) -> None:
+    """R-305: all of them at once, and the chat opens."""
     options = {"compaction_threshold": 0.5, "compaction": {"trigger": 0.6}, "compaction_target_threshold": 0.7}
     told = await open_chats(tmp_path, policy="kodacode", context_management=options)
     notices = [event.text for event in told if isinstance(event, Notice)]
@@ -223,7 +225,7 @@ async def test_one_option_that_contradicts_two_others_costs_only_itself(tmp_path
         "compaction_threshold",
         "compaction_target_threshold",
     ]
-    assert [event.policy for event in told if isinstance(event, ChatOpened)] == ["kodacode"]
+    assert [event.policy for event in told if isinstance(event, ChatOpened)] == ["codecompanion"]
 
 
 async def test_a_strict_policy_may_be_configured(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 ---thresholds follow from 50 % on.
 ---
 ---In a narrow window the title is shortened, then the thresholds, the title and the model are left out, in this order.
----The state, that compaction is paused and the percentage stay.
+---The state, that compaction is paused or the policy stopped, and the percentage stay.
 
 local api = vim.api
 local fit = require("codecompanion.text.fit")
@@ -15,6 +15,8 @@ local M = {}
 ---The fewest cells that still say something.
 local MIN_TITLE, MIN_NAME, MIN_STATE, MAX_TITLE = 8, 8, 8, 50
 local BETWEEN = " · "
+---The group of a policy that is stopped by a wrong option.
+local STOPPED = "CodeCompanionMeterFull"
 ---Cells beside the text: one at each edge; a status line also has the place in the buffer.
 local BESIDE, BESIDE_PLACE, PLACE = 2, 7, "  %P "
 
@@ -109,25 +111,32 @@ function M.chunks(chat, width)
   local limits = part(meter and status.thresholds(meter) or "")
   local paused = meter and meter.paused and part("paused " .. full[1], nil, group) or full
   local named = part(model)
+  local stopped, by = part(""), part("")
+  if meter and meter.stopped then
+    stopped = part(meter.stopped .. " stopped", nil, STOPPED)
+    by = part(("policy %s stopped: %s"):format(meter.stopped, meter.stopped_by), nil, STOPPED)
+  end
   local ways
   if state == "" then
     local short = part(title, MIN_TITLE)
     ways = {
-      { whole, part(title), named, full, limits },
-      { brief, short, named, full, limits },
-      { brief, short, named, paused },
-      { brief, named, paused },
-      { brief, part(model, MIN_NAME), paused },
-      { brief, paused },
+      { whole, part(title), by, named, full, limits },
+      { brief, short, by, named, full, limits },
+      { brief, short, stopped, named, paused },
+      { brief, stopped, named, paused },
+      { brief, stopped, part(model, MIN_NAME), paused },
+      { brief, stopped, paused },
+      { stopped, paused },
       { paused },
     }
   else
     local happens, cut = part(state), part(state, MIN_STATE)
     cut.is_state = true
     ways = {
-      { whole, happens, named, full, limits },
-      { brief, happens, named, full, limits },
-      { brief, happens, named, paused },
+      { whole, happens, by, named, full, limits },
+      { brief, happens, by, named, full, limits },
+      { brief, happens, stopped, named, paused },
+      { brief, happens, stopped, paused },
       { brief, happens, paused },
       { happens, paused },
       { cut, paused },

@@ -78,7 +78,10 @@ function M.meter_ways(chat)
   local text, bar = { M.meter_text(meter), group }, { " " .. M.gauge(meter.ratio), group }
   local percent = { numbers.percent(meter.ratio) .. "%", group }
   local ways = { { text, bar }, { text }, { percent } }
-  if meter.paused then
+  if meter.stopped then
+    local stopped = { meter.stopped .. " stopped   ", "CodeCompanionMeterFull" }
+    return { { stopped, text, bar }, { stopped, text }, { stopped, percent }, { percent } }, 2
+  elseif meter.paused then
     local mark, short = { marks .. "   ", "CodeCompanionMeter" }, { "paused ", "CodeCompanionMeter" }
     ways = { { mark, text, bar }, { mark, text }, { short, text }, { short, percent }, { percent } }
     return ways, 3

@@ -262,6 +262,8 @@ function M.meter(chat, event)
     edit_at = event.edit_at,
     compact_at = event.compact_at,
     paused = event.paused,
+    stopped = event.stopped,
+    stopped_by = event.stopped_by,
   }
   if not event.paused then
     notices.pause_is_over(chat)

@@ -9,6 +9,24 @@
 ---@field model string
 ---@field window integer Tokens
 
+---@type CodeCompanion.Option
+local THRESHOLD = {
+  name = "compaction_threshold",
+  type = { "number", "string" },
+  optional = true,
+  description = "KodaCode's own name of `compaction.trigger`, for policy `kodacode`: the share of the model's input"
+    .. " limit (0.8 there), or the number of tokens, above which older history is summarised.",
+}
+
+---@type CodeCompanion.Option
+local TARGET = {
+  name = "compaction_target_threshold",
+  type = { "number", "string" },
+  optional = true,
+  description = "For policy `kodacode`: any summary that brings the history to this share of the input limit (0.6"
+    .. " there), or to that number of tokens, is good enough. Smaller than `compaction_threshold`.",
+}
+
 local TRIGGER = { "number", "string", "boolean", "function" }
 
 return {
@@ -93,25 +111,21 @@ return {
       },
     },
   },
-  {
-    name = "compaction_threshold",
-    type = { "number", "string" },
-    optional = true,
-    description = "KodaCode's own name of `compaction.trigger`, for policy `kodacode`: the share of the model's input"
-      .. " limit (0.8 there), or the number of tokens, above which older history is summarised.",
-  },
-  {
-    name = "compaction_target_threshold",
-    type = { "number", "string" },
-    optional = true,
-    description = "For policy `kodacode`: any summary that brings the history to this share of the input limit (0.6"
-      .. " there), or to that number of tokens, is good enough. Smaller than `compaction_threshold`.",
-  },
+  THRESHOLD,
+  TARGET,
   {
     name = "sessions",
-    type = "table",
-    optional = true,
-    description = "The two options before this one as KodaCode's document writes them: `sessions = {"
-      .. " compaction_threshold = 0.8 }`.",
+    description = "Options of policy `kodacode` as its document writes them.",
+    fields = {
+      THRESHOLD,
+      TARGET,
+      {
+        name = "response_style",
+        type = "string",
+        enum = { "default", "terse" },
+        optional = true,
+        description = "The same as `interactions.chat.opts.response_style`, which is used if both are set.",
+      },
+    },
   },
 }

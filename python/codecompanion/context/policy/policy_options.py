@@ -19,9 +19,12 @@ from codecompanion.errors import ConfigError
 _STRICT = "strict"
 COMMON_OPTIONS = ("enabled", _STRICT, "compaction.adapter", "compaction.fallback_to_chat_adapter")
 """What every policy understands below `context_management`; one that follows no document cannot be strict."""
-_SESSIONS = "sessions"
+_SESSIONS = "sessions."
+"""KodaCode's document writes its options below `sessions` (R-305); they mean the same there."""
 TARGET_THRESHOLD = "compaction_target_threshold"
-_NAMES_OF_THRESHOLD = ("compaction_threshold", "compaction.trigger")
+_THRESHOLD = "compaction_threshold"
+_NAMES_OF_THRESHOLD = (_THRESHOLD, "compaction.trigger", _SESSIONS + _THRESHOLD)
+_NAMES_OF_TARGET = (TARGET_THRESHOLD, _SESSIONS + TARGET_THRESHOLD)
 """As KodaCode's document names them (R-305), and our own name of the first."""
 
 
@@ -50,8 +53,8 @@ def with_options(policy: Policy, options: Mapping[str, Any], key: str, beside: t
             policy = msgspec.structs.replace(policy, summary_adapter=_summary_adapter(value, path))
         elif name == "compaction.fallback_to_chat_adapter":
             policy = _with_fallback(policy, _boolean(value, path))
-        elif name in policy.options:
-            policy = _with_value(policy, policy.options[name], value, path)
+        elif place := _place(policy, name):
+            policy = _with_value(policy, place, value, path)
         else:
             raise ConfigError(path, *unknown_key(name, (*known, *beside), f"policy {policy.name} has no such option"))
     return policy
@@ -61,7 +64,7 @@ def _refuse_contradictions(policy: Policy, given: Mapping[str, Any], key: str) -
     """Refuse two names of one setting that differ, and KodaCode's target that is not below its threshold (R-305)."""
     told: dict[str, str] = {}
     for name in sorted(given):  # our own name counts, whatever the order they were written in
-        place = policy.options.get(name, "")
+        place = _place(policy, name)
         other = told.setdefault(place, name) if place else name
         if given[other] != given[name] and _meant(given[other]) != _meant(given[name]):
             raise ConfigError(
@@ -69,17 +72,16 @@ def _refuse_contradictions(policy: Policy, given: Mapping[str, Any], key: str) -
                 f"{given[name]!r}, but {key}.{other} is {given[other]!r}: they are one setting",
                 "one of them",
             )
-    target = given.get(TARGET_THRESHOLD)
+    named = next((name for name in _NAMES_OF_TARGET if name in given), "")
     threshold = next((given[name] for name in _NAMES_OF_THRESHOLD if name in given), None)
-    if target is None or threshold is None or TARGET_THRESHOLD not in policy.options:
+    if not named or threshold is None or TARGET_THRESHOLD not in policy.options:
         return
+    target = given[named]
     wanted, start = _meant(target), _meant(threshold)
     if wanted is None or start is None:
         return  # what is wrong with it is said where it is laid over the policy
     if (wanted.at or 0) >= (start.at or math.inf) or (wanted.tokens or 0) >= (start.tokens or math.inf):
-        raise ConfigError(
-            f"{key}.{TARGET_THRESHOLD}", f"{target!r} is not below the threshold ({threshold!r})", "a smaller one"
-        )
+        raise ConfigError(f"{key}.{named}", f"{target!r} is not below the threshold ({threshold!r})", "a smaller one")
 
 
 def _meant(value: Any) -> Size | None:
@@ -92,7 +94,14 @@ def _meant(value: Any) -> Size | None:
 
 def option_names(policy: Policy) -> tuple[str, ...]:
     """Return the dotted names of the options that mean something to the policy."""
-    return (*policy.options, *(name for name in COMMON_OPTIONS if name != _STRICT or not policy.ours))
+    common = (name for name in COMMON_OPTIONS if name != _STRICT or not policy.ours)
+    below_sessions = (_SESSIONS + name for name in (_THRESHOLD, TARGET_THRESHOLD) if name in policy.options)
+    return (*policy.options, *common, *below_sessions)
+
+
+def _place(policy: Policy, name: str) -> str:
+    """Return the place in the policy's table that an option is about, "" if it has no such option."""
+    return policy.options.get(name.removeprefix(_SESSIONS), "") if name in option_names(policy) else ""
 
 
 def with_known_options(policy: Policy, options: Mapping[str, Any], key: str) -> Policy:
@@ -119,16 +128,10 @@ def known_options(policy: Policy, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def flatten(options: Mapping[str, Any], known: tuple[str, ...], prefix: str = "") -> dict[str, Any]:
-    """Return nested settings as dotted keys; the value of an option that is known stays whole.
-
-    KodaCode's document writes its options below `sessions` (R-305): that says nothing more.
-    """
+    """Return nested settings as dotted keys; the value of an option that is known stays whole."""
     flat: dict[str, Any] = {}
     for name, value in options.items():
-        if name == _SESSIONS and not prefix and isinstance(value, Mapping):
-            flat.update(flatten(value, known))
-            continue
-        dotted = f"{prefix}{name}".removeprefix(f"{_SESSIONS}.")
+        dotted = f"{prefix}{name}"
         if isinstance(value, Mapping) and dotted not in known and any(k.startswith(f"{dotted}.") for k in known):
             flat.update(flatten(value, known, f"{dotted}."))
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from codecompanion.errors import ConfigError
 from codecompanion.model.history import PolicySet
 from codecompanion.session.actions.join_memory import follow_policy
 from codecompanion.session.chat.chat import Chat
@@ -13,8 +14,13 @@ from codecompanion.wire.events import PolicyChanged
 
 def list_policies(control: ContextControl) -> list[dict[str, Any]]:
     """Return `[{name, description, current}]`: what is built in and what the user has defined."""
+    stopped = control.services.stopped
     return [
-        {"name": policy.name, "description": policy.description, "current": policy.name == control.policy.name}
+        {
+            "name": policy.name,
+            "description": f"Stopped: {stopped[policy.name].problem}" if policy.name in stopped else policy.description,
+            "current": policy.name == control.policy.name,
+        }
         for policy in control.services.policies()
     ]
 
@@ -25,10 +31,13 @@ async def choose_policy(chat: Chat, name: str) -> None:
     What was changed under the old one stays as it is and can be undone as before.
 
     Raises:
-        ConfigError: there is no such policy; nothing is changed.
+        ConfigError: there is no such policy, or it is stopped; nothing is changed.
         StoreError: the choice cannot be stored; it holds until the chat is closed.
     """
     control = chat.control
+    if name in control.services.stopped:
+        stopped = control.services.stopped[name]
+        raise ConfigError(f"/policy {name}", f"the policy is stopped ({stopped.problem})")
     control.use_policy(name)
     await chat.log.write(PolicySet(policy=name))
     policy = control.policy

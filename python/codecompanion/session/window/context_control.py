@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
+from msgspec import UNSET
+
 from codecompanion.adapters.base import ChatRequest
 from codecompanion.context.compaction_notes import without_a_model
 from codecompanion.context.stage_report import Preparation, Prepared
@@ -127,7 +129,7 @@ class ContextControl(ChatModel):
     def tell_ignored_settings(self) -> None:
         """Say which settings mean nothing to the policy in force, if any: they were made for another one."""
         ignored = self.services.ignored_settings(self.policy)
-        if ignored:
+        if ignored and self.services.stopped_policy(self.chosen_policy, self.adapter_name) is None:
             names = ", ".join(ignored)
             self.notice(Severity.WARN, f"Policy {self.policy.name} has no option {names}: these settings are not used.")
 
@@ -304,6 +306,7 @@ class ContextControl(ChatModel):
         """Return the meter as the editor shows it: the request as it would be sent (R-302)."""
         shaped, window = self.shaper.current(), self.limits.context_window
         tokens, left_out = shaped.measure.tokens, shaped.raw.tokens - shaped.measure.tokens
+        name, stopped = self.services.stopped_policy(self.chosen_policy, self.adapter_name) or (UNSET, None)
         return Meter(
             chat=self.chat_id,
             tokens=tokens,
@@ -314,6 +317,8 @@ class ContextControl(ChatModel):
             edit_at=self._next_limit("context_edited", left_out),
             compact_at=self._next_limit("context_compacted", left_out),
             paused=self.pause.is_on,
+            stopped=name,
+            stopped_by=stopped.key if stopped else UNSET,
         )
 
     def _next_limit(self, event: StageEvent, left_out: int) -> int:

@@ -103,7 +103,7 @@ async def test_a_policy_may_name_another_for_chats_without_tools(tmp_path: Path)
     assert base.without_tools == ""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "codecompanion.session.services.load_policy",
+            "codecompanion.session.stopped_policies.load_policy",
             lambda name, *rest: msgspec.structs.replace(
                 base, name=name, without_tools="" if name == "plain" else "plain"
             ),

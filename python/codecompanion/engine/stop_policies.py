@@ -1,0 +1,189 @@
+"""Policies that are wrong, or have a wrong option: they do not run, and the user is told the wrong key (K1, R-347).
+
+A wrong policy of the user's own gives way to the one it extends, a policy with a wrong option to the default one. The
+default policy is never stopped: it goes on without the wrong option.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from codecompanion import settings
+from codecompanion.context.policy.hints import nearest
+from codecompanion.context.policy.policy import Policy
+from codecompanion.context.policy.policy_catalog import known_names, load_policy, policy_names
+from codecompanion.context.policy.policy_options import flatten, option_names, with_known_options, with_options
+from codecompanion.context.policy.strict import SUFFIX, strict
+from codecompanion.engine.policy_files import PolicyFiles, told_by_file
+from codecompanion.errors import ConfigError
+from codecompanion.session.services import OPTIONS_KEY, POLICY_KEY, Services
+from codecompanion.session.stopped_policies import POLICIES_KEY, StoppedPolicy, running_policy
+
+_CHAT_KEY = OPTIONS_KEY.rpartition(".")[0]
+_OF_STYLE = ("response_style", "context_packet")
+"""Options of the chat that belong to policies with a response style of their own (R-347, R-350)."""
+
+
+def stop_policies(services: Services, files: PolicyFiles, wrong_options: Sequence[str]) -> None:
+    """Let no chat use a policy that is wrong; `wrong_options` are sentences of the editor on options of policies."""
+    _stop_wrong_tables(services, files)
+    _stop_wrong_names(services)
+    _stop_wrong_options(services, wrong_options)
+
+
+def _stop_wrong_tables(services: Services, files: PolicyFiles) -> None:
+    """Put in the place of each own policy that is wrong the one it extends."""
+    chat = services.settings.chat
+    wrong: dict[str, tuple[str, str]] = {}
+    for name in chat.policies:
+        key = f"{POLICIES_KEY}.{name}"
+        try:
+            load_policy(name, chat.policies, POLICIES_KEY)
+        except ConfigError as error:
+            told = told_by_file(str(error), key, files.paths.get(name))
+            wrong[name] = told, error.key.removeprefix(f"{key}.")
+        except Exception as error:
+            wrong[name] = f"{key}: {services.report_bug(error)}", "internal error"
+    good = {name: table for name, table in chat.policies.items() if name not in wrong}
+    for name, (problem, short) in wrong.items():
+        instead = _nearest_good(name, chat.policies, good)
+        use = f"Policy {instead} is used instead." if name in _chosen(services) else _NOT_AFFECTED
+        services.mistakes.append(f"{problem}. {use}")
+        services.stopped[name] = StoppedPolicy(instead, short, problem)
+    _use(services, policies=good)
+
+
+_NOT_AFFECTED = "The other policies are not affected."
+
+
+def _chosen(services: Services) -> tuple[str, ...]:
+    """Return the policies that the configuration names, that of most chats first."""
+    chat = services.settings.chat
+    return (chat.policy, *chat.adapter_policies.values())
+
+
+def _nearest_good(name: str, tables: Mapping[str, Any], good: Mapping[str, Any]) -> str:
+    """Return the policy that a wrong one extends, directly or not, the default when that is not clear."""
+    seen: set[str] = set()
+    while name in tables and name not in good and name not in seen:
+        seen.add(name)
+        table = tables[name]
+        base = table.get("extends") if isinstance(table, Mapping) else None
+        if name in policy_names() and base in (None, name):
+            return name
+        name = base if isinstance(base, str) else ""
+    return name if name in good or name in policy_names() else default_policy()
+
+
+def _stop_wrong_names(services: Services) -> None:
+    """Replace names of policies that there are not."""
+    chat = services.settings.chat
+    if problem := _problem_of(services, chat.policy):
+        instead = default_policy()
+        services.mistakes.append(f"{problem}. Policy {instead} is used instead.")
+        services.stopped[chat.policy] = StoppedPolicy(instead, "no such policy", problem)
+    for adapter, name in chat.adapter_policies.items():
+        if problem := _problem_of(services, name):
+            instead = running_policy(services.settings, services.stopped, chat.policy).name
+            services.mistakes.append(f"{problem}. Policy {instead} is used for {adapter} instead.")
+            services.stopped[name] = StoppedPolicy(instead, "no such policy", problem)
+
+
+def _problem_of(services: Services, name: str) -> str:
+    """Return what is wrong with the choice of this policy, "" = nothing, or nothing new."""
+    own = services.settings.chat.policies
+    names = known_names(own)
+    if name in names or name in services.stopped:
+        return ""
+    if name.removesuffix(SUFFIX) not in names:
+        return str(ConfigError(POLICY_KEY, f"there is no policy {name!r}", nearest(name, names)))
+    try:
+        strict(load_policy(name.removesuffix(SUFFIX), own, POLICIES_KEY), POLICY_KEY)
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+def _stop_wrong_options(services: Services, wrong_options: Sequence[str]) -> None:
+    """Stop the policies that have an option with a wrong value, and leave out that value."""
+    given = services.settings.chat.context_management
+    if not given and not wrong_options:
+        return  # reading every policy takes 30 ms
+    policies = services.policies()
+    known = tuple({name for policy in policies for name in option_names(policy)})
+    flat = flatten(given, known)
+    problems: dict[str, str] = {}
+    stopped: dict[str, list[str]] = {}
+    for sentence in wrong_options:
+        option = sentence.partition(":")[0].removeprefix(f"{_CHAT_KEY}.").removeprefix("context_management.")
+        problems[option] = sentence
+        stopped[option] = [policy.name for policy in policies if _reads(policy, option)]
+    for policy in policies:
+        for option, problem in _problems_of_options(policy, flat):
+            problems.setdefault(option, problem)
+            stopped.setdefault(option, []).append(policy.name)
+    for option, problem in problems.items():
+        _stop(services, stopped[option], option, problem)
+    if problems:
+        _use(services, context_management={name: value for name, value in flat.items() if name not in problems})
+
+
+def _reads(policy: Policy, option: str) -> bool:
+    """Return whether the value of an option, or of a part of it, means something to a policy."""
+    names = (*option_names(policy), *(_OF_STYLE if policy.response_style != "default" else ()))
+    option = "response_style" if option == "sessions.response_style" else option
+    return any(option == name or option.startswith(f"{name}.") for name in names)
+
+
+def _problems_of_options(policy: Policy, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the options that a policy cannot use, and why: each for itself, then those that contradict the others."""
+    wrong: set[str] = set()
+    for name in given:
+        if name in option_names(policy):
+            try:
+                with_options(policy, {name: given[name]}, OPTIONS_KEY)
+            except ConfigError as error:
+                wrong.add(name)
+                yield name, str(error)
+    for _ in given:  # one may contradict two others
+        try:
+            with_known_options(policy, {name: given[name] for name in given if name not in wrong}, OPTIONS_KEY)
+            return
+        except ConfigError as error:
+            name = error.key.removeprefix(f"{OPTIONS_KEY}.")
+            wrong.add(name)
+            yield name, str(error)
+
+
+def _stop(services: Services, names: Sequence[str], option: str, problem: str) -> None:
+    """Stop these policies, all but the default, because of one option; say which of them a chat would have used."""
+    default = default_policy()
+    others = [name for name in names if name not in (default, default + SUFFIX)]
+    used = [running_policy(services.settings, services.stopped, name).name for name in _chosen(services)]
+    for name in others:
+        services.stopped.setdefault(name, StoppedPolicy(default, option, problem))
+    affected = [name for name in dict.fromkeys(used) if name in services.stopped]
+    if affected:
+        use = f"{_are_stopped(affected)}; {default} is used instead."
+    elif others and default not in names:
+        use = f"{_are_stopped([name for name in others if not name.endswith(SUFFIX)])}."
+    else:
+        use = "The policy's own value is used instead."
+    services.mistakes.append(f"{problem.removesuffix('.')}. {use}")
+
+
+def _are_stopped(names: Sequence[str]) -> str:
+    return f"Policy {names[0]} is stopped" if len(names) == 1 else f"Policies {' and '.join(names)} are stopped"
+
+
+def _use(services: Services, **changes: Any) -> None:
+    chat = msgspec.structs.replace(services.settings.chat, **changes)
+    services.settings = msgspec.structs.replace(services.settings, chat=chat)
+
+
+def default_policy() -> str:
+    """Return the name of the policy of an empty configuration."""
+    return settings.load({}).chat.policy

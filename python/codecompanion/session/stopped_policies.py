@@ -1,0 +1,49 @@
+"""The policy that runs where the wanted one is stopped, because its table or one of its options is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from codecompanion.context.policy.policy import Policy
+from codecompanion.context.policy.policy_catalog import load_policy
+from codecompanion.settings import Settings
+
+POLICIES_KEY = "interactions.chat.opts.policies"
+
+
+class StoppedPolicy(msgspec.Struct, frozen=True):
+    """A policy that does not run: `instead` does. `key` is the option that stops it, `problem` the whole sentence."""
+
+    instead: str
+    key: str
+    problem: str
+
+
+def running_policy(settings: Settings, stopped: Mapping[str, StoppedPolicy], name: str) -> Policy:
+    """Return the policy that runs when this one is wanted, before settings are laid over it.
+
+    Raises:
+        ConfigError: there is no such policy.
+    """
+    own = settings.chat.policies
+    policy = load_policy(_in_place_of(name, stopped), own, POLICIES_KEY)
+    if policy.without_tools and not settings.tools.enabled:
+        policy = load_policy(_in_place_of(policy.without_tools, stopped), own, POLICIES_KEY)
+    return policy
+
+
+def _in_place_of(name: str, stopped: Mapping[str, StoppedPolicy]) -> str:
+    seen: set[str] = set()
+    while name in stopped and name not in seen:
+        seen.add(name)
+        name = stopped[name].instead
+    return name
+
+
+def find_stopped(settings: Settings, stopped: Mapping[str, StoppedPolicy], name: str) -> str:
+    """Return the name of the stopped policy that would run when `name` is wanted, "" if none is stopped."""
+    if stopped and name not in stopped and not settings.tools.enabled:
+        name = load_policy(name, settings.chat.policies, POLICIES_KEY).without_tools
+    return name if name in stopped else ""
