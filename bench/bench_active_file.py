@@ -23,13 +23,15 @@ from bench.indexed_history import IndexedHistory
 from codecompanion.model.gathered import QuestionTypes
 from codecompanion.retrieval import active_file
 from codecompanion.retrieval.compose import compose, joined
+from codecompanion.retrieval.gather_pipeline import SearchRanked, load_pipeline
 from codecompanion.retrieval.search_terms import simple_terms
 from codecompanion.retrieval.smart_snippets import whole_file
+from codecompanion.retrieval.worth_showing import demote_repeats
 from codecompanion.session.code.search_options import SearchOptions
 from codecompanion.session.code.searcher import CodeSearcher
-from codecompanion.session.gather.gather_code import MAX_FILES, PER_FILE
-from codecompanion.session.gather.gatherers import beside_search, found_snippet, search_definitions
+from codecompanion.session.gather.gatherers import BESIDE_SEARCH, beside_search, found_snippet, search_definitions
 
+RANKED = load_pipeline("ranked").stage(SearchRanked)
 BUDGETS = (4_000, 8_000, 20_000, 50_000)
 Figures = dict[tuple[str, int, float], list[float]]
 
@@ -59,11 +61,13 @@ def measure(folder: Path, limit: int, shares: Sequence[float], figures: Figures)
                 if not functions or opened is None:
                     continue
                 path, cursor = opened
-                options = SearchOptions(top_k=MAX_FILES, per_file=PER_FILE, with_common=False, in_play=(path,))
+                options = SearchOptions(
+                    top_k=RANKED.max_files, per_file=RANKED.per_file, with_common=False, in_play=(path,)
+                )
                 results = [found_snippet(one) for one in searcher.search(question.text, options).results]
                 paths, terms = tuple(dict.fromkeys(one.path for one in results)), simple_terms(question.text)
                 elements = search_definitions(code, terms, paths, lambda: None)  # type: ignore[arg-type]
-                found = joined(results, beside_search(elements))
+                found = demote_repeats(joined(results, beside_search(elements, BESIDE_SEARCH)))
                 active = msgspec.structs.replace(whole_file(path, code.read(path) or ""), source="active")
                 for budget in BUDGETS:
                     for share in shares:

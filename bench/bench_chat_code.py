@@ -25,13 +25,14 @@ from bench.indexed_history import IndexedHistory
 from codecompanion.model.gathered import Gathered, QuestionTypes, Snippet, chars_to_tokens
 from codecompanion.model.messages import Message
 from codecompanion.retrieval.compose import compose, joined
+from codecompanion.retrieval.gather_pipeline import SearchRanked, load_pipeline
 from codecompanion.retrieval.search_terms import simple_terms
 from codecompanion.retrieval.shown_lines import NOTHING_ABOVE, seen_in
+from codecompanion.retrieval.worth_showing import demote_repeats
 from codecompanion.session.code.search_options import SearchOptions
 from codecompanion.session.code.searcher import CodeSearcher
 from codecompanion.session.codebase.gathered_message import gathered_message
-from codecompanion.session.gather.gather_code import MAX_FILES, PER_FILE
-from codecompanion.session.gather.gatherers import beside_search, found_snippet, search_definitions
+from codecompanion.session.gather.gatherers import BESIDE_SEARCH, beside_search, found_snippet, search_definitions
 
 QUESTIONS = 10
 Way = tuple[int, bool]
@@ -106,7 +107,8 @@ def measure(path: Path, questions: Path | None, count: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         history = IndexedHistory(git, Path(folder))
         searcher = CodeSearcher(history)
-        options = SearchOptions(top_k=MAX_FILES, per_file=PER_FILE, with_common=False)
+        ranked = load_pipeline("ranked").stage(SearchRanked)
+        options = SearchOptions(top_k=ranked.max_files, per_file=ranked.per_file, with_common=False)
         for chat in chats_of(git, questions, count):
             chats += 1
             ways = {(budget, names): Chat(budget, names) for budget in BUDGETS for names in (False, True)}
@@ -119,7 +121,7 @@ def measure(path: Path, questions: Path | None, count: int) -> None:
                 elements = search_definitions(code, terms, paths, lambda: None)  # type: ignore[arg-type]
                 functions = changed_functions(code, question) if question is not None else []
                 for way, one in ways.items():
-                    one.ask(joined(results, beside_search(elements)), code, terms)
+                    one.ask(demote_repeats(joined(results, beside_search(elements, BESIDE_SEARCH))), code, terms)
                     if functions:
                         shares[way].append(share_shown(one.seen(code), functions))
             for way, one in ways.items():

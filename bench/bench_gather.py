@@ -22,14 +22,16 @@ from bench.indexed_history import IndexedHistory
 from codecompanion.model.code import ParsedFile
 from codecompanion.model.gathered import QuestionTypes, Snippet
 from codecompanion.retrieval.compose import compose, joined
+from codecompanion.retrieval.gather_pipeline import SearchRanked, load_pipeline
 from codecompanion.retrieval.search_terms import simple_terms
+from codecompanion.retrieval.worth_showing import demote_repeats
 from codecompanion.session.code.search_options import SearchOptions
 from codecompanion.session.code.searcher import CodeSearcher
-from codecompanion.session.gather.gather_code import MAX_FILES, PER_FILE
-from codecompanion.session.gather.gatherers import beside_search, found_snippet, search_definitions
+from codecompanion.session.gather.gatherers import BESIDE_SEARCH, beside_search, found_snippet, search_definitions
 from codecompanion.workspace.syntax.languages import language_of
 from codecompanion.workspace.syntax.parse import parse
 
+RANKED = load_pipeline("ranked").stage(SearchRanked)
 BUDGETS = (4_000, 20_000)
 Function = tuple[str, int, int]
 
@@ -82,7 +84,7 @@ def measure(path: Path, limit: int) -> dict[tuple[str, int], list[float]]:
     with tempfile.TemporaryDirectory() as folder:
         history = IndexedHistory(git, Path(folder))
         searcher = CodeSearcher(history)
-        options = SearchOptions(top_k=MAX_FILES, per_file=PER_FILE, with_common=False)
+        options = SearchOptions(top_k=RANKED.max_files, per_file=RANKED.per_file, with_common=False)
         for question in questions_of(git, limit):
             history.move_to(question.parent)
             functions = changed_functions(CommitCode(history), question)
@@ -93,7 +95,10 @@ def measure(path: Path, limit: int) -> dict[tuple[str, int], list[float]]:
             paths = tuple(dict.fromkeys(one.path for one in results))
             terms = simple_terms(question.text)
             elements = search_definitions(code, terms, paths, lambda: None)  # type: ignore[arg-type]
-            ways = {"search": results, "gather": joined(results, beside_search(elements))}
+            ways = {
+                "search": results,
+                "gather": demote_repeats(joined(results, beside_search(elements, BESIDE_SEARCH))),
+            }
             for budget in BUDGETS:
                 for name, found in ways.items():
                     chosen = compose(QuestionTypes(), found, (), lambda path: (), budget, terms=terms).selection

@@ -6,7 +6,8 @@
 A repository is a git directory with its history (bench/commit_questions.py says what a question is). Each question is
 asked of the state before its commit, with an index that was brought there file by file. Compared are
 
-    ours      the joined ranking (`auto`)
+    ours      the joined ranking, the pipeline `ranked`
+    document  the document's tiers as the pipeline `document` runs them, common files left out
     bm25      chunks of the same index that have any word of the question, by SQLite's bm25(), best chunk of a file
     fts       the document's keyword tier, which asks for every word, and what it steps down to
     ripgrep   files by how many different words of the question they contain, then by how often
@@ -32,13 +33,17 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
+import msgspec
+
 from bench.commit_questions import CommitQuestion, GitDirectory, pull_requests_of, questions_of
 from bench.indexed_history import IndexedHistory
+from codecompanion import settings
 from codecompanion.model.found_code import FoundCode
+from codecompanion.retrieval.gather_pipeline import load_pipeline
 from codecompanion.retrieval.ranking.question import any_word_query, read_question
 from codecompanion.retrieval.search.term_counting import counted_terms
 from codecompanion.session.code import searcher
-from codecompanion.session.code.search_options import SearchOptions
+from codecompanion.session.code.search_options import SearchOptions, search_options
 from codecompanion.store.code_index.search import find_chunks
 from codecompanion.workspace.syntax.languages import language_of
 from codecompanion.workspace.syntax.parse import parse
@@ -47,6 +52,7 @@ FITTED_ON = frozenset(
     {"encode+httpx", "stevearc+oil.nvim", "folke+lazy.nvim", "gin-gonic+gin", "pytest-dev+pytest", "cli+cli"}
 )
 BUDGETS = (4_000, 20_000)
+RATIOS = ("top10", "top5", "mrr", "files", "functions_4000", "functions_20000")
 PLACES = 300
 PER_FILE = 20
 """Places of one file that the first tokens may be filled with."""
@@ -110,9 +116,12 @@ class Searches:
 
     def ways(self) -> dict[str, tuple[Search, Search]]:
         """Return name → (what gives a place of each file, what gives the places that fill a budget)."""
+        hybrid = settings.load({}).context.hybrid
+        document = msgspec.structs.replace(search_options(load_pipeline("document"), hybrid), with_common=False)
         many = SearchOptions(top_k=50, per_file=PER_FILE, with_common=False)
         return {
             "ours": (lambda text: self._search(text, SearchOptions()), lambda text: self._search(text, many)),
+            "document": (lambda text: self._search(text, document), lambda text: self._search(text, document)),
             "bm25": (lambda text: one_of_each(self._bm25(text)), self._bm25),
             "fts": (lambda text: self._search(text, SearchOptions(tier="fts")),) * 2,
             "ripgrep": (self._ripgrep, lambda text: ()),
@@ -240,6 +249,10 @@ def main() -> None:
                 f"  ms {row['p50_ms']:.0f}/{row['p95_ms']:.0f}",
                 flush=True,
             )
+        if {"ours", "document"} <= every[name].keys():
+            ours, document = every[name]["ours"], every[name]["document"]
+            ratios = (f"{key} {ours[key] / document[key]:.2f}" for key in RATIOS if document[key])
+            print(f"{name + star:28} ours : document  {'  '.join(ratios)}", flush=True)
     if arguments.json:
         arguments.json.write_text(json.dumps(every, indent=1) + "\n", encoding="utf-8")
 

@@ -2190,6 +2190,7 @@
 ---Code that is looked for when you ask about the project, see |codecompanion-gather|.
 ---@class CodeCompanion.Options.context
 ---@field enabled? boolean|string
+---@field pipeline? "ranked"|"document"
 ---@field classify? boolean
 ---@field utility? string|table
 ---@field window? integer|string
@@ -2203,7 +2204,7 @@
 ---@field memories? CodeCompanion.Options.context.memories
 ---@field team? CodeCompanion.Options.context.team
 
----How results of the search are weighed when the tiers of the document are asked for.
+---How the search weighs its results under `pipeline = "document"`. "ranked" reads none of these.
 ---@class CodeCompanion.Options.context.hybrid
 ---@field vector_weight? number
 ---@field text_weight? number

@@ -257,11 +257,13 @@ class TeamSettings(Section, frozen=True):
 class GatheringSettings(Section, frozen=True):
     """How code is gathered for a question (R-263 … R-265).
 
-    `utility` is the adapter that classifies, "" = words decide (R-267); `window` in tokens, 0 = the model's own;
-    `budgets` are tokens by model.
+    `pipeline` names the table in `retrieval/gather_pipelines/`; `hybrid` counts for the document's. `utility` is the
+    adapter that classifies, "" = words decide (R-267); `window` in tokens, 0 = the model's own; `budgets` are tokens by
+    model.
     """
 
     enabled: bool | Literal["auto"]
+    pipeline: Literal["ranked", "document"]
     classify: bool
     utility: str
     utility_model: str

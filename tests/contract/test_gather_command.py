@@ -167,3 +167,24 @@ def test_a_home_folder_is_no_project(environment):
 def test_a_question_is_needed():
     assert run("gather")[0] == 2
     assert run("gather", "--root", "/no/such/folder", "x")[0] == 2
+
+
+def test_the_pipeline_is_chosen_by_name_or_by_strict(project, environment):
+    """The same from arguments, a job's fields and its options; what does not fit is refused (R-228)."""
+    root, question = str(project), "How does parse_config work in this project?"
+    wanted = (
+        {"pipeline": "document"}, {"strict": True}, {"pipeline": "ranked"}, {"strict": True, "pipeline": "ranked"},
+    )  # fmt: skip
+    jobs_of = [{"question": question, "options": {"root": root, **one}} for one in wanted]
+    jobs_of += [{"question": question, "options": {"root": root}, **one} for one in wanted]
+    hybrid = {"root": root, "hybrid": {"top_k": 1}}
+    jobs_of += [{"question": question, "options": {**hybrid, "strict": strict}} for strict in (True, False)]
+    _, answers, _ = jobs(environment, *jobs_of)
+    of_options, beside = answers[:4], answers[4:8]
+    assert [one.get("text") for one in of_options] == [one.get("text") for one in beside]
+    assert of_options[0]["text"] == of_options[1]["text"]
+    sources = [{piece["source"] for piece in one["gathered"]} for one in of_options[:3]]
+    assert ["common" in one for one in sources] == [True, True, False]
+    assert "expected no pipeline beside it" in of_options[3]["error"]
+    assert "selection" in answers[8]
+    assert "the pipeline ranked does not read it" in answers[9]["error"]

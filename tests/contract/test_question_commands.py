@@ -146,3 +146,14 @@ def test_a_budget_may_be_written_as_people_write_tokens():
     assert (status, small["budgetTokens"]) == (2, 2000)
     assert "2k" not in wrong["error"]
     assert "many" in wrong["error"]
+
+
+def test_select_is_the_documents_unless_ours_is_asked_for():
+    """R-247: ours shows no line twice, and counts headings."""
+    code = "def parse(text):\n    return text\n\n\ndef unparse(text):\n    return text\n"
+    job = {"question": "parse", "budget": 30, "files": [{"path": "a.py", "content": code}]}
+    _, (plain, strict, ours), _ = jobs("select", job, {**job, "strict": True}, {**job, "pipeline": "ranked"})
+    assert plain == strict
+    assert plain["selection"]["totalTokens"] > ours["selection"]["totalTokens"]
+    assert jobs("classify", {"text": "x", "pipeline": "magic"})[0] == 2
+    assert jobs("classify", {"text": "parse the code", "strict": True})[0] == 0

@@ -104,10 +104,13 @@ def test_without_a_place_for_the_index_the_files_are_read(tmp_path, root):
 
 @pytest.mark.parametrize(
     ("tier", "top_k", "plain", "broad"),
-    [("auto", 3, 3, 5), ("auto", 18, 18, 18), ("fts", 18, 15, 15), ("fts", 3, 3, 5), ("terms", 18, 5, 7)],
+    [("auto", 3, 3, 3), ("auto", 18, 18, 18), ("fts", 18, 15, 15), ("fts", 3, 3, 5), ("terms", 18, 5, 7)],
 )
 def test_common_files_come_after_the_results_up_to_the_cap(tmp_path, tier, top_k, plain, broad):
-    """R-234, R-236, R-237: at most 15 in all, under `auto` as many as were asked for; README and manifest are two."""
+    """R-234, R-236, R-237: at most 15 in all, under `auto` as many as were asked for; README and manifest are two.
+
+    Ours leaves them out beside hits for the question's own words.
+    """
     root = tmp_path / "many"
     root.mkdir()
     for number in range(30):
@@ -127,3 +130,23 @@ def test_a_word_that_stands_everywhere_is_not_looked_for(tmp_path, root):
     """R-230 asks for every word; those of `code_words.toml` are in no index (said in the help)."""
     _, [answer], _ = search(tmp_path, "--root", str(root), "--tier", "fts", "how does the mail return a user.address?")
     assert (answer["tier"], [one["path"] for one in answer["results"]]) == ("fts", ["app/mail.py"])
+
+
+def test_the_pipeline_of_the_document_has_its_tiers_and_their_weights(tmp_path, root):
+    """R-227, R-228, R-236: `--hybrid` is refused where it is not read, and so is a tier of `ranked`."""
+    at = ("--root", str(root))
+    _, [document], _ = search(tmp_path, *at, "--strict", "where is mail sent in this project")
+    assert document["results"][-1]["path"] == "README.md"
+    _, [one], _ = search(tmp_path, *at, "--pipeline", "document", "--hybrid", '{"top_k": 1}', "user")
+    _, [all_of_it], _ = search(tmp_path, *at, "--pipeline", "document", "user")
+    assert (len(one["results"]), len(all_of_it["results"])) == (1, 2)
+    for arguments, said in (
+        (("--hybrid", '{"top_k": 1}'), "does not read it"),
+        (("--strict", "--hybrid", '{"top": 1}'), "unknown field `top`"),
+        (("--strict", "--hybrid", "{"), "hybrid"),
+        (("--pipeline", "ranked", "--tier", "fts"), "the pipeline ranked has no tiers"),
+        (("--pipeline", "ranked", "--strict"), "expected no pipeline beside it"),
+    ):
+        status, answers, err = search(tmp_path, *at, *arguments, "user")
+        assert (status, answers) == (2, [])
+        assert said in err

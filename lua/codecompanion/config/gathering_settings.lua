@@ -10,6 +10,7 @@ return function(given, adapter_reference)
   end
   return {
     enabled = given.enabled,
+    pipeline = given.pipeline,
     classify = given.classify,
     utility = name,
     utility_model = model,

@@ -19,6 +19,7 @@ from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.entries.resolve import resolve_adapters
 from codecompanion.adapters.keys.redact import redact as hide_keys
 from codecompanion.adapters.registry import read_settings
+from codecompanion.context.policy.strict import is_strict
 from codecompanion.engine.log import count_secrets
 from codecompanion.engine.log import redact as hide_secrets
 from codecompanion.engine.policy_files import read_policy_files
@@ -31,6 +32,7 @@ from codecompanion.session.services import Keeping, Services
 from codecompanion.session.toolbox.tool_groups import TOOLS_KEY, unknown_members
 from codecompanion.session.trust.trust import sha256_of
 from codecompanion.settings import Settings
+from codecompanion.settings_sections import HybridSettings
 from codecompanion.store.files.checkpoints import CheckpointFiles
 from codecompanion.store.files.memory_files import MemoryFiles, compile_exclusions
 from codecompanion.tools.builtin import BUILTIN_TOOLS
@@ -64,6 +66,7 @@ def configure(services: Services, request: Hello) -> None:
     chat = msgspec.structs.replace(chat, policies={**chat.policies, **files.tables})
     services.settings = msgspec.structs.replace(services.settings, chat=chat)
     stop_policies(services, files, request.wrong_options)
+    _check_gathering(services)
 
 
 def _sandbox(services: Services, request: Hello) -> Sandbox:
@@ -118,6 +121,34 @@ def _gatherer(services: Services) -> ProjectGatherer | None:
         lambda root, path, content, runs: services.trust.allows(root, path, sha256_of(content), runs=runs),
         lambda root: services.trust.is_trusted(root),
     )
+
+
+def _check_gathering(services: Services) -> None:
+    """Name the options below `context.hybrid` that are set and that no configured policy's pipeline reads (R-228)."""
+    chat, context = services.settings.chat, services.settings.context
+    changed = _changed(settings.load({}).context.hybrid, context.hybrid)
+    if context.pipeline == "document" or not changed:
+        return
+    policies = (services.policy({}, name) for name in {chat.policy, *chat.adapter_policies.values()})
+    if any(policy.gathers and is_strict(policy) for policy in policies):
+        return
+    for name in changed:
+        mistake = ConfigError(f"context.hybrid.{name}", "the pipeline ranked does not read it")
+        services.mistakes.append(f'{mistake}. It counts with context.pipeline = "document".')
+
+
+def _changed(default: HybridSettings, given: HybridSettings) -> list[str]:
+    """Return the options that are not the default, by their path."""
+    before, now = (dict(_leaves(msgspec.to_builtins(one))) for one in (default, given))
+    return [name for name, value in now.items() if value != before[name]]
+
+
+def _leaves(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{path}{name}.")
+        else:
+            yield f"{path}{name}", value
 
 
 def _check_patterns(services: Services) -> None:

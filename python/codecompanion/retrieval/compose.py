@@ -23,9 +23,10 @@ from codecompanion.model.gathered import (
     chars_to_tokens,
 )
 from codecompanion.retrieval.active_file import active_pieces, active_room
-from codecompanion.retrieval.assembly import assemble
+from codecompanion.retrieval.assembly import ALL_PARTS, assemble
 from codecompanion.retrieval.chosen_files import Wanted, wanted_parts
 from codecompanion.retrieval.code_map import MAX_FILES, render_map
+from codecompanion.retrieval.gather_pipeline import Part
 from codecompanion.retrieval.overlap import lines_of, select_once
 from codecompanion.retrieval.relevance import MAX_SCORE
 from codecompanion.retrieval.rendering import frame_chars, render_selection
@@ -33,7 +34,6 @@ from codecompanion.retrieval.rendering import shown as shown_path
 from codecompanion.retrieval.selection import NO_ROOM
 from codecompanion.retrieval.shown_lines import NOTHING_ABOVE, Above
 from codecompanion.retrieval.still_above import name_seen, split_seen
-from codecompanion.retrieval.worth_showing import demote_repeats
 
 TAKEN_OUT = "you took it out"
 ADDED_SHARE = 0.5
@@ -68,6 +68,7 @@ def compose(
     definitions: Definitions,
     budget_tokens: int,
     *,
+    parts: Sequence[Part] = ALL_PARTS,
     max_tokens: int = 0,
     left_out: Collection[tuple[str, int]] = (),
     named_tokens: int = 0,
@@ -78,23 +79,23 @@ def compose(
 ) -> Composed:
     """Return what goes to the model.
 
-    `beside`: architecture, team and memories as they stand in the text. The whole text, headings included, fits into
-    the budget and its own introduction, and into `max_tokens`, 0 = no other bound; `left_out`: (path, first line) of
-    what the user does not want. `named_tokens`: as far the budget grows for files the user named, 0 = not at all.
-    `terms` (words of the question) and `cursor` (line, 0 = not known) say which part of the active file counts; the
-    terms also which of the shortest snippets are asked for, None = all are kept. What stands `above` unchanged is only
-    named. `max_file_tokens`: as much of one file the user named may go, 0 = no bound.
+    `beside`: architecture, team and memories as they stand in the text; `parts`: those that the text has. The whole
+    text, headings included, fits into the budget and its own introduction, and into `max_tokens`, 0 = no other bound;
+    `left_out`: (path, first line) of what the user does not want. `named_tokens`: how far the budget grows for files
+    the user named, 0 = not at all. `terms` (words of the question) and `cursor` (line, 0 = not known) say which part of
+    the active file counts; the terms also which of the shortest snippets are asked for, None = all are kept. What
+    stands `above` unchanged is only named. `max_file_tokens`: as much of one file the user named may go, 0 = no bound.
     """
     taken_out = [one for one in found if (one.path, one.start) in left_out]
-    candidates = demote_repeats([one for one in found if (one.path, one.start) not in left_out])
+    candidates = [one for one in found if (one.path, one.start) not in left_out]
     budget = _with_named(candidates, budget_tokens, named_tokens, above)
     budget = budget if not max_tokens else min(budget, max_tokens)
-    bound = budget + _frame_tokens(types)
+    bound = budget + _frame_tokens(types, parts)
     max_tokens = min(max_tokens, bound) if max_tokens else bound
     seen = tuple(one for one in beside if above.has_section(one))
-    shown = _fit_beside([one for one in beside if one not in seen], int(max_tokens * MAX_BESIDE_SHARE))
+    shown = fit_beside([one for one in beside if one not in seen], int(max_tokens * MAX_BESIDE_SHARE))
     composed = Composed(Selection(budget_tokens=budget))
-    room = max(0, min(budget, max_tokens - _frame_tokens(types, shown) - chars_to_tokens(len(name_seen(seen)))))
+    room = max(0, min(budget, max_tokens - _frame_tokens(types, parts, shown) - chars_to_tokens(len(name_seen(seen)))))
     wanted = _wanted(candidates, definitions, terms or (), min(room, max_file_tokens or room))
     for attempt in range(_TRIES):
         shorter, no_room = _shorter_active(candidates, definitions, terms or (), cursor, room, above)
@@ -109,7 +110,7 @@ def compose(
             budget_tokens=budget,
             dropped=(*selection.dropped, *no_room, *(Dropped(one, TAKEN_OUT) for one in (*taken_out, *pieces))),
         )
-        composed = _with_text(types, selection, shown, definitions, room, above)
+        composed = _with_text(types, parts, selection, shown, definitions, room, above)
         over = chars_to_tokens(len(composed.text)) - max_tokens
         if over <= 0:
             return composed
@@ -117,25 +118,21 @@ def compose(
     return Composed(Selection(budget_tokens=budget))
 
 
-def _frame_tokens(types: QuestionTypes, beside: Sequence[Snippet] = ()) -> int:
+def _frame_tokens(types: QuestionTypes, parts: Sequence[Part], beside: Sequence[Snippet] = ()) -> int:
     """Return the tokens of the text without its code and map: introduction, titles, notes, what stands beside."""
-    return chars_to_tokens(len(_assembled(types, "x", "", beside)) + _NOTE_CHARS)
-
-
-def _assembled(types: QuestionTypes, code: str, code_map: str, beside: Sequence[Snippet]) -> str:
-    texts = {one.source: one.text for one in beside}
-    return assemble(
-        types, code, code_map, texts.get("architecture", ""), texts.get("team", ""), texts.get("memory", "")
-    )
+    return chars_to_tokens(len(assemble(types, parts, "x", beside=beside)) + _NOTE_CHARS)
 
 
 def joined(*groups: Sequence[Snippet]) -> list[Snippet]:
-    """Return the snippets of several gatherers; one that two of them found is one, with the scores of both."""
-    by_place = dict[tuple[str, int, int], Snippet]()
+    """Return the snippets of several gatherers; one that two of them found is one, with the scores of both.
+
+    What the user chose stays as it is.
+    """
+    by_place = dict[tuple[str, int, int, bool], Snippet]()
     for group in groups:
         for one in group:
-            known = by_place.get(key := (one.path, one.start, one.end))
-            by_place[key] = one if known is None else _both(known, one)
+            known = by_place.get(key := (one.path, one.start, one.end, one.is_selected))
+            by_place[key] = one if known is None else known if one.is_selected else _both(known, one)
     return list(by_place.values())
 
 
@@ -186,16 +183,18 @@ def _wanted(found: Sequence[Snippet], definitions: Definitions, terms: Sequence[
 
 def _with_text(
     types: QuestionTypes,
+    parts: Sequence[Part],
     selection: Selection,
     beside: Sequence[Snippet],
     definitions: Definitions,
     room: int,
     above: Above,
 ) -> Composed:
-    parts = (render_selection(selection) if selection.snippets else "", name_seen(selection.above))
-    code = "\n\n".join(filter(None, parts))
-    map_text = _map(selection, definitions, room - chars_to_tokens(len(code)) - _MAP_TITLE_TOKENS, above)
-    text = _assembled(types, code, map_text, beside)
+    texts = (render_selection(selection) if selection.snippets else "", name_seen(selection.above))
+    code = "\n\n".join(filter(None, texts))
+    left = room - chars_to_tokens(len(code)) - _MAP_TITLE_TOKENS
+    map_text = _map(selection, definitions, left, above) if "map" in parts else ""
+    text = assemble(types, parts, code, map_text, beside)
     if map_text:
         beside = (Snippet(path="", start=0, end=0, text=map_text, kind="map", source="map"), *beside)
     return Composed(selection, tuple(beside), text)
@@ -220,7 +219,7 @@ def _map(selection: Selection, definitions: Definitions, room: int, above: Above
     return render_map(files, hidden, room, known)
 
 
-def _fit_beside(beside: Sequence[Snippet], max_tokens: int) -> tuple[Snippet, ...]:
+def fit_beside(beside: Sequence[Snippet], max_tokens: int) -> tuple[Snippet, ...]:
     """Return what fits of architecture, team and memories, in that order; of memories the newest."""
     kept, room = list[Snippet](), max_tokens
     for one in beside:

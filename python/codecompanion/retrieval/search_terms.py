@@ -8,8 +8,6 @@ from codecompanion.formats.package_table import package_table
 from codecompanion.formats.regex import regex
 
 MAX_TERMS = 10
-MAX_SEARCHED_TERMS = 5
-"""Of a model's terms only the first are searched."""
 MIN_LENGTH = 3
 MAX_QUESTION_CHARS = 20_000
 """A pasted log is no question; its first part says what it is about."""

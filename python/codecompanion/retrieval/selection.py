@@ -36,6 +36,13 @@ def select_snippets(candidates: Sequence[Snippet], budget_tokens: int) -> Select
     return Selection(snippets=tuple(kept), dropped=tuple(dropped), budget_tokens=budget_tokens)
 
 
+def common_within(snippets: Sequence[Snippet], max_tokens: int) -> list[Snippet]:
+    """Return the snippets with common project files cut to this many tokens together (R-236)."""
+    common = [one for one in snippets if one.source == "common"]
+    shorter = [one for one in cut_to_shares(common, max_tokens) if one is not None]
+    return [*(one for one in snippets if one.source != "common"), *shorter]
+
+
 def without_duplicates(snippets: Sequence[Snippet]) -> list[Snippet]:
     """Return one snippet for each path and first line, the one with the highest score."""
     best = dict[tuple[str, int], Snippet]()

@@ -9,12 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import msgspec
+
 from codecompanion.formats.regex import regex
 from codecompanion.model.gathered import Snippet
 from codecompanion.retrieval.relevance import KEEP_ABOVE, SELECTED_SCORE, score_text
 
 MAX_LINES_AFTER_START = 30
 BLOCK_LINES, BLOCK_SCORE = 50, 0.3
+_DENSITY = "density"
+_SEARCHED = frozenset({"search", "common"})
 _EXPORT = r"(?:export[ \t]+)?(?:default[ \t]+)?(?:declare[ \t]+)?"
 _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("function", regex(rf"^[ \t]*{_EXPORT}(?:async[ \t]+)?function(?:[ \t]*\*[ \t]*|[ \t]+)(\w+)")),
@@ -60,6 +64,40 @@ def extract_smart_snippets(path: str, text: str, keywords: Sequence[str]) -> lis
         end = min(BLOCK_LINES, len(lines))
         found.append(Snippet(path=path, start=1, end=end, text="\n".join(lines[:end]), score=BLOCK_SCORE))
     return found
+
+
+def score_density(snippets: Sequence[Snippet], keywords: Sequence[str]) -> list[Snippet]:
+    """Return the snippets with scores by keyword density (R-246); the user's own keep theirs."""
+    return [one if one.is_selected else _scored(one, score_text(one.text, keywords)) for one in snippets]
+
+
+def take_structures(snippets: Sequence[Snippet], keywords: Sequence[str]) -> list[Snippet]:
+    """Return the structures in the places of a search instead of these places (R-243).
+
+    A place in which the patterns find nothing stays as it is, and so does what other gatherers found.
+    """
+    return [part for one in snippets for part in (_structures_in(one, keywords) or [one])]
+
+
+def _structures_in(place: Snippet, keywords: Sequence[str]) -> list[Snippet]:
+    if place.is_selected or place.source not in _SEARCHED:
+        return []
+    found = extract_smart_snippets(place.path, place.text, keywords)
+    moved = place.start - 1
+    return [
+        msgspec.structs.replace(
+            one,
+            start=one.start + moved,
+            end=one.end + moved,
+            source=place.source,
+            scores=(*(pair for pair in place.scores if pair[0] != _DENSITY), (_DENSITY, round(one.score, 3))),
+        )
+        for one in found
+    ]
+
+
+def _scored(one: Snippet, score: float) -> Snippet:
+    return msgspec.structs.replace(one, score=score, scores=(*one.scores, (_DENSITY, round(score, 3))))
 
 
 def whole_file(path: str, text: str) -> Snippet:

@@ -12,12 +12,12 @@ from codecompanion.model.code import Definition
 from codecompanion.model.gathered import QuestionTypes, Snippet, chars_to_tokens
 from codecompanion.retrieval.active_file import active_room
 from codecompanion.retrieval.architecture import describe_architecture, manifests_of
-from codecompanion.retrieval.assembly import HEAD, assemble, task_line
+from codecompanion.retrieval.assembly import ALL_PARTS, HEAD, answer_format, assemble
 from codecompanion.retrieval.code_map import render_map
 from codecompanion.retrieval.compose import TAKEN_OUT, compose, joined
 from codecompanion.retrieval.overlap import TOO_LARGE
 from codecompanion.retrieval.smart_snippets import whole_file
-from codecompanion.retrieval.worth_showing import FILLER
+from codecompanion.retrieval.worth_showing import FILLER, demote_repeats
 
 NONE = QuestionTypes()
 
@@ -36,17 +36,23 @@ def places(snippets: tuple[Snippet, ...]) -> list[tuple[str, int, int]]:
 
 
 def test_the_order_of_the_block() -> None:
-    """R-252: code, map, architecture, team, memories, then how to use them; the question follows as it was typed."""
-    text = assemble(QuestionTypes(is_debugging=True), "CODE", "MAP", "ARCHITECTURE", "TEAM", "MEMORIES")
-    at = [text.index(part) for part in (HEAD, "CODE", "MAP", "ARCHITECTURE", "TEAM", "MEMORIES", "path:line")]
+    """R-252: code, map, architecture, team, memories, then the format; the question follows as it was typed."""
+    beside = [
+        Snippet(path="", start=0, end=0, text=source.upper(), source=source)  # type: ignore[arg-type]
+        for source in ("memory", "team", "architecture")
+    ]
+    text = assemble(QuestionTypes(is_debugging=True), ALL_PARTS, "CODE", "MAP", beside)
+    order = (HEAD, "CODE", "MAP", "ARCHITECTURE", "TEAM", "MEMORY", "## Format\n\nRefer to code as path:line")
+    at = [text.index(part) for part in order]
     assert at == sorted(at)
-    assert assemble(NONE, "", " ", "", "", "") == ""
-    assert "## Team" not in assemble(NONE, "CODE", "", "", "", "")
+    assert assemble(NONE, ALL_PARTS, "", " ") == ""
+    assert "## Team" not in assemble(NONE, ALL_PARTS, "CODE")
+    assert "MAP" not in assemble(NONE, ("code", "format"), "CODE", "MAP")
 
 
 def test_a_kind_of_question_has_a_line_and_never_more_than_two() -> None:
     """R-212, R-252."""
-    assert task_line(NONE) == "Refer to code as path:line."
+    assert answer_format(NONE).count(". ") == 0
     everything = QuestionTypes(
         is_implementation=True,
         is_architectural=True,
@@ -54,7 +60,7 @@ def test_a_kind_of_question_has_a_line_and_never_more_than_two() -> None:
         is_code_explanation=True,
         is_feature_request=True,
     )
-    assert task_line(everything).count(". ") == 2
+    assert answer_format(everything).count(". ") == 2
 
 
 def test_no_line_is_shown_twice() -> None:
@@ -111,7 +117,7 @@ def test_a_line_stands_once_and_the_text_fits_into_its_budget(found: list[Snippe
         assert [line for line in one.text.split("\n") if line[:2] == f"{one.path} "] == [
             f"{one.path} {n}" for n in numbers
         ]
-    frame = len(assemble(NONE, "x", "", "", "", "")) + 100
+    frame = len(assemble(NONE, ALL_PARTS, "x")) + 100
     assert len(composed.text) <= 4 * budget + frame + 4
     assert composed.selection.total_tokens <= budget
 
@@ -162,7 +168,8 @@ def test_what_repeats_a_better_piece_of_its_file_comes_after_what_says_something
     repeats = [method(10 * n, f"v{n}", 0.8 - n / 100) for n in range(1, 6)]
     other = lines("a.py", 100, 120, 0.7)
     elsewhere = method(1, "v1", 0.75, "b.py")
-    chosen = compose(NONE, [*repeats, other, elsewhere], (), no_definitions, 10_000).selection
+    found = demote_repeats([*repeats, other, elsewhere])
+    chosen = compose(NONE, found, (), no_definitions, 10_000).selection
     firsts = [(one.path, one.start) for one in chosen.snippets]
     assert len(firsts) == 7
     before = firsts[: firsts.index(("a.py", 100))]

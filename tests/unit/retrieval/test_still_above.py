@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from codecompanion.model.gathered import Gathered, Snippet
 from codecompanion.model.messages import Message
-from codecompanion.retrieval.assembly import assemble
+from codecompanion.retrieval.assembly import ALL_PARTS, assemble
 from codecompanion.retrieval.compose import Composed, compose
 from codecompanion.retrieval.shown_lines import Above, seen_in
 from codecompanion.retrieval.smart_snippets import whole_file
@@ -279,7 +279,7 @@ def test_what_is_read_of_a_message_is_what_was_sent(found: list[Snippet], names:
     assert was.issuperset(places_above)
     assert len(places_above) == len(set(places_above))
     assert again.text or budget < 50, "it comes to an end whatever its names take"
-    assert len(again.text) <= 4 * budget + len(assemble(NONE, "x", "", "", "", "")) + 104
+    assert len(again.text) <= 4 * budget + len(assemble(NONE, ALL_PARTS, "x")) + 104
 
 
 def test_a_message_that_was_cut_or_comes_from_elsewhere_says_nothing_it_does_not_show() -> None:

@@ -81,6 +81,15 @@ return {
       .. " False: never.",
   },
   {
+    name = "pipeline",
+    type = "string",
+    enum = { "ranked", "document" },
+    default = "ranked",
+    description = 'How code is found and chosen. "ranked": all signals joined by fitted weights. "document": as the'
+      .. " document of `codebuddy` has it, and as `/policy codebuddy strict` always does"
+      .. " (|codecompanion-gather-pipeline|).",
+  },
+  {
     name = "classify",
     type = "boolean",
     default = true,
@@ -140,7 +149,7 @@ return {
   },
   {
     name = "hybrid",
-    description = "How results of the search are weighed when the tiers of the document are asked for.",
+    description = 'How the search weighs its results under `pipeline = "document"`. "ranked" reads none of these.',
     fields = {
       {
         name = "vector_weight",

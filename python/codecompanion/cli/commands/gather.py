@@ -22,6 +22,7 @@ from codecompanion.cli.embed_option import CommandVectors, add_embed
 from codecompanion.cli.environment import cache_dir, home_dir
 from codecompanion.cli.index_update import try_to_update_index
 from codecompanion.cli.jobs import JOBS_HELP, answer_jobs, print_answer
+from codecompanion.cli.pipeline_option import HYBRID, add_pipeline, hybrid_of, pipeline_of
 from codecompanion.errors import InputError
 from codecompanion.formats import typed
 from codecompanion.formats.plural import counted
@@ -32,7 +33,10 @@ from codecompanion.session.gather.ask import Ask
 from codecompanion.session.gather.gather_code import Means, gather
 from codecompanion.session.gather.index_search import IndexSearch
 
-A_JOB = '{"question": "…", "options": {"root", "files", "active", "model", "budget", "embed", "always"}}'
+A_JOB = (
+    '{"question": "…", "options": {"root", "files", "active", "model", "budget", "embed", "always", "pipeline",'
+    ' "strict", "hybrid"}}'
+)
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -45,6 +49,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     budget: int | str | None = None
     embed: str = ""
     always: bool = False
+    pipeline: str | None = None
+    strict: bool | None = None
+    hybrid: dict[str, Any] | str | None = None
 
 
 class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,6 +59,8 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     question: str
     options: dict[str, Any] = {}
+    pipeline: str | None = None
+    strict: bool | None = None
 
 
 def add_parser(commands: Any) -> None:
@@ -65,6 +74,8 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--model", metavar="NAME", default="", help="whose budget of tokens counts")
     parser.add_argument("--budget", metavar="N", type=token_count, help="the budget in tokens")
     add_embed(parser)
+    add_pipeline(parser)
+    parser.add_argument("--hybrid", metavar="JSON", help=f"of the pipeline document: {HYBRID}")
     parser.add_argument("--always", action="store_true", help="whether the question is about the project or not")
     parser.add_argument("--jobs", action="store_true", help=f"{JOBS_HELP}: {A_JOB}")
     parser.add_argument("question", nargs="*", metavar="QUESTION", help="with --jobs a file, or - (the default)")
@@ -81,6 +92,9 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
         budget=arguments.budget,
         embed=arguments.embed or "",
         always=arguments.always,
+        pipeline=arguments.pipeline,
+        strict=arguments.strict,
+        hybrid=arguments.hybrid,
     )
     with asyncio.Runner() as runner:
         projects = _Projects(runner)
@@ -106,12 +120,15 @@ class _Projects:
 
     def answer(self, job: Job, defaults: Options) -> dict[str, Any]:
         """Return the answer to one job."""
-        options = _options(job, defaults)
+        beside = {name: value for name in ("pipeline", "strict") if (value := getattr(job, name)) is not None}
+        options = _options(msgspec.structs.replace(job, options={**beside, **job.options}), defaults)
         root = existing_folder(options.root, "root").absolute()
         return self._runner.run(self._answer(job.question, root, options, budget_of(options.budget)))
 
     async def _answer(self, question: str, root: Path, options: Options, budget: int | None) -> dict[str, Any]:
+        pipeline = pipeline_of(options.pipeline, options.strict)
         context = settings.load({}).context
+        context = msgspec.structs.replace(context, hybrid=hybrid_of(options.hybrid, pipeline))
         vectors = self._vectors.of(options.embed) if options.embed else None
         is_project = root not in (home_dir(), Path(root.anchor))
         index = self._index(root, is_project)
@@ -128,8 +145,9 @@ class _Projects:
             budget=budget,
             always=options.always or mentions.codebase,
             only_files=not is_project,
+            pipeline=pipeline,
         )
-        search = IndexSearch(index, context.hybrid, vectors)
+        search = IndexSearch(index, vectors)
         return as_answer(await gather(ask, Means(context, time.monotonic, search)))
 
     def _index(self, root: Path, is_project: bool) -> ProjectIndex:

@@ -19,14 +19,19 @@ from codecompanion.cli.embed_option import CommandVectors, add_embed
 from codecompanion.cli.environment import cache_dir
 from codecompanion.cli.index_update import try_to_update_index
 from codecompanion.cli.jobs import JOBS_HELP, answer_jobs, print_answer
+from codecompanion.cli.pipeline_option import HYBRID, add_pipeline, hybrid_of, pipeline_of
 from codecompanion.errors import InputError
 from codecompanion.model.found_code import SearchOutcome, WantedTier
+from codecompanion.retrieval.gather_pipeline import load_pipeline
 from codecompanion.retrieval.search.fusion import effective_top_k
 from codecompanion.session.code.project_index import ProjectIndex
 from codecompanion.session.code.search_code import search_code
-from codecompanion.session.code.search_options import DEFAULT_TOP_K, SearchOptions
+from codecompanion.session.code.search_options import DEFAULT_TOP_K, SearchOptions, search_options
 
-A_JOB = '{"query": …, "options": {"root": …, "tier": "auto", "top_k": 10, "embed": …}}'
+A_JOB = (
+    '{"query": …, "options": {"root": …, "tier": "auto", "top_k": 10, "embed": …, "pipeline": …, "strict": …,'
+    ' "hybrid": …}}'
+)
 TIERS: tuple[WantedTier, ...] = ("auto", "hybrid", "fts", "vector", "terms")
 
 _BY_WORDS: tuple[WantedTier, ...] = ("fts", "terms")
@@ -46,6 +51,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     tier: WantedTier | None = None
     top_k: int | None = None
     embed: str | None = None
+    pipeline: str | None = None
+    strict: bool | None = None
+    hybrid: dict[str, Any] | None = None
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,6 +61,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     query: str
     options: Options | None = None
+    pipeline: str | None = None
+    strict: bool | None = None
 
 
 def add_parser(commands: Any) -> None:
@@ -63,7 +73,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--jobs", action="store_true", help=f"{JOBS_HELP}: {A_JOB}")
     parser.add_argument("--root", metavar="DIR", default=".", help="the project's folder (default: this one)")
     parser.add_argument("--tier", choices=TIERS, default="auto", help="auto (joined ranking, default) or a plain tier")
-    parser.add_argument("--top-k", metavar="N", type=int, default=DEFAULT_TOP_K, help=_TOP_K_HELP)
+    parser.add_argument("--top-k", metavar="N", type=int, help=_TOP_K_HELP)
+    add_pipeline(parser)
+    parser.add_argument("--hybrid", metavar="JSON", help=f"of the pipeline document: {HYBRID}")
     add_embed(parser)
     parser.add_argument("query", nargs="*", metavar="QUERY", help="a question, or words")
     parser.set_defaults(run=run)
@@ -117,17 +129,34 @@ class _Searches:
         tier = options.tier or given.tier
         top_k = given.top_k if options.top_k is None else options.top_k
         index = self._index(given.root if options.root is None else options.root)
-        asked = SearchOptions(tier=tier, top_k=effective_top_k(top_k))
+        asked = self._asked(job, options, tier, top_k)
         outcome = None
-        if tier in _BY_WORDS:
+        if asked.tier in _BY_WORDS:
             outcome = self._loop.run(search_code(index, job.query, asked))
-        if outcome is None or (spec is not None and outcome.tier != tier):
+        if outcome is None or (spec is not None and outcome.tier != asked.tier):
             if spec is not None:
                 self._loop.run(self._vectors.fill(spec, index.root, index.path, index.choice))
             outcome = self._loop.run(search_code(index, job.query, asked, vectors))
         if tier not in ("auto", outcome.tier):
             print(f"codecompanion: {'; '.join(outcome.not_used)}", file=sys.stderr)
         return _told(outcome)
+
+    def _asked(self, job: Job, options: Options, tier: WantedTier, top_k: int | None) -> SearchOptions:
+        """Return how the pipeline of a job searches. A plain tier is one of the document's."""
+        given = self._arguments
+        strict = next((one for one in (options.strict, job.strict) if one is not None), given.strict)
+        pipeline = options.pipeline or job.pipeline or given.pipeline
+        name = pipeline_of(pipeline, strict, "ranked" if tier == "auto" else "document")
+        if tier != "auto" and name == "ranked":
+            raise InputError(f"tier is {tier!r}: the pipeline ranked has no tiers; expected pipeline document")
+        hybrid = hybrid_of(given.hybrid if options.hybrid is None else options.hybrid, name)
+        asked = search_options(load_pipeline(name), hybrid)
+        is_document = name == "document"
+        wanted = effective_top_k(top_k if top_k is not None else hybrid.top_k if is_document else DEFAULT_TOP_K)
+        changed: dict[str, Any] = {"top_k": wanted, "per_file": 1}
+        if is_document and tier != "auto":
+            changed["tier"] = tier
+        return msgspec.structs.replace(asked, **changed)
 
     def _index(self, name: str) -> ProjectIndex:
         folder = existing_folder(name, "root").resolve()

@@ -1,6 +1,7 @@
 """`select`: which snippets of given files fit into a budget, exactly as the document says (`:help codecompanion-cli`).
 
-A stable contract (R-219, R-243 … R-251): no disk, no index, only what stands in the job. The answer has the selection
+A stable contract (R-219, R-243 … R-251): no disk, no index, only what stands in the job. The choice is the document's
+unless a job asks for the pipeline `ranked`, which fills the budget as ours does. The answer has the selection
 under its name, as `gather` gives it, and its fields beside the text, as the document's `ContextSelectionResult`.
 """
 
@@ -13,12 +14,16 @@ import msgspec
 
 from codecompanion.cli.arguments import budget_of
 from codecompanion.cli.jobs import JOBS_HELP, answer_jobs
+from codecompanion.cli.pipeline_option import add_pipeline, pipeline_of
 from codecompanion.model.gathered import Selection, Snippet
 from codecompanion.retrieval.budgets import token_budget
+from codecompanion.retrieval.gather_pipeline import STRICT, FillBudget, load_pipeline
+from codecompanion.retrieval.overlap import select_once
 from codecompanion.retrieval.rendering import render_selection
 from codecompanion.retrieval.search_terms import simple_terms
 from codecompanion.retrieval.selection import select_snippets
 from codecompanion.retrieval.smart_snippets import extract_smart_snippets, whole_file
+from codecompanion.retrieval.worth_showing import demote_repeats
 
 A_JOB = '{"question": "…", "model": "…" or "budget": N, "files": [{"path", "content", "selected"}]}'
 
@@ -38,6 +43,8 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     files: list[File] = []
     model: str | None = None
     budget: int | str | None = None
+    pipeline: str | None = None
+    strict: bool | None = None
 
 
 def add_parser(commands: Any) -> None:
@@ -45,6 +52,7 @@ def add_parser(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "select", help="choose the snippets of given files that fit into a budget"
     )
+    add_pipeline(parser, STRICT)
     parser.add_argument("--jobs", action="store_true", required=True, help=f"{JOBS_HELP}: {A_JOB}")
     parser.add_argument("file", nargs="?", default="-", metavar="FILE|-", help="the jobs (default: standard input)")
     parser.set_defaults(run=run)
@@ -52,10 +60,12 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
     """Carry the sub-command out; returns the exit status."""
-    return answer_jobs("select", arguments.file, Job, A_JOB, _answer, out)
+    return answer_jobs("select", arguments.file, Job, A_JOB, lambda job: _answer(job, arguments), out)
 
 
-def _answer(job: Job) -> dict[str, Any]:
+def _answer(job: Job, given: argparse.Namespace) -> dict[str, Any]:
+    strict = given.strict if job.strict is None else job.strict
+    pipeline = load_pipeline(pipeline_of(job.pipeline or given.pipeline, strict, STRICT))
     own = budget_of(job.budget)
     budget = token_budget(job.model or "") if own is None else own
     terms = simple_terms(job.question)
@@ -65,7 +75,10 @@ def _answer(job: Job) -> dict[str, Any]:
             candidates.append(whole_file(file.path, file.content))
         else:
             candidates += extract_smart_snippets(file.path, file.content, terms)
-    selection = select_snippets(candidates, budget)
+    if pipeline.find(FillBudget) is not None:
+        selection = select_snippets(candidates, budget)
+    else:
+        selection = select_once(demote_repeats(candidates), budget, terms)
     fields = selection_as_json(selection)
     return {"selection": fields, **fields, "text": render_selection(selection)}
 

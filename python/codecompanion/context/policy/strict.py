@@ -94,6 +94,11 @@ def strict(policy: Policy, key: str = "") -> Policy:
     return msgspec.structs.replace(made, name=_strict_name(made.name), without_tools=other and _strict_name(other))
 
 
+def is_strict(policy: Policy) -> bool:
+    """Return whether a policy is without what is ours."""
+    return policy.name.endswith(SUFFIX)
+
+
 def _strict_name(name: str) -> str:
     return name if name.endswith(SUFFIX) else name + SUFFIX
 

@@ -37,4 +37,4 @@ class FoundPlaces:
             text = self._project.read(path)
             if text is not None:
                 lines = text.count("\n") + (not text.endswith("\n"))
-                yield FoundCode(path, 1, max(lines, 1), 1.0, tier + COMMON, text=cut_common(text), kind="file")
+                yield FoundCode(path, 1, max(lines, 1), 0.0, tier + COMMON, text=cut_common(text), kind="file")

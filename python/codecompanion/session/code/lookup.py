@@ -26,7 +26,7 @@ def look_up(searcher: CodeSearcher, query: str, kind: Kind, below: str, limit: i
 
     A name that nothing defines is searched for as a question, so that the answer is not empty for a small mistake.
     """
-    options = SearchOptions(top_k=limit, below=below, with_common=kind == "any")
+    options = SearchOptions(top_k=limit, below=below, with_common=kind == "any", beside_hits=False)
     if kind == "any":
         return searcher.search(query, options)
     not_used = list[str]()

@@ -8,10 +8,19 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from codecompanion.model.found_code import WantedTier
+from codecompanion.retrieval.gather_pipeline import (
+    AppendCommonFiles,
+    GatherPipeline,
+    KeepFirstOfFile,
+    SearchCascade,
+    SearchRanked,
+)
 from codecompanion.retrieval.search.fusion import HybridOptions
+from codecompanion.retrieval.search.results import MAX_RESULTS
 
 if TYPE_CHECKING:
     from codecompanion.session.code.project_index import ProjectIndex
+    from codecompanion.settings_sections import HybridSettings
 
 NearestChunks = Callable[[int], Mapping[int, float]]
 """`(how many)` → chunk id → cosine with the question, the nearest ones. May raise; then there are no vectors."""
@@ -33,12 +42,50 @@ class SearchOptions(msgspec.Struct, frozen=True, kw_only=True):
     """`below`: only files below this path, "" = all. `per_file`: places of one file in the joined ranking.
 
     `in_play`: files the user has open, mentioned or just edited. `hybrid`: the document's weights, decay and diversity.
+    `most`: results in all, common files included. `with_common`: common project files follow where the question is
+    broad (`is_broad` = the caller knows that it is) or nothing is found; `beside_hits`: also where there are hits for
+    the question's own words.
     """
 
     tier: WantedTier = "auto"
     top_k: int = DEFAULT_TOP_K
     per_file: int = 1
+    most: int = MAX_RESULTS
     below: str = ""
     in_play: tuple[str, ...] = ()
     hybrid: HybridOptions = HybridOptions()
     with_common: bool = True
+    is_broad: bool = False
+    beside_hits: bool = True
+
+
+def search_options(
+    pipeline: GatherPipeline, hybrid: HybridSettings, *, in_play: tuple[str, ...] = (), is_broad: bool = False
+) -> SearchOptions:
+    """Return how a pipeline searches; `hybrid` counts for the document's tiers (R-228, R-263)."""
+    common, ranked = pipeline.find(AppendCommonFiles), pipeline.find(SearchRanked)
+    asked = SearchOptions(
+        in_play=in_play,
+        with_common=common is not None,
+        beside_hits=common is not None and common.beside_hits,
+        is_broad=is_broad,
+    )
+    if ranked is not None:
+        return msgspec.structs.replace(asked, top_k=ranked.max_files, per_file=ranked.per_file)
+    once = pipeline.find(KeepFirstOfFile)
+    return msgspec.structs.replace(
+        asked,
+        tier=pipeline.stage(SearchCascade).first,
+        top_k=hybrid.top_k,
+        most=once.most if once is not None else MAX_RESULTS,
+        per_file=1 if once is not None else hybrid.top_k,
+        hybrid=HybridOptions(
+            vector_weight=hybrid.vector_weight,
+            text_weight=hybrid.text_weight,
+            top_k=hybrid.top_k,
+            decay=hybrid.decay.enabled,
+            half_life_days=hybrid.decay.half_life_days,
+            mmr=hybrid.mmr.enabled,
+            mmr_lambda=hybrid.mmr.lambda_,
+        ),
+    )

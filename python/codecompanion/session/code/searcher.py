@@ -10,12 +10,13 @@ import contextlib
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from codecompanion.errors import StoreUnavailable
 from codecompanion.model.found_code import FoundCode, SearchOutcome, SearchTier
+from codecompanion.retrieval.own_words import LOOKED_AT, Rarity, has_hit, own_words, rarity, same_rarity
 from codecompanion.retrieval.ranking.evidence import ChunkHit, DefinitionHit, Evidence
 from codecompanion.retrieval.ranking.join import RankedFile, find_seeds, rank_files
 from codecompanion.retrieval.ranking.places import Place, best_places
@@ -23,7 +24,7 @@ from codecompanion.retrieval.ranking.question import Question, read_question, sp
 from codecompanion.retrieval.ranking.tables import Ranking, ranking
 from codecompanion.retrieval.search.cascade import run_cascade, tiers_from
 from codecompanion.retrieval.search.common_files import is_broad
-from codecompanion.retrieval.search.results import MAX_RESULTS, one_per_file
+from codecompanion.retrieval.search.results import one_per_file
 from codecompanion.session.code.document_tiers import DocumentTiers
 from codecompanion.session.code.found_places import FoundPlaces
 from codecompanion.session.code.project_words import ProjectWords
@@ -79,14 +80,38 @@ class CodeSearcher:
             not_indexed = self.not_indexed
             answer = self._joined if options.tier == "auto" else self._by_document
             tier, results = answer(connection, text, options, nearest, not_used)
-            if options.with_common and (not results or is_broad(text)):
+            if options.with_common and self._wants_common(connection, text, options, results):
                 paths = (path for path in self.words.all_paths() if is_below(path, options.below))
                 results = (*results, *FoundPlaces(self.project).common(tier, paths))
-        joined = options.tier == "auto"
-        most = max(MAX_RESULTS, options.top_k) * max(options.per_file, 1) if joined else MAX_RESULTS
-        if options.per_file == 1 or not joined:
+        most = options.most
+        if options.tier == "auto":
+            most = max(most, options.top_k) * max(options.per_file, 1)
+        if options.per_file == 1:
             results = one_per_file(results, most)
         return SearchOutcome(results[:most], tier, 0.0, bool(not_indexed), tuple(not_used))
+
+    def _wants_common(
+        self,
+        connection: sqlite3.Connection | None,
+        text: str,
+        options: SearchOptions,
+        results: Sequence[FoundCode],
+    ) -> bool:
+        """Return whether common project files follow these results (R-236)."""
+        if not results:
+            return True
+        if not (options.is_broad or is_broad(text)):
+            return False
+        if options.beside_hits:
+            return True
+        pieces = (f"{one.path} {one.symbol} {one.text}" for one in results[:LOOKED_AT])
+        return not has_hit(own_words(text), pieces, self._rarity(connection))
+
+    def _rarity(self, connection: sqlite3.Connection | None) -> Rarity:
+        if connection is None:
+            return same_rarity
+        counts, chunks = self.words.word_counts, self.words.word_counts.chunks(connection)
+        return lambda word: rarity(counts.chunks_with(connection, word), chunks)
 
     def evidence(
         self,

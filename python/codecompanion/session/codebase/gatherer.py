@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -25,7 +25,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     for code, so nobody decides whether the question is about any. `only_files`: `root` is no project, and nothing but
     the named files is read. `unsaved`: the texts of changed buffers, by absolute path. `left_out` and `pinned`: pieces
     that must not or must be in the result. `seen`: messages of gathered code that the model sees as they are: what
-    stands there is not sent again.
+    stands there is not sent again. `pipeline`: what finds and chooses the code, "" = as configured.
     """
 
     text: str
@@ -44,6 +44,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     pinned: tuple[ChosenPiece, ...] = ()
     seen: tuple[Message, ...] = ()
     with_memories: bool = True
+    pipeline: Literal["", "ranked", "document"] = ""
 
 
 class Gatherer(Protocol):

@@ -10,14 +10,15 @@ import msgspec
 from codecompanion.model.chosen_code import ChosenPiece
 from codecompanion.model.gathered import NamedLines
 from codecompanion.model.messages import Message
+from codecompanion.retrieval.gather_pipeline import DEFAULT, PipelineName
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """A question about the project at `root`.
 
     `files`: what the user named with `@`, as written (R-213), of those with `lines` only these are meant; `active`:
-    the file they work in, "" = none (R-214). `cursor`: its line, 0 = not known; `named_first`: the named files
-    stand before it, as a chat shows them. `model` decides the budget unless `budget` (tokens, None = the model's)
+    the file they work in, "" = none (R-214). `cursor`: its line, 0 = not known. `pipeline`: what finds and chooses the
+    code. `model` decides the budget unless `budget` (tokens, None = the model's)
     does; `window` and `max_tokens` bound it, 0 = no bound. `always`: nobody decides whether the question is about
     the project. `only_files`: `root` is no project, and nothing but the named files is read. `unsaved`: texts of
     changed buffers by absolute path. `left_out` and `pinned`: pieces that must not be in the result, or must.
@@ -30,7 +31,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     lines: tuple[NamedLines, ...] = ()
     active: str = ""
     cursor: int = 0
-    named_first: bool = False
+    pipeline: PipelineName = DEFAULT
     model: str = ""
     budget: int | None = None
     window: int = 0

@@ -8,10 +8,24 @@ from codecompanion.model.code import Definition
 from codecompanion.model.gathered import QuestionTypes, Selection, Snippet
 from codecompanion.retrieval.budgets import budget_in_window, token_budget
 from codecompanion.retrieval.chosen_files import by_path
-from codecompanion.retrieval.compose import Composed, compose
+from codecompanion.retrieval.compose import Composed, compose, joined
+from codecompanion.retrieval.compose_by_document import compose_by_document
+from codecompanion.retrieval.gather_pipeline import (
+    AppendCommonFiles,
+    Assemble,
+    DemoteRepeats,
+    FillBudget,
+    GatherPipeline,
+    JoinPlaces,
+    ScoreDensity,
+    TakeStructures,
+)
 from codecompanion.retrieval.overlap import lines_of
 from codecompanion.retrieval.search_terms import simple_terms
+from codecompanion.retrieval.selection import common_within
 from codecompanion.retrieval.shown_lines import seen_in
+from codecompanion.retrieval.smart_snippets import score_density, take_structures
+from codecompanion.retrieval.worth_showing import demote_repeats
 from codecompanion.session.gather.ask import Ask
 from codecompanion.session.gather.mentioned_files import MAX_READ_BYTES
 from codecompanion.session.gather.pinned import places_of
@@ -24,6 +38,7 @@ _MAX_PLACES = 4
 
 def choose(
     ask: Ask,
+    pipeline: GatherPipeline,
     settings: GatheringSettings,
     code: ProjectCode,
     types: QuestionTypes,
@@ -33,6 +48,12 @@ def choose(
     check: Callable[[], None],
 ) -> Composed:
     """Return what goes to the model; `terms`: those that were searched. Blocks."""
+    budget, parts, left_out = budget_of(ask, settings), pipeline.stage(Assemble).parts, places_of(code, ask.left_out)
+    taken_out = [one for one in found if (one.path, one.start) in left_out]
+    kept = [one for one in found if (one.path, one.start) not in left_out]
+    found = (*_arranged(kept, pipeline, ask, budget), *taken_out)
+    if pipeline.find(FillBudget) is not None:
+        return compose_by_document(types, found, texts, budget, parts, max_tokens=ask.max_tokens, left_out=left_out)
 
     def definitions(path: str) -> Sequence[Definition]:
         check()
@@ -43,15 +64,36 @@ def choose(
         found,
         texts,
         definitions,
-        budget_of(ask, settings),
+        budget,
+        parts=parts,
         max_tokens=ask.max_tokens,
-        left_out=places_of(code, ask.left_out),
+        left_out=left_out,
         named_tokens=named_budget(ask, settings),
         terms=(*simple_terms(ask.question), *(term.lower() for term in terms)),
         cursor=ask.cursor,
         above=seen_in(ask.seen),
         max_file_tokens=max(1, code.choice.max_bytes // 4),
     )
+
+
+def _arranged(found: Sequence[Snippet], pipeline: GatherPipeline, ask: Ask, budget: int) -> Sequence[Snippet]:
+    """Return the snippets as the pipeline's stages between search and budget leave them, in the order of its table."""
+    keywords = simple_terms(ask.question)
+    for stage in pipeline.stages:
+        match stage:
+            case AppendCommonFiles(share=share) if share < 1:
+                found = common_within(found, int(share * budget))
+            case JoinPlaces():
+                found = joined(found)
+            case DemoteRepeats():
+                found = demote_repeats(found)
+            case ScoreDensity():
+                found = score_density(found, keywords)
+            case TakeStructures():
+                found = take_structures(found, keywords)
+            case _:
+                pass
+    return found
 
 
 def budget_of(ask: Ask, settings: GatheringSettings) -> int:

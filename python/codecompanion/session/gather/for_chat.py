@@ -71,7 +71,7 @@ class ProjectGatherer:
             lines=question.lines,
             active=question.active,
             cursor=question.cursor,
-            named_first=True,
+            pipeline=question.pipeline or settings.pipeline,
             model=question.model,
             max_tokens=question.max_tokens,
             always=question.is_asked,
@@ -96,7 +96,7 @@ class ProjectGatherer:
             index = await self._index_of(root)
             if index.state.phase == "building" and index.state.total:
                 tell(f"{100 * index.state.done // index.state.total} % is indexed")
-            return IndexSearch(index, settings.hybrid, self._vectors())
+            return IndexSearch(index, self._vectors())
         except (CodeCompanionError, OSError) as error:
             _log.warning("there is no index of %s: %s", root, error)
             return None

@@ -15,16 +15,26 @@ import msgspec
 from codecompanion.model.found_code import SearchOutcome
 from codecompanion.model.gathered import Classification, Gathered, QuestionTypes, Selection, Snippet
 from codecompanion.retrieval.classifier import classify_by_words
-from codecompanion.retrieval.compose import Composed, joined
+from codecompanion.retrieval.compose import Composed
+from codecompanion.retrieval.gather_pipeline import (
+    AppendCommonFiles,
+    FindTerms,
+    GatherPipeline,
+    ReadNamedFiles,
+    ReadTexts,
+    SearchDefinitions,
+    load_pipeline,
+)
 from codecompanion.retrieval.mentions import asked_words
+from codecompanion.retrieval.own_words import LOOKED_AT, has_hit, own_words
 from codecompanion.retrieval.question_type import types_by_words
 from codecompanion.retrieval.search.common_files import is_broad
-from codecompanion.retrieval.search_terms import MAX_SEARCHED_TERMS, says_something, simple_terms
+from codecompanion.retrieval.search_terms import says_something, simple_terms
 from codecompanion.retrieval.team import is_about_team, render_team
+from codecompanion.session.code.search_options import SearchOptions, search_options
 from codecompanion.session.gather.ask import Ask
 from codecompanion.session.gather.choose_code import budget_of, choose, not_sent
 from codecompanion.session.gather.gatherers import (
-    MAX_AST_FILES,
     MayUse,
     beside,
     beside_search,
@@ -64,16 +74,12 @@ GATHERING_SHARE = 0.85
 """By then all of them have ended; the rest is for choosing among what they found."""
 ENOUGH_SHARE = 0.6
 """Of its time, after which the AST search begins no further file: late, it would be missing as a whole."""
-MAX_FILES, PER_FILE = 12, 20
-"""Few files with many places each: whoever changes one function of a file often changes the next one, too."""
 
 
 class CodeSearch(Protocol):
     """The index of the project, as it is searched."""
 
-    async def __call__(
-        self, question: str, *, top_k: int, per_file: int, in_play: Sequence[str], unsaved: Mapping[str, str]
-    ) -> SearchOutcome:
+    async def __call__(self, question: str, options: SearchOptions, unsaved: Mapping[str, str]) -> SearchOutcome:
         """Return the best places; `unsaved`: path → text of changed buffers."""
         ...
 
@@ -108,7 +114,7 @@ async def gather(ask: Ask, means: Means) -> Gathered:
     Raises:
         asyncio.CancelledError: stopped; nothing goes on.
     """
-    begun = means.clock()
+    begun, pipeline = means.clock(), load_pipeline(ask.pipeline)
     runs = Runs(means.clock, begun + GATHERING_SHARE * means.settings.timeout_s)
     written, ask = ask.question, msgspec.structs.replace(ask, question=_words_of(ask))
     classification, types = await _classify(ask, means, runs)
@@ -117,14 +123,9 @@ async def gather(ask: Ask, means: Means) -> Gathered:
         return result(budget=budget_of(ask, means.settings))
     max_bytes = int(means.settings.max_file_size_mb * 1_000_000)
     code = ProjectCode(ask.root, Choice(means.settings.include_hidden, max_bytes), ask.unsaved)
-    files = await runs.run(
-        "files",
-        in_thread(
-            partial(read_mentioned, code, ask.files, "" if ask.only_files else ask.active, ask.named_first, ask.lines)
-        ),
-        _limit(means, "files"),
-        ReadFiles(),
-    )
+    active, named_first = "" if ask.only_files else ask.active, pipeline.stage(ReadNamedFiles).active == "last"
+    reading = in_thread(partial(read_mentioned, code, ask.files, active, named_first, ask.lines))
+    files = await runs.run("files", reading, _limit(means, "files"), ReadFiles())
     named = any(one.source == "mention" for one in files.snippets)
     if not (named or classification.is_codebase_related):
         budget = budget_of(ask, means.settings)
@@ -134,12 +135,16 @@ async def gather(ask: Ask, means: Means) -> Gathered:
         says_more = ask.always or ask.question == written or says_something(ask.question)
         looks = not named or (means.settings.supplement_when_files_selected and says_more)
         code_found, texts = await asyncio.gather(
-            _find_code(ask, means, runs, code, types, files) if looks else _only_pinned(ask, means, runs, code),
-            _find_texts(ask, means, runs, code, types),
+            _find_code(ask, means, runs, code, types, files, pipeline)
+            if looks
+            else _only_pinned(ask, means, runs, code),
+            _find_texts(ask, means, runs, code, types, pipeline),
         )
     everything = (*files.snippets, *code_found.snippets)
     runs.deadline = begun + means.settings.timeout_s
-    choosing = in_thread(partial(choose, ask, means.settings, code, types, everything, texts, code_found.terms))
+    choosing = in_thread(
+        partial(choose, ask, pipeline, means.settings, code, types, everything, texts, code_found.terms)
+    )
     composed = await runs.run("selection", choosing, means.settings.timeout_s, None)
     return result(
         terms=code_found.terms,
@@ -193,65 +198,119 @@ async def _classify(ask: Ask, means: Means, runs: Runs) -> tuple[Classification,
 
 
 async def _find_code(
-    ask: Ask, means: Means, runs: Runs, code: ProjectCode, types: QuestionTypes, files: ReadFiles
+    ask: Ask,
+    means: Means,
+    runs: Runs,
+    code: ProjectCode,
+    types: QuestionTypes,
+    files: ReadFiles,
+    pipeline: GatherPipeline,
 ) -> _CodeFound:
     """Return what all that search code have found."""
-    in_play = [one.path for one in files.snippets]
     terms = simple_terms(ask.question)
     if means.utility is not None and not ask.files:
         by_model = await runs.run("terms", means.utility.terms(ask.question), _limit(means, "terms"), ())
-        terms = by_model[:MAX_SEARCHED_TERMS] or terms
-    outcome, common, pinned = await asyncio.gather(
-        runs.run("search", _search(ask, means, in_play, code), _limit(means, "search"), None),
-        runs.run("common", _common(ask, code, types), _limit(means, "common"), []),
+        terms = by_model[: pipeline.stage(FindTerms).searched] or terms
+    in_play = tuple(one.path for one in files.snippets)
+    options = search_options(pipeline, means.settings.hybrid, in_play=in_play, is_broad=types.is_architectural)
+    stage = pipeline.find(SearchDefinitions)
+    beside_it = stage if stage is not None and stage.files == "with_terms" else None
+    outcome, pinned, elements = await asyncio.gather(
+        runs.run("search", _search(ask, means, options, code), _limit(means, "search"), None),
         runs.run("pinned", _pinned(ask, code), _limit(means, "pinned"), ReadPins()),
+        _definitions(beside_it, means, runs, code, terms, None) if beside_it is not None else _nothing(),
     )
     results = [found_snippet(one) for one in outcome.results] if outcome is not None else []
-    paths = list(dict.fromkeys(one.path for one in results))
-    if outcome is None or outcome.is_partial or len(paths) < MAX_AST_FILES:
+    searched = [one for one in results if one.source == "search"]
+    if stage is not None and beside_it is None:
+        is_known = outcome is not None and not outcome.is_partial
+        elements = await _definitions(stage, means, runs, code, terms, [one.path for one in searched], is_known)
+    if stage is not None and searched:
+        elements = beside_search(elements, stage.weight)
+    common = pipeline.find(AppendCommonFiles)
+    if common is not None and not common.beside_hits and _has_hit(ask, elements):
+        results = searched
+    if outcome is None or not (results or elements):
+        results += await runs.run("common", _common(ask, code, types, pipeline, elements), _limit(means, "common"), [])
+    # None with a search: it was late or has failed, which is said; without: there is no index yet.
+    is_partial = outcome.is_partial if outcome is not None else means.search is None
+    return _CodeFound(
+        terms,
+        (*pinned.snippets, *results, *elements),
+        outcome.tier if outcome is not None else "",
+        is_partial,
+        pinned.notes,
+    )
+
+
+async def _nothing() -> list[Snippet]:
+    return []
+
+
+async def _definitions(
+    stage: SearchDefinitions,
+    means: Means,
+    runs: Runs,
+    code: ProjectCode,
+    terms: Sequence[str],
+    found: Sequence[str] | None,
+    is_known: bool = False,
+) -> list[Snippet]:
+    """Return the definitions with a term (R-221 … R-224); `found`: files of the search, None = those with a term.
+
+    `is_known`: the index knows the whole project.
+    """
+    paths = list(dict.fromkeys(found or ()))
+    if not is_known or len(paths) < stage.max_files:
         # What the index does not know, or has not been asked for, is searched as text (R-221).
         work = in_thread(partial(files_with_terms, code, terms))
         paths += await runs.run("term files", work, _limit(means, "term files"), [])
     until = means.clock() + ENOUGH_SHARE * min(_limit(means, "ast"), runs.left())
     is_late = partial(_is_past, means.clock, until)
-    parsing = in_thread(partial(search_definitions, code, terms, tuple(dict.fromkeys(paths)), is_late=is_late))
-    elements = await runs.run("ast", parsing, _limit(means, "ast"), [])
-    if results:
-        elements = beside_search(elements)
-    if not (results or elements or common):
-        common = await runs.run(
-            "common", in_thread(partial(read_common_files, code, True)), _limit(means, "common"), []
-        )
-    found = (*pinned.snippets, *joined(results, elements, common))
-    # None with a search: it was late or has failed, which is said; without: there is no index yet.
-    is_partial = outcome.is_partial if outcome is not None else means.search is None
-    return _CodeFound(terms, found, outcome.tier if outcome is not None else "", is_partial, pinned.notes)
+    parsed = tuple(dict.fromkeys(paths))[: stage.max_files]
+    parsing = in_thread(partial(search_definitions, code, terms, parsed, is_late=is_late))
+    return await runs.run("ast", parsing, _limit(means, "ast"), [])
 
 
 def _is_past(clock: Callable[[], float], time: float) -> bool:
     return clock() > time
 
 
-async def _search(ask: Ask, means: Means, in_play: Sequence[str], code: ProjectCode) -> SearchOutcome | None:
+async def _search(ask: Ask, means: Means, options: SearchOptions, code: ProjectCode) -> SearchOutcome | None:
     if means.search is None or not ask.question.strip():
         return None
-    return await means.search(ask.question, top_k=MAX_FILES, per_file=PER_FILE, in_play=in_play, unsaved=code.unsaved)
+    return await means.search(ask.question, options, code.unsaved)
 
 
-async def _common(ask: Ask, code: ProjectCode, types: QuestionTypes) -> list[Snippet]:
-    if not (is_broad(ask.question) or types.is_architectural):
+async def _common(
+    ask: Ask, code: ProjectCode, types: QuestionTypes, pipeline: GatherPipeline, found: Sequence[Snippet]
+) -> list[Snippet]:
+    """Return common project files where no index was asked, by the rules that the search has for them (R-236)."""
+    stage = pipeline.find(AppendCommonFiles)
+    if stage is None or (found and not (is_broad(ask.question) or types.is_architectural)):
         return []
-    return await in_thread(partial(read_common_files, code, types.is_architectural))
+    if not stage.beside_hits and _has_hit(ask, found):
+        return []
+    return await in_thread(partial(read_common_files, code))
 
 
-async def _find_texts(ask: Ask, means: Means, runs: Runs, code: ProjectCode, types: QuestionTypes) -> list[Snippet]:
+def _has_hit(ask: Ask, found: Sequence[Snippet]) -> bool:
+    pieces = (f"{one.path} {one.name} {one.text}" for one in found[:LOOKED_AT])
+    return has_hit(own_words(ask.question), pieces)
+
+
+async def _find_texts(
+    ask: Ask, means: Means, runs: Runs, code: ProjectCode, types: QuestionTypes, pipeline: GatherPipeline
+) -> list[Snippet]:
     """Return what is no code: architecture, team, memories, in the order of R-252."""
     works: dict[str, tuple[Awaitable[list[Snippet]], float]] = {}
-    if types.is_architectural:
+    stage = pipeline.find(ReadTexts)
+    wanted = stage.of if stage is not None else ()
+    if "architecture" in wanted and types.is_architectural:
         works["architecture"] = (in_thread(partial(read_architecture, code)), _limit(means, "architecture"))
-    if means.team is not None and means.settings.team.enabled and is_about_team(ask.question):
+    if "team" in wanted and means.team is not None and means.settings.team.enabled and is_about_team(ask.question):
         works["team"] = (_team(means.team, code), _limit(means, "team"))
-    if means.settings.memories.enabled and ask.with_memories:
+    if "memory" in wanted and means.settings.memories.enabled and ask.with_memories:
         work = in_thread(partial(read_memories, code, means.settings.memories, means.may_use))
         works["memories"] = (work, _limit(means, "memories"))
     found = await runs.run_all(works, [])

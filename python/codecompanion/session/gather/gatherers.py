@@ -14,12 +14,12 @@ import msgspec
 from codecompanion.formats.text_files import decode, read_bytes
 from codecompanion.memory.entries import MAX_FILE_CHARS, parse_memories
 from codecompanion.memory.labelled_text import render_memories
-from codecompanion.model.found_code import FoundCode
+from codecompanion.model.found_code import COMMON, FoundCode
 from codecompanion.model.gathered import GatherSource, Snippet
 from codecompanion.retrieval.architecture import describe_architecture, manifests_of
 from codecompanion.retrieval.elements import Element, as_snippet, best_elements, find_elements_with
 from codecompanion.retrieval.relevance import MAX_SCORE, MIN_SCORE
-from codecompanion.retrieval.search.common_files import NAMES, common_files, cut_common
+from codecompanion.retrieval.search.common_files import CUT, NAMES, common_files, cut_common
 from codecompanion.retrieval.smart_snippets import extract_smart_snippets, split_lines
 from codecompanion.session.gather.project_code import ProjectCode
 from codecompanion.settings_sections import GatheredMemorySettings
@@ -38,16 +38,15 @@ def use_all(root: Path, path: Path, content: bytes, runs: bool) -> bool:
     return True
 
 
-MAX_AST_FILES = 12
 BESIDE_SEARCH = 0.05
-"""How much an element's score above 0.1 counts when the index has found places: words alone mislead more often.
+"""How much an element's score above 0.1 counts when the index has found places: words alone mislead more often. It is
+the `weight` of `search_definitions` in `ranked.toml`.
 
 Measured on 150 commits of five repositories, share of the changed functions in 4,000 and 20,000 tokens: the index alone
 0.504 and 0.680, with elements that confirm what it found 0.512 and 0.686 (0.1: 0.512 and 0.678, 0.3: 0.468 and 0.623).
 """
 MAX_TEXT_SNIPPETS = 3
 """Of a file without a grammar."""
-COMMON_SCORE, BROAD_SCORE = 0.9, 0.35
 MAX_COMMON = 6
 _MAX_MEMORY_BYTES = 4 * MAX_FILE_CHARS
 
@@ -64,7 +63,7 @@ def search_definitions(
     Where it `is_late` no further file is read: what the best ones have is better than nothing.
     """
     elements, texts = list[Element](), list[Snippet]()
-    for place, path in enumerate(paths[:MAX_AST_FILES]):
+    for place, path in enumerate(paths):
         check()
         if place and is_late():
             break
@@ -80,9 +79,9 @@ def search_definitions(
     return [*map(as_snippet, best_elements(elements)), *texts]
 
 
-def beside_search(snippets: Sequence[Snippet]) -> list[Snippet]:
+def beside_search(snippets: Sequence[Snippet], weight: float) -> list[Snippet]:
     """Return elements with the scores they have beside what the index found."""
-    return [msgspec.structs.replace(one, score=MIN_SCORE + (one.score - MIN_SCORE) * BESIDE_SEARCH) for one in snippets]
+    return [msgspec.structs.replace(one, score=MIN_SCORE + (one.score - MIN_SCORE) * weight) for one in snippets]
 
 
 def _as_ast(snippet: Snippet) -> Snippet:
@@ -101,6 +100,8 @@ def _as_ast(snippet: Snippet) -> Snippet:
 
 def found_snippet(found: FoundCode) -> Snippet:
     """Return a result of the search as a snippet; its score becomes one of 0.1 to 0.9."""
+    if found.method.endswith(COMMON):
+        return _common_snippet(found.path, found.text)
     name = found.symbol.rpartition(".")[2]
     return Snippet(
         path=found.path,
@@ -115,33 +116,30 @@ def found_snippet(found: FoundCode) -> Snippet:
     )
 
 
-def read_common_files(code: ProjectCode, is_about_all: bool, check: Check) -> list[Snippet]:
-    """Return README, manifests and entry points (R-236).
-
-    The document scores them 1.0. Here they come first only when the question is about the whole (`is_about_all`);
-    one word such as `project` in a question about a function does not put a README before the function.
-    """
-    score = COMMON_SCORE if is_about_all else BROAD_SCORE
+def read_common_files(code: ProjectCode, check: Check) -> list[Snippet]:
+    """Return README, manifests and entry points (R-236), for when there is no index to ask."""
     found = list[Snippet]()
     for path in common_files(code.listed(check))[:MAX_COMMON]:
         check()
         text = code.read(path)
         if text and text.strip():
-            short = cut_common(text)
-            found.append(
-                Snippet(
-                    path=path,
-                    start=1,
-                    end=len(split_lines(short)),
-                    text=short,
-                    kind="file",
-                    score=score,
-                    is_cut=short != text,
-                    source="common",
-                    scores=(("common", score),),
-                )
-            )
+            found.append(_common_snippet(path, cut_common(text)))
     return found
+
+
+def _common_snippet(path: str, text: str) -> Snippet:
+    """Return a common file as a snippet with the lowest score: it comes after what was found (R-236)."""
+    return Snippet(
+        path=path,
+        start=1,
+        end=len(split_lines(text)),
+        text=text,
+        kind="file",
+        score=MIN_SCORE,
+        is_cut=text.endswith(CUT),
+        source="common",
+        scores=(("common", MIN_SCORE),),
+    )
 
 
 def read_architecture(code: ProjectCode, check: Check) -> list[Snippet]:

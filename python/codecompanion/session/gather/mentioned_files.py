@@ -41,7 +41,7 @@ class ReadFiles(msgspec.Struct, frozen=True):
     large: Mapping[str, tuple[int, int]] = {}
 
 
-def with_active(files: tuple[str, ...], active: str, named_first: bool = False) -> tuple[str, ...]:
+def with_active(files: tuple[str, ...], active: str, *, named_first: bool) -> tuple[str, ...]:
     """Return the named files with the active one before them, or after them, unless it is one of them (R-214)."""
     name = active.rpartition("/")[2]
     if not active or any(file == active or file.endswith(name) for file in files):
@@ -63,7 +63,9 @@ def read_mentioned(
     """
     snippets, notes = dict[tuple[str, int], Snippet](), list[str]()
     large = dict[str, tuple[int, int]]()
-    wanted = [name for name in dict.fromkeys(with_active(files, active, named_first)) if len(name) >= MIN_NAME]
+    wanted = [
+        name for name in dict.fromkeys(with_active(files, active, named_first=named_first)) if len(name) >= MIN_NAME
+    ]
     finder = _Finder(code, check)
     for name in wanted:
         check()

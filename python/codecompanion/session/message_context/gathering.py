@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from codecompanion.context.policy.strict import is_strict
 from codecompanion.model.history import MessageAdded
 from codecompanion.model.messages import Message, with_changes
 from codecompanion.session.codebase.wish import GATHERING_OFF, Wish, wish_of
@@ -151,12 +152,14 @@ class CodeGathering:
     async def _question(
         self, text: str, snapshot: Snapshot, mentions: Mentions, room: int, preceding: Sequence[Message] = ()
     ) -> Question:
+        from codecompanion.retrieval.gather_pipeline import STRICT as STRICT_PIPELINE
         from codecompanion.session.codebase.gatherer import Question
 
         control, root = self._control, self._services.root(snapshot)
         return Question(
             text=text,
             root=root,
+            pipeline=STRICT_PIPELINE if control.policy.gathers and is_strict(control.policy) else "",
             files=mentions.files,
             lines=mentions.lines,
             active=snapshot.current,

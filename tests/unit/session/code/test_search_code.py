@@ -231,7 +231,7 @@ async def test_broad_questions_get_the_common_files(root: Path, tmp_path: Path) 
     """R-236."""
     index = await indexed(root, tmp_path)
     outcome = await search_code(index, "what is the architecture of this", SearchOptions(tier="fts"))
-    assert [(one.path, one.score) for one in outcome.results if one.method.endswith("+common")] == [("README.md", 1.0)]
+    assert [(one.path, one.score) for one in outcome.results if one.method.endswith("+common")] == [("README.md", 0.0)]
     await index.close()
 
 
@@ -240,7 +240,7 @@ async def test_what_no_file_knows_finds_nothing_but_the_common_files(root: Path,
     commit(root, "shop/mail.py", "mail")
     index = await indexed(root, tmp_path)
     outcome = await search_code(index, "zygote quokka")
-    assert [(one.path, one.method, one.score) for one in outcome.results] == [("README.md", "fts+common", 1.0)]
+    assert [(one.path, one.method, one.score) for one in outcome.results] == [("README.md", "fts+common", 0.0)]
     assert "search: nothing found" in outcome.not_used
     with_active = await search_code(index, "zygote quokka", SearchOptions(in_play=("shop/checkout.py",)))
     assert "shop/basket.py" in paths(with_active)

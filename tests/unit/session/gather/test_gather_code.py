@@ -94,8 +94,9 @@ class FakeSearch:
     def __init__(self, *found, fails=None, hangs=False):
         self.found, self.fails, self.hangs, self.asked, self.cancelled = found, fails, hangs, [], False
 
-    async def __call__(self, question, *, top_k, per_file, in_play, unsaved):
-        self.asked.append((question, tuple(in_play), dict(unsaved)))
+    async def __call__(self, question, options, unsaved):
+        self.asked.append((question, options.in_play, dict(unsaved)))
+        self.options = options
         try:
             if self.hangs:
                 await asyncio.Event().wait()
@@ -184,13 +185,13 @@ async def test_every_named_file_is_read_however_many_there_are(project):
 )
 def test_the_active_file_stands_first_unless_it_was_named(files, active, expected):
     """R-214: the same path, or one that ends with its base name."""
-    assert with_active(files, active) == expected
+    assert with_active(files, active, named_first=False) == expected
     assert set(with_active(files, active, named_first=True)) == set(expected)
     assert not files or with_active(files, active, named_first=True)[0] == files[0]
 
 
-@pytest.mark.parametrize(("window", "order"), [(64_000, True), (4_000, True), (0, False)])
-async def test_what_is_named_comes_first_and_whole_beside_a_file_that_is_open(project, window, order):
+@pytest.mark.parametrize("window", [64_000, 4_000, 0])
+async def test_what_is_named_comes_first_and_whole_beside_a_file_that_is_open(project, window):
     """R-213, R-214, R-248: in a chat the named file may take what is free; the open one a quarter of it at most."""
     long, opened = (
         "".join(f"name_{n} = {n}\n" for n in range(2000)),
@@ -198,7 +199,7 @@ async def test_what_is_named_comes_first_and_whole_beside_a_file_that_is_open(pr
     )
     (project / "src/long.py").write_text(long)
     (project / "src/opened.py").write_text(opened)
-    fields = {"max_tokens": window * 6 // 20, "named_first": True} if order else {}
+    fields = {"max_tokens": window * 6 // 20}
     found = await ask(project, "explain it", files=("src/long.py",), active="src/opened.py", cursor=500, **fields)
     shown = found.selection.snippets
     assert shown[0].path == ("src/long.py")
@@ -545,7 +546,7 @@ async def test_a_thread_that_hangs_holds_nothing_up(project, monkeypatch):
 GATHERERS = (
     "read_mentioned search_definitions read_common_files read_architecture read_memories read_pinned files_with_terms"
 ).split()
-ABOUT_ALL = "How does parse_config fit into the architecture of this project?"
+ABOUT_ALL = "What is the architecture of this project?"
 
 
 @pytest.mark.parametrize("error", [RuntimeError("x"), OSError(5, "Input/output error")])
@@ -557,7 +558,8 @@ async def test_each_gatherer_may_fail_alone(project, monkeypatch, name, error):
         raise error
 
     monkeypatch.setattr(gathering, name, failing)
-    found = await ask(project, ABOUT_ALL, files=("src/other.py",), by=means(FakeSearch(FOUND)))
+    search = None if name == "read_common_files" else FakeSearch(FOUND)
+    found = await ask(project, ABOUT_ALL, files=("src/other.py",), by=means(search))
     assert len(found.failed) == 1
     assert ("src/other.py", 1, 2) in [place[:3] for place in places(found)]
 
@@ -672,8 +674,9 @@ async def test_with_files_no_model_is_asked_for_terms(project):
 
 async def test_a_broad_question_gets_the_files_of_the_project(project):
     """R-236, R-240: and what it is made of when it is about its structure."""
+    (project / "pyproject.toml").write_text("[project]\nname = 'example'\n\ndependencies = ['fastapi']\n")
     found = await ask(project, "explain the architecture of this project")
-    assert {one[0] for one in places(found)[:2]} == {"README.md", "pyproject.toml"}
+    assert {one[0] for one in places(found)} >= {"README.md", "pyproject.toml"}
     assert "architecture" in [one.source for one in found.beside]
     assert "FastAPI" in found.text
     narrow = await ask(project)

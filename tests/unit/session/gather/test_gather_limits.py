@@ -20,8 +20,8 @@ COMMON = "README.md package.json CONTRIBUTING.md docs/README.md docs/architectur
 class PartialSearch(FakeSearch):
     """Finds much, in an index that is not complete."""
 
-    async def __call__(self, question, **more):
-        found = await super().__call__(question, **more)
+    async def __call__(self, question, options, unsaved):
+        found = await super().__call__(question, options, unsaved)
         return SearchOutcome(found.results, found.tier, is_partial=True)
 
 
@@ -36,15 +36,15 @@ async def test_what_an_index_does_not_have_yet_is_searched_as_text(project, monk
 
 
 async def test_six_files_at_most_say_what_a_project_is(project):
-    """R-236: they come first only when the question is about the whole."""
+    """R-236: after what was found, and none beside hits for the question's own words."""
     for name in COMMON.split():
         (project / name).write_text(f"# {name}\n")
     about_all = await ask(project, "explain the architecture of this project")
     common = [one for one in about_all.found if one.source == "common"]
     assert {one.path for one in common} == {*COMMON.split()[:6]}
-    assert {one.score for one in common} == {0.9}
+    assert {one.score for one in common} == {0.1}
     narrow = await ask(project)
-    assert all(one.score <= 0.4 for one in narrow.found if one.source == "common")
+    assert [one for one in narrow.found if one.source == "common"] == []
     assert places(narrow)[0][0] == "src/parser.py"
 
 
@@ -73,7 +73,7 @@ async def test_a_changed_setting_counts_from_the_next_question_on_and_no_adapter
     gatherer = ProjectGatherer(lambda: now[0], no_adapters, no_index, lambda: {})
     question = Question(text=QUESTION, root=project, model="gpt-4o", is_asked=True)
     before = await gatherer.gather(question, lambda words: None)
-    now[0] = msgspec.structs.replace(now[0], budgets={"gpt-4o": 30})
+    now[0] = msgspec.structs.replace(now[0], budgets={"gpt-4o": 10})
     after = await gatherer.gather(question, lambda words: None)
-    assert (before.selection.budget_tokens, after.selection.budget_tokens) == (20_000, 30)
-    assert before.selection.total_tokens > 30 >= after.selection.total_tokens
+    assert (before.selection.budget_tokens, after.selection.budget_tokens) == (20_000, 10)
+    assert before.selection.total_tokens > 10 >= after.selection.total_tokens

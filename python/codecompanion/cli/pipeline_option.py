@@ -1,0 +1,67 @@
+"""`--pipeline`, `--strict` and `--hybrid` of the commands that find code, and the same fields of their jobs."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import msgspec
+
+from codecompanion import settings
+from codecompanion.errors import InputError
+from codecompanion.formats import typed
+from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.retrieval.gather_pipeline import DEFAULT, NAMES, STRICT, PipelineName
+from codecompanion.settings_sections import HybridSettings
+
+HYBRID = (
+    '{"vector_weight", "text_weight", "top_k", "mmr": {"enabled", "lambda"}, "decay": {"enabled", "half_life_days"}}'
+)
+
+
+def add_pipeline(parser: argparse.ArgumentParser, default: PipelineName = DEFAULT) -> None:
+    """Add `--pipeline` and `--strict`."""
+    help_text = f"how code is found and chosen: {' or '.join(NAMES)} (default: {default})"
+    parser.add_argument("--pipeline", choices=NAMES, help=help_text)
+    parser.add_argument("--strict", action="store_true", help="as the document has it: the same as --pipeline document")
+
+
+def pipeline_of(pipeline: str | None, strict: bool | None, default: PipelineName = DEFAULT) -> PipelineName:
+    """Return the pipeline that arguments or a job ask for.
+
+    Raises:
+        InputError: there is no such pipeline, or `strict` and another one than the document's.
+    """
+    if pipeline is not None and pipeline not in NAMES:
+        raise InputError(f"pipeline is {pipeline!r}; expected {' or '.join(NAMES)}")
+    if strict:
+        if pipeline not in (None, STRICT):
+            raise InputError(f"strict is the pipeline {STRICT}; expected no pipeline beside it, found {pipeline!r}")
+        return STRICT
+    return next((name for name in NAMES if name == pipeline), default)
+
+
+def hybrid_of(given: dict[str, Any] | str | None, pipeline: PipelineName) -> HybridSettings:
+    """Return the settings of the hybrid search, the defaults where nothing is given (R-228).
+
+    Raises:
+        InputError: a key or value is wrong, or the pipeline does not read them.
+    """
+    default = settings.load({}).context.hybrid
+    if given is None:
+        return default
+    if pipeline != STRICT:
+        raise InputError(f"hybrid: the pipeline {pipeline} does not read it; expected pipeline {STRICT}")
+    try:
+        asked = typed.read_json(given, type=dict[str, Any]) if isinstance(given, str) else given
+        return typed.convert(_merged(msgspec.to_builtins(default), asked), HybridSettings)
+    except NOT_READABLE as error:
+        raise InputError(f"hybrid: {error}; expected {HYBRID}") from error
+
+
+def _merged(default: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    both = {name: (default.get(name), value) for name, value in given.items()}
+    nested = {
+        name: _merged(old, new) for name, (old, new) in both.items() if isinstance(old, dict) and isinstance(new, dict)
+    }
+    return {**default, **given, **nested}

@@ -1,0 +1,263 @@
+"""The stages from a question to its code, as a table: `gather_pipelines/document.toml` and `ranked.toml`.
+
+The document's pipeline is the first (R-201 … R-252); the default is the second. A stage is a word (`use`) with
+parameters. What is not the document's says so in the table: `ours = "…"` at a stage, `ours = { parameter = "…" }` at
+one of the document's stages with a parameter of ours. Who carries the stages out is `session/gather/gather_code.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, Literal, TypeVar, get_args
+
+import msgspec
+
+from codecompanion.errors import ConfigError
+from codecompanion.formats import typed
+from codecompanion.formats.package_table import package_table
+from codecompanion.model.found_code import SearchTier
+
+PipelineName = Literal["ranked", "document"]
+NAMES: tuple[PipelineName, ...] = get_args(PipelineName)
+DEFAULT: PipelineName = "ranked"
+STRICT: PipelineName = "document"
+Part = Literal["code", "map", "architecture", "team", "memory", "format"]
+
+
+class Stage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="use"):
+    """What all stages have. `ours`: why the document does not have it, or which parameters, by name.
+
+    `instead`: the document's stages that it replaces.
+    """
+
+    ours: str | dict[str, str] = ""
+    instead: tuple[str, ...] = ()
+
+
+class Classify(Stage, frozen=True, tag="classify"):
+    """Whether the question is about the project. `by`: what decides where no model does."""
+
+    by: Literal["words"]
+
+
+class ReadNamedFiles(Stage, frozen=True, tag="read_named_files"):
+    """The files the user named, and the one they work in, `active` first or last."""
+
+    active: Literal["first", "last"]
+
+
+class FindTerms(Stage, frozen=True, tag="find_terms"):
+    """The terms to search for; `searched`: how many of a model's."""
+
+    searched: int
+
+
+class SearchDefinitions(Stage, frozen=True, tag="search_definitions"):
+    """Definitions with a term, of files with a term or of those that the search found.
+
+    `weight`: how much of their scores counts beside those of the search.
+    """
+
+    files: Literal["with_terms", "found"]
+    max_files: int
+    weight: float = 1.0
+
+
+class SearchCascade(Stage, frozen=True, tag="search_cascade"):
+    """The document's tiers from the `first` on, each where the one before finds nothing."""
+
+    first: SearchTier
+
+
+class SearchRanked(Stage, frozen=True, tag="search_ranked"):
+    """The joined ranking: `max_files` files with at most `per_file` places each."""
+
+    max_files: int
+    per_file: int
+
+
+class AppendCommonFiles(Stage, frozen=True, tag="append_common_files"):
+    """Project files after the results; `share` of the budget, and whether they come `beside_hits`."""
+
+    share: float
+    beside_hits: bool
+
+
+class KeepFirstOfFile(Stage, frozen=True, tag="keep_first_of_file"):
+    """The first result of each file, at most `most`."""
+
+    most: int
+
+
+class ReadTexts(Stage, frozen=True, tag="read_texts"):
+    """Texts that are not code."""
+
+    of: tuple[Literal["architecture", "team", "memory"], ...]
+
+
+class JoinPlaces(Stage, frozen=True, tag="join_places"):
+    """One snippet for a place that two gatherers found."""
+
+
+class DemoteRepeats(Stage, frozen=True, tag="demote_repeats"):
+    """A lower score for code that repeats other code of its file."""
+
+
+class ScoreDensity(Stage, frozen=True, tag="score_density"):
+    """Scores by keyword density."""
+
+
+class TakeStructures(Stage, frozen=True, tag="take_structures"):
+    """The structures that patterns find in the places of the search."""
+
+
+class FillBudget(Stage, frozen=True, tag="fill_budget"):
+    """The document's greedy choice."""
+
+
+class FillBudgetOnce(Stage, frozen=True, tag="fill_budget_once"):
+    """The greedy choice that shows no line twice."""
+
+
+class Assemble(Stage, frozen=True, tag="assemble"):
+    """The parts of the block before the question, in order."""
+
+    parts: tuple[Part, ...]
+
+
+AnyStage = (
+    Classify
+    | ReadNamedFiles
+    | FindTerms
+    | SearchDefinitions
+    | SearchCascade
+    | SearchRanked
+    | AppendCommonFiles
+    | KeepFirstOfFile
+    | ReadTexts
+    | JoinPlaces
+    | DemoteRepeats
+    | ScoreDensity
+    | TakeStructures
+    | FillBudget
+    | FillBudgetOnce
+    | Assemble
+)
+S = TypeVar("S", bound=Stage)
+_PHASES: tuple[tuple[type[Stage], ...], ...] = (
+    (Classify,),
+    (ReadNamedFiles,),
+    (FindTerms,),
+    (SearchDefinitions, SearchCascade, SearchRanked),
+    (AppendCommonFiles,),
+    (KeepFirstOfFile,),
+    (ReadTexts,),
+    (JoinPlaces, DemoteRepeats, ScoreDensity, TakeStructures),
+    (FillBudget, FillBudgetOnce),
+    (Assemble,),
+)
+"""What may stand before what. The stages of one row keep the order of the table; searches run at the same time."""
+_ONE_OF: tuple[tuple[type[Stage], ...], ...] = (
+    *((Classify,), (ReadNamedFiles,), (FindTerms,), (SearchCascade, SearchRanked)),
+    *((FillBudget, FillBudgetOnce), (Assemble,)),
+)
+"""Of each row exactly one must be there."""
+
+
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    description: str
+    stage: tuple[AnyStage, ...]
+
+
+class Deviation(msgspec.Struct, frozen=True):
+    """Something of ours: its stage, or `stage.parameter`, and why."""
+
+    place: str
+    why: str
+
+
+class GatherPipeline(msgspec.Struct, frozen=True):
+    """A pipeline: its stages, each at most once."""
+
+    name: str
+    description: str
+    stages: tuple[AnyStage, ...]
+
+    def find(self, kind: type[S]) -> S | None:
+        """Return the stage of a kind, None = the pipeline does not have it."""
+        return next((stage for stage in self.stages if isinstance(stage, kind)), None)
+
+    def stage(self, kind: type[S]) -> S:
+        """Return the stage of a kind that every pipeline has."""
+        found = self.find(kind)
+        assert found is not None, f"{self.name} without {kind.__name__}"  # noqa: S101  checked when it was read
+        return found
+
+    def deviations(self) -> tuple[Deviation, ...]:
+        """Return what the document does not have, in the order of the table."""
+        return tuple(self._deviations())
+
+    def _deviations(self) -> Iterator[Deviation]:
+        for stage in self.stages:
+            name = word_of(stage)
+            if isinstance(stage.ours, str):
+                yield from [Deviation(name, stage.ours)] if stage.ours else []
+            else:
+                yield from (Deviation(f"{name}.{parameter}", why) for parameter, why in stage.ours.items())
+
+
+@cache
+def load_pipeline(name: PipelineName) -> GatherPipeline:
+    """Return a pipeline of the package."""
+    return pipeline_from_table(package_table(f"retrieval/gather_pipelines/{name}.toml"), name)
+
+
+def pipeline_from_table(table: Mapping[str, Any], name: str) -> GatherPipeline:
+    """Return the pipeline a table describes.
+
+    Raises:
+        ConfigError: an unknown word or key, a wrong type, an order that cannot work; names the key.
+    """
+    try:
+        read = typed.convert(table, _Table)
+    except msgspec.ValidationError as error:
+        problem, _, place = str(error).partition(" - at `$")
+        raise ConfigError(f"{name}{place.rstrip('`')}", problem, f"a stage: one of {', '.join(_WORDS)}") from error
+    _check(read.stage, f"{name}.stage")
+    return GatherPipeline(name, read.description, read.stage)
+
+
+def _check(stages: tuple[AnyStage, ...], key: str) -> None:
+    phase, seen = 0, set[type[Stage]]()
+    for number, stage in enumerate(stages):
+        where, word = f"{key}[{number}]", word_of(stage)
+        of_stage = next(place for place, kinds in enumerate(_PHASES) if type(stage) in kinds)
+        if type(stage) in seen:
+            raise ConfigError(f"{where}.use", f"{word} is there twice", "each stage once")
+        if of_stage < phase:
+            raise ConfigError(f"{where}.use", f"{word} comes too late", f"it before {word_of(stages[number - 1])}")
+        if isinstance(stage.ours, dict):
+            for parameter in stage.ours:
+                if parameter not in stage.__struct_fields__:
+                    expected = ", ".join(name for name in stage.__struct_fields__ if name not in ("ours", "instead"))
+                    raise ConfigError(f"{where}.ours.{parameter}", f"{word} has no such parameter", expected)
+        phase = of_stage
+        seen.add(type(stage))
+    for kinds in _ONE_OF:
+        if len(seen.intersection(kinds)) != 1:
+            raise ConfigError(key, "a stage is missing, or there are two", f"one of {', '.join(map(_word, kinds))}")
+
+
+def word_of(stage: Stage) -> str:
+    """Return the word of a stage in tables."""
+    return _word(type(stage))
+
+
+def _word(kind: type[Stage]) -> str:
+    tag = kind.__struct_config__.tag
+    assert isinstance(tag, str)  # noqa: S101  each is written above
+    return tag
+
+
+_WORDS = tuple(_word(kind) for kinds in _PHASES for kind in kinds)

@@ -1,0 +1,58 @@
+"""The words of a question that are its own, and whether a search has hits for them (R-236).
+
+Words that every question has, and those that make it one about the whole project, are not its own: of "which function
+validates the trigger in our codebase" they are `validates` and `trigger`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+from codecompanion.formats.code_words import index_words
+from codecompanion.retrieval.ranking.question import read_question
+from codecompanion.retrieval.ranking.stems import stem
+from codecompanion.retrieval.ranking.tables import question_words
+from codecompanion.retrieval.search.common_files import BROAD_PHRASE, BROAD_WORDS
+
+ENOUGH = 0.5
+"""Of the weight of all own words: what one piece of code has of it is a hit."""
+LOOKED_AT = 20
+"""Pieces, the best ones."""
+
+Rarity = Callable[[str], float]
+"""Word → its weight: rare words say more about where an answer stands."""
+
+
+def own_words(question: str) -> tuple[str, ...]:
+    """Return the words of a question that say what it is about, as the index has them; () = none does."""
+    text = question.lower().replace(BROAD_PHRASE, " ")
+    left_out = question_words()["asking"] | question_words()["kinds_of_code"]
+    words = read_question(text).words
+    return tuple(word for word in words if word not in left_out and not any(broad in word for broad in BROAD_WORDS))
+
+
+def same_rarity(word: str) -> float:
+    """Return the same weight for every word: nothing is known of them."""
+    del word
+    return 1.0
+
+
+def rarity(pieces_with_it: int, pieces: int) -> float:
+    """Return the weight of a word in an index of so many pieces, as BM25 has it."""
+    return math.log(1 + (max(pieces, pieces_with_it) - pieces_with_it + 0.5) / (pieces_with_it + 0.5))
+
+
+def has_hit(words: Sequence[str], pieces: Iterable[str], weight: Rarity = same_rarity) -> bool:
+    """Return whether one of the pieces of text has the own words of a question, or those that count most."""
+    weights = {_root(word): weight(word) for word in words}
+    needed = ENOUGH * sum(weights.values())
+    return bool(weights) and any(_weight_in(piece, weights) >= needed for piece in pieces)
+
+
+def _weight_in(piece: str, weights: dict[str, float]) -> float:
+    return sum(weights[root] for root in set(map(_root, index_words(piece))) & weights.keys())
+
+
+def _root(word: str) -> str:
+    return stem(stem(word))  # `validates` → `validate` → `validat`

@@ -1,0 +1,155 @@
+"""Both pipelines in a folder and in a chat: what the stages of their tables do."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+import pytest
+
+from codecompanion import settings
+from codecompanion.cli.pipeline_option import hybrid_of
+from codecompanion.engine.configured import _check_gathering
+from codecompanion.model.found_code import COMMON, FoundCode
+from codecompanion.retrieval.gather_pipeline import load_pipeline
+from codecompanion.retrieval.relevance import score_text
+from codecompanion.retrieval.search_terms import simple_terms
+from codecompanion.session.actions.choose_policy import choose_policy
+from codecompanion.session.code.indexing import build
+from codecompanion.session.code.project_index import ProjectIndex
+from codecompanion.session.code.search_options import search_options
+from codecompanion.session.codebase.gatherer import Question
+from codecompanion.session.gather.for_chat import ProjectGatherer
+from codecompanion.session.gather.index_search import IndexSearch
+from tests.unit.session.gather import test_gather_code
+from tests.unit.session.gather.test_gather_code import FakeSearch, ask, means, places
+from tests.unit.session.message_context.test_gathering import FakeGatherer, asked, bench_with
+from tests.unit.session.message_context.test_gathering import ask as message
+
+project = test_gather_code.project
+METHODS = "".join(f"    def parse_{n}(self, text):\n        return text.split('{n}')\n\n" for n in range(40))
+QUESTION = "How does parse_config of the codebase work?"
+
+
+@pytest.fixture
+async def index(project, tmp_path):
+    (project / "src/box.py").write_text(f"class Parser:\n{METHODS}")
+    (project / "README.md").write_text("# the example\n" * 300)
+    made = ProjectIndex(project, tmp_path / "cache")
+    build(made.root, made.path, made.choice, now_ns=time.time_ns)
+    yield made
+    await made.close()
+
+
+async def test_the_document_scores_by_density_and_fills_greedily(project, index):
+    """R-246, R-247, R-252: best first, no map, the format last."""
+    found = await ask(project, QUESTION, by=means(IndexSearch(index)), pipeline="document", budget=600)
+    chosen, keywords = found.selection, simple_terms(QUESTION)
+    assert chosen.snippets
+    assert all(one.score in (score_text(one.text, keywords), 0.3) for one in chosen.snippets)
+    assert [one.score for one in chosen.snippets] == sorted((one.score for one in chosen.snippets), reverse=True)
+    assert chosen.total_tokens <= 600
+    assert "## Map" not in found.text
+    assert "\n\n## Format\n\n" in found.text
+    ranked = await ask(project, QUESTION, by=means(IndexSearch(index)), budget=600)
+    assert "\n\n## Format\n\n" in ranked.text
+
+
+async def test_common_files_follow_the_document_or_our_bounds(project, index):
+    """R-236: the document appends them to a broad question; ours leaves them out beside hits for its own words."""
+    search = means(IndexSearch(index))
+    document = await ask(project, QUESTION, by=search, pipeline="document")
+    assert "pyproject.toml" in {one.path for one in document.found if one.source == "common"}
+    ranked = await ask(project, QUESTION, by=search)
+    assert [one for one in ranked.found if one.source == "common"] == []
+    whole = await ask(project, "What is the architecture of this project?", by=search, budget=800)
+    common = [one for one in whole.selection.snippets if one.source == "common"]
+    assert 0 < sum(one.tokens for one in common) <= 100
+    assert whole.selection.snippets[-len(common) :] == tuple(common)
+
+
+@pytest.mark.parametrize("pipeline", ["ranked", "document"])
+async def test_the_users_own_files_come_first(project, index, pipeline):
+    """R-213, R-214: the document's active file stands before the named ones."""
+    files = {"files": ("src/other.py",), "active": "docs/parser.py"}
+    found = await ask(project, QUESTION, by=means(IndexSearch(index)), pipeline=pipeline, **files)
+    order = ["src/other.py", "docs/parser.py"]
+    assert [one[0] for one in places(found)[:2]] == (order if pipeline == "ranked" else order[::-1])
+
+
+async def test_the_options_of_the_hybrid_search_reach_the_documents_pipeline_alone(project):
+    """R-228."""
+    hybrid = hybrid_of({"top_k": 3, "mmr": {"enabled": True}}, "document")
+    for pipeline, expected in (("document", ("hybrid", 3, True)), ("ranked", ("auto", 12, False))):
+        search = FakeSearch(FoundCode("src/other.py", 1, 2, 0.5, f"fts{COMMON}"))
+        await ask(project, QUESTION, by=means(search, hybrid=hybrid), pipeline=pipeline)
+        assert (search.options.tier, search.options.top_k, search.options.hybrid.mmr) == expected
+    assert search_options(load_pipeline("document"), hybrid).most == 15
+
+
+@pytest.mark.parametrize("tokens", [1, 40, 150, 400])
+async def test_the_documents_text_fits_into_the_room_of_the_window(project, index, tokens):
+    """A request is never over the window, strict or not."""
+    found = await ask(project, QUESTION, by=means(IndexSearch(index)), pipeline="document", max_tokens=tokens)
+    assert found.failed == {}
+    assert len(found.text) <= 4 * tokens
+
+
+async def test_code_the_user_took_out_stays_out_of_both(project, index):
+    search = means(IndexSearch(index))
+    for pipeline in ("ranked", "document"):
+        found = await ask(project, QUESTION, by=search, pipeline=pipeline)
+        first = next(one for one in found.selection.snippets if one.path == "src/parser.py")
+        piece = test_gather_code.ChosenPiece(path=first.path, name=first.name, kind=first.kind, start=first.start)
+        without = await ask(project, QUESTION, by=search, pipeline=pipeline, left_out=(piece,))
+        assert (first.path, first.start) not in {(one.path, one.start) for one in without.selection.snippets}
+
+
+@pytest.mark.parametrize(
+    ("policy", "pipeline"), [("codebuddy", ""), ("codebuddy strict", "document"), ("cowork strict", "")]
+)
+async def test_a_strict_codebuddy_gathers_as_its_document(tmp_path, policy, pipeline):
+    root = tmp_path / "project"
+    root.mkdir()
+    gatherer = FakeGatherer()
+    bench, session = await bench_with(root, gatherer)
+    await choose_policy(session, policy)
+    await asked(bench, session, message("how does it work in our code"))
+    assert [one.pipeline for one in gatherer.questions] == [pipeline]
+
+
+@pytest.mark.parametrize(
+    ("options", "policy", "named"),
+    [
+        ({}, "codebuddy", ()),
+        ({"hybrid": {"top_k": 5, "decay": {"enabled": True}}}, "codebuddy", ("top_k", "decay.enabled")),
+        ({"hybrid": {"top_k": 5}}, "codebuddy strict", ()),
+        ({"hybrid": {"top_k": 5}, "pipeline": "document"}, "codebuddy", ()),
+    ],
+)
+async def test_options_that_no_pipeline_reads_are_named(tmp_path, options, policy, named):
+    """R-228."""
+    root = tmp_path / "project"
+    root.mkdir()
+    bench, _ = await bench_with(root, FakeGatherer())
+    chat = msgspec.structs.replace(bench.services.settings.chat, policy=policy)
+    given = {**options, "hybrid": hybrid_of(options.get("hybrid"), "document")}
+    context = msgspec.structs.replace(settings.load({}).context, **given)
+    bench.services.settings = msgspec.structs.replace(bench.services.settings, chat=chat, context=context)
+    before = len(bench.services.mistakes)
+    _check_gathering(bench.services)
+    said = bench.services.mistakes[before:]
+    assert {one.partition(":")[0] for one in said} == {f"context.hybrid.{name}" for name in named}
+
+
+async def test_the_configured_pipeline_is_that_of_a_chat(project, index):
+    """`context.pipeline`, unless the policy asks for one."""
+
+    async def of(root):
+        return index
+
+    for configured, wanted, has_all in (("ranked", "", False), ("document", "", True), ("ranked", "document", True)):
+        now = means(pipeline=configured).settings
+        gatherer = ProjectGatherer(lambda now=now: now, lambda: None, of, lambda: {})
+        found = await gatherer.gather(Question(text=QUESTION, root=project, pipeline=wanted), lambda words: None)
+        assert any(one.source == "common" for one in found.found) is has_all
