@@ -205,10 +205,7 @@ class Services(msgspec.Struct):
         return unknown_options(policy, self.settings.chat.context_management)
 
     def policies(self) -> tuple[Policy, ...]:
-        """Return all policies a chat may choose: built-in, the user's own that can be used, and what is strict of them.
-
-        One that has nothing of ours has no strict form beside it.
-        """
+        """Return the policies a chat may choose, each with its strict form if it has something of ours."""
         policies: list[Policy] = []
         for name in known_names(self.settings.chat.policies):
             policy = load_policy(name, self.settings.chat.policies, POLICIES_KEY)
@@ -366,11 +363,11 @@ class Services(msgspec.Struct):
 
     def memory_of(self, root: Path) -> ProjectMemory | None:
         """Return the memory of the project that a workspace belongs to, None = nothing is kept."""
-        if self.keeping is None:
+        kept, own = self.keeping, self.settings.context.memories
+        if kept is None:
             return None
         from codecompanion.session.memory.project_memory import ProjectMemory  # not part of the start
 
-        kept, own = self.keeping, self.settings.context.memories
         return ProjectMemory(kept.memories, kept.exclusions, own, self.trust, root)
 
     def _look_up_code_of(self, root: Path) -> CodeLookup:

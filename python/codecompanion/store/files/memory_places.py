@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import stat
 from collections.abc import Collection, Iterator
 from heapq import nlargest
@@ -22,13 +21,14 @@ from typing import Literal
 
 import msgspec
 
+from codecompanion.formats.regex import regex
 from codecompanion.store.sqlite_connection import told_as_ours
 
 PROJECTS, SUMMARIES, PRIVATE_FOLDER, DAILY_FOLDER = "projects", "summaries", "private-memories", "daily"
 MAX_FILES = 10_000
 """The newest files of the memory that are looked at."""
 MAX_DEPTH = 6
-_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
+_UNSAFE = regex(r"[^A-Za-z0-9_.-]")
 
 
 class MemoryFile(msgspec.Struct, frozen=True):
