@@ -324,12 +324,14 @@ class SummarizeArtifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
     `reason` is what an automatic run calls itself (R-325). `overlay`: whether a utility model is asked, `configured` =
     when one is; `overlay_in_target`: only when the result fits the stage's target, because it is thrown away otherwise.
+    `sentences`: plain sentences that decide, constrain, block, warn or announce count besides labelled lines.
     """
 
     reason: Literal["semantic_closure", "token_pressure"] = "token_pressure"
     overlay: Literal["never", "configured", "always"] = "configured"
     overlay_in_target: bool = False
     overlay_tokens: int = 2000
+    sentences: bool = False
     size: SummarySize = SummarySize()
 
 

@@ -16,6 +16,16 @@ EARLIER = "earlier: "
 """How a fact begins that is a line of a summary whose artifact is gone."""
 
 
+def quoted(text: str) -> str:
+    """Return the words of a sentence as an item has them: in quotes, beside items that a label or a model gave."""
+    return f'"{text}"'
+
+
+def is_quoted(text: str) -> bool:
+    """Return whether an item is somebody's sentence, word for word."""
+    return len(text) > 2 and text[0] == text[-1] == '"'
+
+
 class _Item(msgspec.Struct, frozen=True, omit_defaults=False):
     """Base of all items: every field is written, so that a stored artifact says everything."""
 
@@ -77,7 +87,10 @@ class PageInHint(_Item, frozen=True):
 
 
 class Artifact(_Item, frozen=True):
-    """The durable summary of a session; lists are in the order of the turns."""
+    """The durable summary of a session; lists are in the order of the turns.
+
+    `constraint_turn_ids`: of constraints that are somebody's sentences, the turn.
+    """
 
     session_objective: str = ""
     constraints: tuple[str, ...] = ()
@@ -86,6 +99,7 @@ class Artifact(_Item, frozen=True):
     open_threads: tuple[OpenThread, ...] = ()
     workspace_facts: tuple[WorkspaceFact, ...] = ()
     page_in_hints: tuple[PageInHint, ...] = ()
+    constraint_turn_ids: dict[str, str] = {}
 
     @property
     def turn_ids(self) -> frozenset[str]:
@@ -93,6 +107,7 @@ class Artifact(_Item, frozen=True):
         ids = {decision.source_turn_id for decision in self.settled_decisions}
         ids |= {thread.source_turn_id for thread in self.open_threads}
         ids |= {fact.source_turn_id for fact in self.workspace_facts}
+        ids |= set(self.constraint_turn_ids.values())
         ids |= {turn for episode in self.completed_episodes for turn in episode.source_turn_ids}
         ids |= {turn for hint in self.page_in_hints for turn in hint.source_turn_ids}
         return frozenset(ids - {""})

@@ -1,13 +1,15 @@
 """The durable summary without a model: what code can tell of a turn (R-318…R-320).
 
 The user's words are the goal and the constraints, labelled lines of the assistant are decisions, constraints and next
-steps, tool calls give paths and evidence. Nothing is inferred from the assistant's prose beyond its labels.
+steps, tool calls give paths and evidence. Plain sentences that say such things are quoted; a label that says the same
+wins.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -19,18 +21,23 @@ from codecompanion.context.artifact.artifact import (
     PageInHint,
     Verification,
     WorkspaceFact,
+    quoted,
 )
 from codecompanion.context.artifact.render_artifact import DERIVED_BYTES, EPISODE_BYTES, VERIFICATION_BYTES
 from codecompanion.context.ledger.facts import Facts, gather
 from codecompanion.context.ledger.goal import GOAL_BYTES, goal_of_all, is_usable_goal
 from codecompanion.context.ledger.lines import cut_bytes
 from codecompanion.context.message_facts.calls import describe_call
-from codecompanion.context.message_facts.demands import find_demands
+from codecompanion.context.message_facts.demands import find_demands, is_strict
+from codecompanion.context.message_facts.plain_sentences import Sentence, Speaker, facts_of_sentences
+from codecompanion.context.message_facts.same_fact import is_same_fact, meaning_of, normal
 from codecompanion.formats.regex import regex
 from codecompanion.model.cycles import turn_name
 from codecompanion.model.messages import SUMMARY_TAG, Message, ToolCall, is_system_prompt, is_typed_by_user
 from codecompanion.placeholders import CANCELLED_BY_USER, INTERRUPTED
 
+SENTENCE_BYTES = DERIVED_BYTES - 24
+"""How long a quoted sentence may be, so that its line also has room for the turn."""
 FAILED_TOOL_BYTES, MAX_FAILED_TOOLS, MAX_NOTES, MAX_PATHS = 64, 6, 3, 12
 _LARGE_CHARS, _MAX_CALLS = 2000, 4
 _LABELS = regex(
@@ -39,6 +46,7 @@ _LABELS = regex(
     r"(?:\*\*|__)?[ \t]*:(?:\*\*|__)?[ \t]*(\S.*)$",
     re.IGNORECASE | re.MULTILINE,
 )
+_ASKS_USER = regex(r"\b(?:your|you|the user)\b", re.IGNORECASE)
 _RATIONALE = regex(r"(?<!\s)\s+(?:because|since|so that)\s+", re.IGNORECASE)
 _FENCE = regex(r"```.*?(?:```|\Z)", re.DOTALL)
 
@@ -62,9 +70,12 @@ def split_turns(messages: Iterable[Message]) -> tuple[TurnMessages, ...]:
     return tuple(TurnMessages(name, tuple(group)) for name, group in found.items())
 
 
-def extract(turns: Sequence[TurnMessages]) -> Artifact:
-    """Return what code can tell of the turns; `merge_artifacts.merge` lays it over an older artifact."""
-    parts = [_extract_turn(turn) for turn in turns]
+def extract(turns: Sequence[TurnMessages], *, sentences: bool = True) -> Artifact:
+    """Return what code can tell of the turns; `merge_artifacts.merge` lays it over an older artifact.
+
+    `sentences`: plain sentences count besides labelled lines.
+    """
+    parts = [_extract_turn(turn, sentences=sentences) for turn in turns]
     return Artifact(
         session_objective=goal_of_all(text for turn in turns for text in _typed(turn)),
         constraints=tuple(dict.fromkeys(text for part in parts for text in part.constraints)),
@@ -73,6 +84,7 @@ def extract(turns: Sequence[TurnMessages]) -> Artifact:
         open_threads=tuple(item for part in parts for item in part.open_threads),
         workspace_facts=tuple(item for part in parts for item in part.workspace_facts),
         page_in_hints=tuple(item for part in parts for item in part.page_in_hints),
+        constraint_turn_ids={text: turn for part in parts for text, turn in part.constraint_turn_ids.items()},
     )
 
 
@@ -80,7 +92,7 @@ def _typed(turn: TurnMessages) -> list[str]:
     return [message.text for message in turn.messages if is_typed_by_user(message)]
 
 
-def _extract_turn(turn: TurnMessages) -> Artifact:
+def _extract_turn(turn: TurnMessages, *, sentences: bool) -> Artifact:
     facts, name = gather(turn.messages), turn.turn_id
     typed = _typed(turn)
     labelled = [
@@ -90,7 +102,10 @@ def _extract_turn(turn: TurnMessages) -> Artifact:
         for label, text in _LABELS.findall(_FENCE.sub("", message.text))
     ]
     ended, status = _ending(turn.messages)
+    said = _sentences(turn, [*(text for _, text in labelled), *find_demands(typed)]) if sentences else ()
+    demands = _demands(typed, said)
     threads = [_labelled_thread(label, text, name) for label, text in labelled if label.startswith(_THREAD_LABELS)]
+    threads += [_quoted_thread(one, by, name) for by, one in said if one.kind in ("blocker", "deferred", "next")]
     todos = [cut_bytes(text, DERIVED_BYTES) for text, done in facts.todos if not done]
     threads += [OpenThread(text, source_turn_id=name) for text in todos]
     if not ended:
@@ -98,14 +113,19 @@ def _extract_turn(turn: TurnMessages) -> Artifact:
         unfinished = cut_bytes(f"{asked} ({status})", DERIVED_BYTES)
         threads.append(OpenThread(unfinished, blocking=True, owner="shared", source_turn_id=name))
     return Artifact(
-        constraints=tuple(dict.fromkeys((*_demands(typed), *_texts(labelled, "constraint")))),
-        settled_decisions=tuple(_decision(text, name) for text in _texts(labelled, "deci")),
+        constraints=tuple(dict.fromkeys((*demands, *_texts(labelled, "constraint")))),
+        settled_decisions=(
+            *(_decision(text, name) for text in _texts(labelled, "deci")),
+            *(Decision(text, source_turn_id=name) for text in _quoted(said, "decision")),
+        ),
         completed_episodes=(_episode(turn, facts, typed, ended=ended, status=status),),
         open_threads=tuple(dict.fromkeys(threads)),
         workspace_facts=tuple(
-            WorkspaceFact("", text, name) for text in (*_texts(labelled, "warning"), *_texts(labelled, "critical"))
+            WorkspaceFact("", text, name)
+            for text in (*_texts(labelled, "warning"), *_texts(labelled, "critical"), *_quoted(said, "warning"))
         ),
         page_in_hints=_hints(turn),
+        constraint_turn_ids=dict.fromkeys(demands, name) if sentences else {},
     )
 
 
@@ -117,12 +137,60 @@ def _texts(labelled: Sequence[tuple[str, str]], label: str) -> tuple[str, ...]:
 
 
 def _plain(text: str) -> str:
-    return text.strip().strip("*_").strip()
+    return text.strip().strip('*_"').strip()
 
 
-def _demands(typed: Sequence[str]) -> tuple[str, ...]:
-    """Return what the user forbids, demands or states as a rule, in the user's own words (lesson 11)."""
-    return tuple(dict.fromkeys(cut_bytes(said, GOAL_BYTES) for said in find_demands(typed)))
+def _sentences(turn: TurnMessages, stated: Sequence[str]) -> tuple[tuple[Speaker, Sentence], ...]:
+    """Return the sentences of a turn that state a fact and who says them; the assistant's only once (R-320).
+
+    `stated`: labelled lines and demands of the user, which win.
+    """
+    spoken = [message for message in turn.messages if message.role == "assistant" and message.text.strip()]
+    known = [meaning_of(text) for text in stated]
+    found: list[tuple[Speaker, Sentence]] = []
+    for message in turn.messages:
+        if message.role != "assistant" and not is_typed_by_user(message):
+            continue
+        by: Speaker = "assistant" if message.role == "assistant" else "user"
+        text = _LABELS.sub("", message.text) if by == "assistant" else message.text
+        for one in facts_of_sentences(text, by, is_last=bool(spoken) and message is spoken[-1]):
+            says = meaning_of(one.text)
+            if by == "user" or not any(is_same_fact(says, other) for other in known):
+                found.append((by, one))
+                known.append(says)
+    return tuple(found)
+
+
+def _demands(typed: Sequence[str], said: Sequence[tuple[Speaker, Sentence]]) -> tuple[str, ...]:
+    """Return what the user forbids, demands or states as a rule, and what sentences constrain, word for word.
+
+    What a sentence of the user decides is no demand besides, unless it is a strict one (lesson 11).
+    """
+    other = {normal(one.text) for by, one in said if by == "user" and one.kind != "constraint"}
+    told = [text for text in find_demands(typed) if is_strict(text) or normal(text) not in other]
+    told += [one.text for _, one in said if one.kind == "constraint"]
+    return tuple({normal(text): cut_bytes(text, GOAL_BYTES) for text in told}.values())
+
+
+def _quoted(said: Sequence[tuple[Speaker, Sentence]], kind: str) -> tuple[str, ...]:
+    return tuple(_quotation(one) for by, one in said if one.kind == kind and not _is_demand(one, by))
+
+
+def _quotation(one: Sentence) -> str:
+    return quoted(cut_bytes(one.text, SENTENCE_BYTES))
+
+
+def _is_demand(one: Sentence, by: Speaker) -> bool:
+    """Return whether the sentence stands among the constraints already."""
+    return by == "user" and is_strict(one.text) and bool(find_demands([one.text]))
+
+
+def _quoted_thread(one: Sentence, by: Speaker, turn_id: str) -> OpenThread:
+    if one.kind == "blocker":
+        waits_on_user = by == "assistant" and _ASKS_USER.search(one.text) is not None
+        return OpenThread(_quotation(one), "blocked", True, "user" if waits_on_user else "shared", turn_id)
+    status: Literal["deferred", "pending"] = "deferred" if one.kind == "deferred" else "pending"
+    return OpenThread(_quotation(one), status, owner="agent" if by == "assistant" else "shared", source_turn_id=turn_id)
 
 
 def _decision(text: str, turn_id: str) -> Decision:
@@ -132,7 +200,7 @@ def _decision(text: str, turn_id: str) -> Decision:
 
 def _labelled_thread(label: str, text: str, turn_id: str) -> OpenThread:
     item = cut_bytes(text, DERIVED_BYTES)
-    waits_on_user = re.search(r"\b(?:your|you|the user)\b", text, re.IGNORECASE) is not None
+    waits_on_user = _ASKS_USER.search(text) is not None
     if label.startswith("block"):
         return OpenThread(item, "blocked", True, "user" if waits_on_user else "shared", turn_id)
     return OpenThread(item, "deferred" if label.startswith("deferred") else "pending", source_turn_id=turn_id)

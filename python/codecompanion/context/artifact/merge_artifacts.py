@@ -12,11 +12,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from codecompanion.context.artifact.artifact import Artifact, Episode, WorkspaceFact
+from codecompanion.context.artifact.artifact import Artifact, Episode, WorkspaceFact, is_quoted
 from codecompanion.context.artifact.render_artifact import DERIVED_BYTES, EPISODE_BYTES
 from codecompanion.context.ledger.goal import GOAL_BYTES, better_goal, is_usable_goal
 from codecompanion.context.ledger.lines import cut_bytes
 from codecompanion.context.message_facts.demands import is_strict
+from codecompanion.context.message_facts.same_fact import Meaning, is_same_fact, meaning_of, normal
 from codecompanion.context.work import Failed
 from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
@@ -29,40 +30,51 @@ MAX_EPISODES, MAX_ITEMS = 200, 60
 def merge(older: Artifact, newer: Artifact, closed: Collection[str] = ()) -> Artifact:
     """Return both in one: a newer goal only when it says more, an episode replaces the one of its id (R-319).
 
-    Duplicates go by their normalised text, whatever their source and status: the newest stays, with its status. Hints
-    are pointers: equal words may point at different calls. `closed` are texts of open threads that are done.
+    A quoted sentence is left out where a label, a constraint or a newer sentence says the same (R-320). Duplicates go
+    by their normalised text, whatever their source and status: the newest stays, with its status. Hints are pointers:
+    equal words may point at different calls. `closed` are texts of open threads that are done.
     """
     episodes = {episode.episode_id: episode for episode in older.completed_episodes}
     for episode in newer.completed_episodes:
         episodes.pop(episode.episode_id, None)
         episodes[episode.episode_id] = episode
+    constraints = _most_important(_unique((*older.constraints, *newer.constraints), normal), str)
+    turns = {**older.constraint_turn_ids, **newer.constraint_turn_ids}
+    threads = (*older.open_threads, *newer.open_threads)
+    decisions = (*older.settled_decisions, *newer.settled_decisions)
+    facts = (*older.workspace_facts, *newer.workspace_facts)
+    stated = (*(d.decision for d in decisions), *(t.item for t in threads), *(f.fact for f in facts if not f.path))
+    known = [meaning_of(text) for text in (*constraints, *stated) if not is_quoted(text)]
     done = set(map(normal, closed))
-    threads = _unique((*older.open_threads, *newer.open_threads), lambda t: normal(t.item))
+    threads = _unique(_said_once(threads, lambda t: t.item, known), lambda t: normal(t.item))
+    decisions = _unique(_said_once(decisions, lambda d: d.decision, known), lambda d: normal(d.decision))
+    facts = _unique(_said_once(facts, lambda f: f.fact, known), lambda f: (f.path, normal(f.fact)))
     return Artifact(
         session_objective=better_goal(older.session_objective, newer.session_objective),
-        constraints=_most_important(_unique((*older.constraints, *newer.constraints), normal), str),
-        settled_decisions=_unique((*older.settled_decisions, *newer.settled_decisions), lambda d: normal(d.decision))[
-            -MAX_ITEMS:
-        ],
+        constraints=constraints,
+        settled_decisions=decisions[-MAX_ITEMS:],
         completed_episodes=tuple(episodes.values())[-MAX_EPISODES:],
         open_threads=tuple(thread for thread in threads if normal(thread.item) not in done)[-MAX_ITEMS:],
-        workspace_facts=_most_important(
-            _unique((*older.workspace_facts, *newer.workspace_facts), lambda f: (f.path, normal(f.fact))),
-            lambda fact: "" if fact.path else fact.fact,
-        ),
+        workspace_facts=_most_important(facts, lambda fact: "" if fact.path else fact.fact),
         page_in_hints=_unique(
             (*older.page_in_hints, *newer.page_in_hints), lambda h: (h.source_turn_ids, normal(h.when))
         )[-MAX_ITEMS:],
+        constraint_turn_ids={text: turns[text] for text in constraints if text in turns},
     )
 
 
-def normal(text: str) -> str:
-    """Return the text as it is compared: without case, marks around words, and what ends a sentence."""
-    bare = " ".join(text.casefold().replace("’", "'").translate(_MARKS).split()).strip(" .,;:!?-–…")
-    return bare or text
-
-
-_MARKS = str.maketrans("", "", '`*"“”„«»')
+def _said_once(items: Sequence[T], words: Callable[[T], str], known: Sequence[Meaning]) -> tuple[T, ...]:
+    """Return the items without quoted sentences that say what is known, or what a newer one of them says."""
+    kept: list[T] = []
+    said = list(known)
+    for item in reversed(items):
+        if is_quoted(words(item)):
+            says = meaning_of(words(item))
+            if any(is_same_fact(says, other) for other in said):
+                continue
+            said.append(says)
+        kept.append(item)
+    return tuple(reversed(kept))
 
 
 def _unique(items: Iterable[T], key: Callable[[T], Hashable]) -> tuple[T, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
-from codecompanion.context.artifact.artifact import EARLIER, Artifact, OpenThread
+from codecompanion.context.artifact.artifact import EARLIER, Artifact, OpenThread, is_quoted, quoted
 from codecompanion.context.ledger.goal import GOAL_BYTES
 from codecompanion.context.ledger.lines import cut_bytes
 from codecompanion.context.message_facts.demands import is_strict
@@ -151,13 +151,21 @@ def _blocks(artifact: Artifact) -> dict[str, _Block]:
     threads = artifact.open_threads
     goal = (f"- {cut_bytes(artifact.session_objective, GOAL_BYTES)}",) if artifact.session_objective else ()
     decisions = tuple(
-        _line(("[superseded] " if item.status == "superseded" else "") + item.decision
+        _line(("[superseded] " if item.status == "superseded" else "") + _said(item.decision, item.source_turn_id)
               + (f" (because {item.rationale})" if item.rationale else ""), DERIVED_BYTES)
         for item in artifact.settled_decisions
     )  # fmt: skip
     later = (*_threads(threads, "deferred"), *_threads(threads, "pending", blocking=False))
-    constraints = tuple(_line(text, DERIVED_BYTES) for text in artifact.constraints)
-    told = [_line(fact.fact, DERIVED_BYTES) for fact in artifact.workspace_facts if not fact.path]
+    turn_of = artifact.constraint_turn_ids
+    constraints = tuple(
+        _line(_said(quoted(text), turn_of[text]) if text in turn_of else text, DERIVED_BYTES)
+        for text in artifact.constraints
+    )
+    told = [
+        _line(_said(fact.fact, fact.source_turn_id), DERIVED_BYTES)
+        for fact in artifact.workspace_facts
+        if not fact.path
+    ]
     warnings = [line for line in told if not line.startswith("- " + EARLIER)]
     evidence = (*(line for line in told if line not in warnings), *_evidence(artifact))
     files = _files(artifact)
@@ -196,7 +204,12 @@ def _threads(threads: Iterable[OpenThread], status: str, *, blocking: bool | Non
 def _thread(thread: OpenThread) -> str:
     waits = "waiting on the user: " if thread.owner == "user" else ""
     later = "[deferred] " if thread.status == "deferred" else ""
-    return _line(later + waits + thread.item, DERIVED_BYTES)
+    return _line(later + waits + _said(thread.item, thread.source_turn_id), DERIVED_BYTES)
+
+
+def _said(item: str, turn_id: str) -> str:
+    """Return an item as it is shown: a quoted sentence after its turn (R-314)."""
+    return f"{turn_id}: {item}" if turn_id and is_quoted(item) else item
 
 
 def _done(artifact: Artifact) -> tuple[str, ...]:

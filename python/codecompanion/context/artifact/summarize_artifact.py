@@ -57,12 +57,13 @@ def summarize_artifact(work: Work, params: SummarizeArtifact, env: Env) -> Steps
     if all(message.tag == SUMMARY_TAG for message in work.removed):
         return Skipped("nothing_to_summarise", "there is nothing to summarise yet")
     scope = find_scope(work, params, env)
-    seen = merge(scope.older, extract(scope.turns), closed=_closed(scope.turns))
+    found = extract(scope.turns, sentences=params.sentences)
+    seen = merge(scope.older, found, closed=_closed(scope.turns))
     limit = budget_bytes(params.size, env.input_limit or env.window, env.target)
     written, source, detail = seen, "runtime", None
     if _wants_model(work, params, env, render(seen, limit)):
         known = scope.older.turn_ids | {turn.turn_id for turn in scope.turns}
-        prompt = overlay_prompt(scope, params, env)
+        prompt = overlay_prompt(scope, found, params, env)
         if prompt:
             reply = yield SummaryRequest(prompt=prompt, subject=work.removed, max_output_tokens=params.overlay_tokens)
             said = _read_reply(reply, known)
@@ -129,6 +130,7 @@ def _fits(last: Consolidated, removed: Sequence[TurnMessages], history: Sequence
 
 _HEADING = regex(r"^#{2,3} (.+)$")
 _EVIDENCE = regex(r"(?:turn-\S+: |failed: |recall )")
+_SENTENCE = regex(r"(?:turn-\S+: )?(\".+\")")
 
 
 def artifact_from_text(text: str) -> Artifact:
@@ -146,12 +148,14 @@ def artifact_from_text(text: str) -> Artifact:
             section = heading.group(1)
             continue
         item = line.strip().removeprefix("- ").strip()
+        sentence = _SENTENCE.fullmatch(item)
+        item = sentence[1] if sentence else item
         if not item or item == "(none)" or item.endswith(":"):
             continue
         if section == "Goal" and not objective:
             objective = item
         elif section == CONSTRAINTS:
-            constraints[item] = None
+            constraints[item.strip('"')] = None
         elif section == WARNINGS and not _EVIDENCE.match(item) and not item.startswith(EARLIER):
             warnings[item] = None
         else:
@@ -189,7 +193,7 @@ def _read_reply(reply: SummaryReply, known: frozenset[str]) -> Artifact | Failed
     return text if isinstance(text, Failed) else read_artifact(text, known)
 
 
-def overlay_prompt(scope: Scope, params: SummarizeArtifact, env: Env) -> str:
+def overlay_prompt(scope: Scope, found: Artifact, params: SummarizeArtifact, env: Env) -> str:
     """Return what the utility model is asked, within its window; "" when not even the frame fits (lesson 3)."""
     window = env.summariser_window or env.window
     older = msgspec.json.encode(scope.older).decode() if scope.older != Artifact() else "none"
@@ -199,7 +203,7 @@ def overlay_prompt(scope: Scope, params: SummarizeArtifact, env: Env) -> str:
             *([_INSTRUCTIONS + env.instructions.strip()] if env.instructions.strip() else []),
             "Turn ids: " + ", ".join(sorted(scope.older.turn_ids | {t.turn_id for t in scope.turns}, key=_turn_order)),
             "Summary so far:\n" + older,
-            "Extracted by the program:\n" + msgspec.json.encode(extract(scope.turns)).decode(),
+            "Extracted by the program:\n" + msgspec.json.encode(found).decode(),
         )
     )
     room = int((window - params.overlay_tokens) * _SAFETY / env.summariser_ratio) - env.count_text(frame)

@@ -8,6 +8,7 @@ import pytest
 from codecompanion.context.artifact.artifact import Artifact, Decision, Episode, OpenThread, WorkspaceFact
 from codecompanion.context.artifact.extract_artifact import extract, split_turns
 from codecompanion.context.artifact.merge_artifacts import merge
+from codecompanion.context.artifact.render_artifact import render
 from codecompanion.context.ledger.goal import is_usable_goal
 from codecompanion.model.messages import ToolCall
 from codecompanion.placeholders import CANCELLED_BY_USER
@@ -69,6 +70,82 @@ def test_labels_inside_code_and_in_the_users_text_are_not_the_assistants():
     artifact = extracted(user("Decision: mine"), assistant("```\nNext: nothing\n```"))
     assert artifact.settled_decisions == ()
     assert artifact.open_threads == ()
+
+
+def test_plain_sentences_are_quoted_with_their_turn():
+    """R-314, R-320: what is decided, constrained, blocked, warned of and announced without a label."""
+    artifact = extracted(
+        user("Change the store."),
+        assistant("Fine."),
+        user("Please don't touch the lexer. We'll go with SQLite instead of files."),
+        assistant(
+            "I decided to keep `load`, because scripts use it. Do not run the migration twice. Blocked on your token.\n"
+            "We must not rename the table. Next I will write the tests. I'll leave Windows for later."
+        ),
+    )
+    assert artifact.constraints == ("Please don't touch the lexer.", "We must not rename the table.")
+    assert set(artifact.constraint_turn_ids.values()) == {"turn-2"}
+    assert [(d.decision, d.source_turn_id) for d in artifact.settled_decisions] == [
+        ('"We\'ll go with SQLite instead of files."', "turn-2"),
+        ('"I decided to keep `load`, because scripts use it."', "turn-2"),
+    ]
+    assert [(t.item, t.status, t.owner) for t in artifact.open_threads] == [
+        ('"Blocked on your token."', "blocked", "user"),
+        ('"Next I will write the tests."', "pending", "agent"),
+        ('"I\'ll leave Windows for later."', "deferred", "agent"),
+    ]
+    assert [f.fact for f in artifact.workspace_facts] == ['"Do not run the migration twice."']
+    text = render(artifact, 4096)
+    assert '## Constraints & Preferences\n- turn-2: "Please don\'t touch the lexer."\n' in text
+    assert '- waiting on the user: turn-2: "Blocked on your token."' in text
+    assert '## Critical Context\n- turn-2: "Do not run the migration twice."' in text
+
+
+def test_without_sentences_only_labels_count():
+    """`strict` (R-320): the document's source reads labels."""
+    turns = split_turns(chat(user("go"), assistant("I decided to keep it.\nNext: the docs")))
+    artifact = extract(turns, sentences=False)
+    assert artifact.settled_decisions == ()
+    assert [t.item for t in artifact.open_threads] == ["the docs"]
+
+
+@pytest.mark.parametrize(
+    ("label", "sentence"),
+    [
+        ("Decision: use msgspec", "We'll go with msgspec."),
+        ("Decision: use msgspec because pydantic is slow", "I decided to use msgspec, since pydantic is slow."),
+        ("Next: write the tests", "Next I will write the tests."),
+        ("Blocked: waiting for the API key", "We are blocked until the API key is there."),
+        ("Warning: do not run the migration twice", "Do not run the migration twice!"),
+    ],
+)
+def test_a_label_wins_over_a_sentence_that_says_the_same(label, sentence):
+    """R-314, R-320: in the same message, and when the one comes turns after the other."""
+    for messages in (
+        [user("go"), assistant(f"{sentence}\n{label}")],
+        [user("go"), assistant(label), user("on"), assistant(sentence)],
+        [user("go"), assistant(sentence), user("on"), assistant(label)],
+    ):
+        merged = merge(Artifact(), extracted(*messages))
+        items = [
+            *(d.decision for d in merged.settled_decisions),
+            *(t.item for t in merged.open_threads),
+            *(f.fact for f in merged.workspace_facts),
+        ]
+        assert items == [label.partition(": ")[2].partition(" because")[0]]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("We decided to keep SQLite.", "We decided to drop SQLite."),
+        ("We'll use tabs.", "We won't use tabs."),
+        ("I decided to cache the vectors.", "I decided to cache the index."),
+    ],
+)
+def test_other_facts_are_both_kept(one, other):
+    merged = merge(Artifact(), extracted(user("go"), assistant(one), user("on"), assistant(other)))
+    assert [d.decision for d in merged.settled_decisions] == [f'"{one}"', f'"{other}"']
 
 
 def test_what_the_user_forbids_is_a_constraint_in_the_users_words():

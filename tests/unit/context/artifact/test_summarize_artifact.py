@@ -137,6 +137,17 @@ def test_the_next_summary_carries_the_old_artifact_on_and_reads_new_turns_only()
     assert second.artifact == msgspec.to_builtins(whole.artifact)
 
 
+def test_quoted_sentences_of_a_summary_without_its_artifact_are_read_again():
+    """R-314, R-324: constraints and warnings stay what they are; their turn is in another log."""
+    said = "I decided to use SQLite. Do not run the migration twice."
+    messages = chat(user("Don't touch the lexer."), assistant(said), *turns(2))
+    result, _ = run(work_of(messages), SummarizeArtifact(sentences=True))
+    assert '- turn-1: "I decided to use SQLite."' in result.summary
+    again = artifact_from_text(result.summary)
+    assert again.constraints == ("Don't touch the lexer.",)
+    assert '"Do not run the migration twice."' in [fact.fact for fact in again.workspace_facts]
+
+
 def test_a_frontier_that_does_not_fit_the_turns_covers_nothing():
     """R-324: prefix 0, the summary is rebuilt from the log."""
     messages = chat(*turns(5))

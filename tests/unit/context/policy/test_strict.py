@@ -80,6 +80,7 @@ def said(number: int, size: int) -> str:
     return (f"Change dock_{number} of src/harbour.lua. " * (size // 30))[:size]
 
 
+DECIDED = (user("Change the store."), assistant("I decided to use SQLite. Next I will write the tests."))
 SCENES: dict[str, Messages] = {
     "a long loop": made(system(), *turns(3, 400), *loop(30, 1200)),
     "a loop that talks": made(system(), *dialogue(3, 2000), *loop(30, 200, said(1, 1200))),
@@ -87,6 +88,8 @@ SCENES: dict[str, Messages] = {
     "a large window": made(system(), *turns(40, 4000), user("and now?")),
     "few long messages": made(system(), *dialogue(4, 4300), user("and now?")),
     "the newest are too large": made(system(), *dialogue(4, 100), *dialogue(2, 12_000), user("and now?")),
+    "plain sentences": made(system(), *DECIDED, *turns(24, 1500), user("and now?")),
+    "plain sentences, the newest are too large": made(system(), *DECIDED, *dialogue(2, 12_000), user("and now?")),
     "short results": made(system(), *turns(60, 60), *turns(4, 8000), user("and now?")),
     "a dialogue in a warm cache": made(system(), *dialogue(14, 1250), user("and now?")),
 }
