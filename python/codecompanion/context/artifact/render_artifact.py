@@ -23,6 +23,8 @@ CONSTRAINTS, WARNINGS = "Constraints & Preferences", "Critical Context"
 
 DERIVED_BYTES, EPISODE_BYTES, VERIFICATION_BYTES, FILE_BYTES = 320, 360, 240, 240
 MAX_FILES, MAX_HINTS, MAX_EVIDENCE = 12, 3, 8
+_MIN_BYTES = 60
+"""A line that does not fit is cut to the room there is, but not to less than this."""
 
 
 def budget_bytes(size: SummarySize, input_limit: int, target: int) -> int:
@@ -50,9 +52,9 @@ class _Block(msgspec.Struct, frozen=True):
         """Return what a line takes, in bytes."""
         return _size("\n" + self.lines[place])
 
-    def shown(self, places: Collection[int]) -> str:
-        """Return the section with the lines of these places."""
-        lines = [line for place, line in enumerate(self.lines) if place in places]
+    def shown(self, places: Collection[int], short: Mapping[int, str]) -> str:
+        """Return the section with the lines of these places; `short` has those that are cut."""
+        lines = [short.get(place, line) for place, line in enumerate(self.lines) if place in places]
         return "\n".join((self.heading, *(lines or [NONE_LINE])))
 
 
@@ -60,7 +62,8 @@ def render(artifact: Artifact, limit: int) -> str:
     """Return the summary in at most `limit` bytes; what is left out is what matters least (R-317).
 
     Constraints and warnings have half of the bytes before anything else but the goal; then every section its share, its
-    most important line in any case; what is left goes to constraints and warnings, then to the others.
+    most important line in any case; what is left goes to constraints and warnings, then to the others. The newest turn
+    that does not fit is cut to the bytes that are left: none is dropped while there is room (R-314).
     """
     laying = _Laying(_blocks(artifact), limit)
     if limit < _size(HEADER):
@@ -73,7 +76,8 @@ def render(artifact: Artifact, limit: int) -> str:
         laying.add_rules(limit)
         for name in tuple(laying.places):
             laying.fill(name, limit)
-    return "".join(_assembled({name: laying.blocks[name].shown(places) for name, places in laying.places.items()}))
+        laying.cut_one_in("done")
+    return "".join(_assembled({name: laying.shown(name) for name in laying.places}))
 
 
 class _Laying:
@@ -83,6 +87,11 @@ class _Laying:
         self.blocks, self.places = blocks, dict[str, set[int]]()
         self._room = limit - _size(HEADER)
         self._taken: dict[str, int] = {}
+        self._short: dict[str, dict[int, str]] = {}
+
+    def shown(self, name: str) -> str:
+        """Return a section as it was laid."""
+        return self.blocks[name].shown(self.places[name], self._short.get(name, {}))
 
     def open_all(self, names: Iterable[str]) -> bool:
         """Begin these sections with their most important lines; the first one that does not fit ends it (R-317)."""
@@ -90,10 +99,13 @@ class _Laying:
 
     def _open(self, name: str) -> bool:
         block, first = self.blocks[name], self.blocks[name].order[:1]
-        size = _size("\n\n" + block.shown(first))
+        size = _size("\n\n" + block.shown(first, {}))
         heading = _size("\n\n## Progress") if name in _PROGRESS and not self.places.keys() & _PROGRESS else 0
-        if size + heading > self._room:
-            return False
+        over = size + heading - self._room
+        if over > 0:
+            if not first or not self._cut(name, first[0], block.line_size(first[0]) - over):
+                return False
+            size = _size("\n\n" + block.shown(first, self._short[name]))
         self.places[name], self._taken[name] = set(first), size
         self._room -= size + heading
         return True
@@ -112,6 +124,21 @@ class _Laying:
                 continue
             if self._taken[name] + self.blocks[name].line_size(place) > most or not self._add(name, place):
                 return
+
+    def cut_one_in(self, name: str) -> None:
+        """Add the first line of a section that did not fit, cut to the room that is left."""
+        left = [place for place in self.blocks[name].order if place not in self.places.get(name, ())]
+        if name in self.places and left and self._cut(name, left[0], self._room):
+            self.places[name].add(left[0])
+            self._room -= _size("\n" + self._short[name][left[0]])
+
+    def _cut(self, name: str, place: int, size: int) -> bool:
+        """Make a line as short as `size` says, in bytes with its line break; false when that is too short."""
+        if size < _MIN_BYTES:
+            return False
+        line = self.blocks[name].lines[place].removeprefix("- ")
+        self._short.setdefault(name, {})[place] = _line(line, size - _size("\n- "))
+        return True
 
     def _add(self, name: str, place: int) -> bool:
         size = self.blocks[name].line_size(place)

@@ -182,6 +182,30 @@ def test_no_constraint_or_warning_is_dropped_while_there_is_room(limit):
     assert len(text.encode()) <= limit
 
 
+@given(
+    st.lists(st.text(max_size=300), max_size=40),
+    st.lists(st.text(max_size=300), max_size=9),
+    st.sampled_from([256, 300, 512, 1000, 1024, 2000, 3333, 4096]),
+)
+def test_no_turn_is_dropped_while_200_bytes_are_free(texts, others, limit):
+    """R-314 [decided 3]: at any budget, whatever else is to be said."""
+    artifact = Artifact(
+        session_objective=" ".join(others[:1]),
+        constraints=tuple(others),
+        settled_decisions=tuple(map(Decision, others)),
+        completed_episodes=tuple(
+            Episode(f"e{n}", text, (f"{n}.py",), source_turn_ids=(f"turn-{n}",)) for n, text in enumerate(texts)
+        ),
+        open_threads=tuple(OpenThread(text, "blocked") for text in others),
+    )
+    text = render(artifact, limit)
+    size = len(text.encode())
+    shown = [n for n in range(len(texts)) if f"\n- turn-{n}:" in text]
+    assert size <= limit
+    assert len(shown) == len(texts) or limit - size < 200
+    assert shown == list(range(len(texts)))[len(texts) - len(shown) :], "the newest stay"
+
+
 def test_the_newest_of_many_stay():
     """R-317, R-318: what does not fit its share are the oldest lines; at most 12 files."""
     many = Artifact(
