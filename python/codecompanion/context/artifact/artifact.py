@@ -48,13 +48,17 @@ class Verification(_Item, frozen=True):
 
 
 class Episode(_Item, frozen=True):
-    """What was done in one turn or several."""
+    """What was done in one turn or several.
+
+    `file_uses`: why a file matters (R-314): by path, how often it was `edited`, `read` … or `named`, by the user.
+    """
 
     episode_id: str
     summary: str
     touched_paths: tuple[str, ...] = ()
     verification: tuple[Verification, ...] = ()
     source_turn_ids: tuple[str, ...] = ()
+    file_uses: dict[str, dict[str, int]] = {}
 
 
 class OpenThread(_Item, frozen=True):

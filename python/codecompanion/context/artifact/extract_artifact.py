@@ -24,7 +24,8 @@ from codecompanion.context.artifact.artifact import (
     quoted,
 )
 from codecompanion.context.artifact.render_artifact import DERIVED_BYTES, EPISODE_BYTES, VERIFICATION_BYTES
-from codecompanion.context.ledger.facts import Facts, gather
+from codecompanion.context.artifact.why_files_matter import importance
+from codecompanion.context.ledger.facts import Facts, gather, paths_in
 from codecompanion.context.ledger.goal import GOAL_BYTES, goal_of_all, is_usable_goal
 from codecompanion.context.ledger.lines import cut_bytes
 from codecompanion.context.message_facts.calls import describe_call
@@ -235,7 +236,21 @@ def _episode(turn: TurnMessages, facts: Facts, typed: Sequence[str], *, ended: b
     ]
     evidence += [Verification("runtime_note", note, False) for note in _notes(turn.messages)]
     evidence.append(Verification("turn_status", status, ended))
-    return Episode(f"episode-{name}", said + calls, _touched(facts), tuple(evidence), (name,))
+    uses = _file_uses(facts, typed)
+    return Episode(f"episode-{name}", said + calls, _touched(facts), tuple(evidence), (name,), uses)
+
+
+def _file_uses(facts: Facts, typed: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Return how often the turn used each file, and which of them the user named (R-314)."""
+    uses: dict[str, dict[str, int]] = {
+        fact.path: {action: times for action, times in fact.actions.items() if action not in ("seen", "searched")}
+        for fact in facts.files.values()
+    }
+    for mention in dict.fromkeys(path for text in typed for path in paths_in(text) if path in uses):
+        whole = [path for path in uses if path.endswith(f"/{mention}") and uses[path]]
+        uses[whole[0] if len(whole) == 1 and not uses[mention] else mention]["named"] = 1
+    used = {path: actions for path, actions in uses.items() if actions}
+    return dict(sorted(used.items(), key=lambda item: importance(item[1]), reverse=True)[:MAX_PATHS])
 
 
 def _touched(facts: Facts) -> tuple[str, ...]:

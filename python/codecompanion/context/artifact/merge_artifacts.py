@@ -14,6 +14,7 @@ import msgspec
 
 from codecompanion.context.artifact.artifact import Artifact, Episode, WorkspaceFact, is_quoted
 from codecompanion.context.artifact.render_artifact import DERIVED_BYTES, EPISODE_BYTES
+from codecompanion.context.artifact.why_files_matter import summed_uses
 from codecompanion.context.ledger.goal import GOAL_BYTES, better_goal, is_usable_goal
 from codecompanion.context.ledger.lines import cut_bytes
 from codecompanion.context.message_facts.demands import is_strict
@@ -173,6 +174,7 @@ def _overlaid_episodes(seen: Sequence[Episode], said: Sequence[Episode]) -> tupl
             touched_paths=tuple(dict.fromkeys(path for source in sources for path in source.touched_paths)),
             verification=tuple(dict.fromkeys(v for source in sources for v in source.verification)),
             source_turn_ids=episode.source_turn_ids,
+            file_uses=summed_uses(sources),
         )
         taken.update(dict.fromkeys(episode.source_turn_ids, told))
     chosen = [

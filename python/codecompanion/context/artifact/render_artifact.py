@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import msgspec
 
 from codecompanion.context.artifact.artifact import EARLIER, Artifact, OpenThread, is_quoted, quoted
+from codecompanion.context.artifact.why_files_matter import importance, in_words, summed_uses
 from codecompanion.context.ledger.goal import GOAL_BYTES
 from codecompanion.context.ledger.lines import cut_bytes
 from codecompanion.context.message_facts.demands import is_strict
@@ -260,16 +261,23 @@ def _evidence(artifact: Artifact) -> tuple[str, ...]:
 
 
 def _files(artifact: Artifact) -> tuple[str, ...]:
-    """Return the files by how lately they were touched, with what is known of them, then what can be recalled."""
+    """Return the files with why they matter and what is known of them, then what can be recalled.
+
+    Changed files come first, then those that the user named, then the others; within each, the latest.
+    """
+    uses = summed_uses(artifact.completed_episodes)
     notes: dict[str, list[str]] = {}
     for episode in artifact.completed_episodes[::-1]:
-        for path in episode.touched_paths:
-            notes.setdefault(path, [])
+        for path in (*episode.touched_paths, *episode.file_uses):
+            notes.setdefault(path, [in_words(uses[path])] if path in uses else [])
     for fact in artifact.workspace_facts[::-1]:
         if fact.path:
             notes.setdefault(fact.path, []).append(fact.fact)
-    lines = [_line(path + (f": {'; '.join(dict.fromkeys(said))}" if said else ""), FILE_BYTES)
-             for path, said in notes.items()]  # fmt: skip
+    ranked = sorted(notes, key=lambda path: importance(uses.get(path, {})), reverse=True)
+    lines = [
+        _line(path + (f": {'; '.join(dict.fromkeys(notes[path]))}" if notes[path] else ""), FILE_BYTES)
+        for path in ranked
+    ]
     hints = [
         _line(f"recall {', '.join(hint.call_ids)} {hint.when}", FILE_BYTES)
         for hint in artifact.page_in_hints[::-1]

@@ -206,9 +206,8 @@ class _Reader:
             self._call(position, call)
 
     def _mentions(self, text: str, position: int, weight: float) -> None:
-        text = without_examples(_shortened(text))
-        self._names(text, position, weight)
-        for path in PATH.findall(text):
+        self._names(without_examples(_shortened(text)), position, weight)
+        for path in paths_in(text):
             self._file(path, "seen", position)
 
     def _call(self, position: int, call: ToolCall) -> None:
@@ -302,6 +301,11 @@ class _Reader:
         for name in sorted(set(NAME.findall(_shortened(text)))):
             if 4 <= len(name) <= 60 and is_code_name(name):
                 names[name] = names.get(name, 0.0) + gain
+
+
+def paths_in(text: str) -> list[str]:
+    """Return the paths that somebody names, as `Facts.files` has them; of examples none."""
+    return [_cleaned(path) for path in PATH.findall(without_examples(_shortened(text)))]
 
 
 def _cleaned(path: str) -> str:

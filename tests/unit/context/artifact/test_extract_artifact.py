@@ -25,6 +25,32 @@ def edit(call_id, path):
     )
 
 
+def test_a_file_says_why_it_matters_over_all_turns():
+    """R-314, R-316, R-318: edited, read, named by the user; changed files first, then named ones."""
+    reads = []
+    for n in range(3):
+        call = msgspec.structs.replace(
+            assistant("", (f"r{n}", "read_file")),
+            tool_calls=(ToolCall(f"r{n}", "read_file", '{"path": "src/lexer.py"}'),),
+        )
+        reads += [call, tool(f"r{n}", "text")]
+    messages = [
+        user("Look at `lexer.py` and docs/plan.md."), *reads, assistant("Read."),
+        user("Fix it."), edit("e1", "src/parser.py"), tool("e1", "ok"), edit("e2", "src/parser.py"), tool("e2", "ok"),
+        assistant("Fixed."), user("And src/parser.py again."), edit("e3", "src/parser.py"), tool("e3", "ok"),
+        edit("e4", "src/new.py"), tool("e4", "ok"), assistant("Done."),
+    ]  # fmt: skip
+    whole = merge(Artifact(), extracted(*messages))
+    text = render(whole, 4096)
+    assert text.partition("## Relevant Files\n")[2].splitlines() == [
+        "- src/parser.py: edited ×3, named by the user",
+        "- src/new.py: edited",
+        "- src/lexer.py: read ×3, named by the user",
+        "- docs/plan.md: named by the user",
+    ]
+    assert len(render(whole, 700).encode()) <= 700
+
+
 def test_a_turn_gives_goal_episode_paths_evidence_and_status():
     """R-320, R-315: the goal from the user's text, paths from calls, counts of outcomes, the terminal status."""
     artifact = extracted(
