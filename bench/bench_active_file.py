@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench.bench_gather import CommitCode, changed_functions, share_shown
+from bench.bench_gather import WEIGHT, CommitCode, changed_functions, share_shown
 from bench.commit_questions import GitDirectory, questions_of
 from bench.indexed_history import IndexedHistory
 from codecompanion.model.gathered import QuestionTypes
@@ -29,7 +29,7 @@ from codecompanion.retrieval.smart_snippets import whole_file
 from codecompanion.retrieval.worth_showing import demote_repeats
 from codecompanion.session.code.search_options import SearchOptions
 from codecompanion.session.code.searcher import CodeSearcher
-from codecompanion.session.gather.gatherers import BESIDE_SEARCH, beside_search, found_snippet, search_definitions
+from codecompanion.session.gather.gatherers import beside_search, found_snippet, search_definitions
 
 RANKED = load_pipeline("ranked").stage(SearchRanked)
 BUDGETS = (4_000, 8_000, 20_000, 50_000)
@@ -67,7 +67,7 @@ def measure(folder: Path, limit: int, shares: Sequence[float], figures: Figures)
                 results = [found_snippet(one) for one in searcher.search(question.text, options).results]
                 paths, terms = tuple(dict.fromkeys(one.path for one in results)), simple_terms(question.text)
                 elements = search_definitions(code, terms, paths, lambda: None)  # type: ignore[arg-type]
-                found = demote_repeats(joined(results, beside_search(elements, BESIDE_SEARCH)))
+                found = demote_repeats(joined(results, beside_search(elements, WEIGHT)))
                 active = msgspec.structs.replace(whole_file(path, code.read(path) or ""), source="active")
                 for budget in BUDGETS:
                     for share in shares:

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from bench.bench_gather import BUDGETS, CommitCode, changed_functions, share_shown
+from bench.bench_gather import BUDGETS, WEIGHT, CommitCode, changed_functions, share_shown
 from bench.commit_questions import CommitQuestion, GitDirectory, questions_of
 from bench.indexed_history import IndexedHistory
 from codecompanion.model.gathered import Gathered, QuestionTypes, Snippet, chars_to_tokens
@@ -32,7 +32,7 @@ from codecompanion.retrieval.worth_showing import demote_repeats
 from codecompanion.session.code.search_options import SearchOptions
 from codecompanion.session.code.searcher import CodeSearcher
 from codecompanion.session.codebase.gathered_message import gathered_message
-from codecompanion.session.gather.gatherers import BESIDE_SEARCH, beside_search, found_snippet, search_definitions
+from codecompanion.session.gather.gatherers import beside_search, found_snippet, search_definitions
 
 QUESTIONS = 10
 Way = tuple[int, bool]
@@ -121,7 +121,7 @@ def measure(path: Path, questions: Path | None, count: int) -> None:
                 elements = search_definitions(code, terms, paths, lambda: None)  # type: ignore[arg-type]
                 functions = changed_functions(code, question) if question is not None else []
                 for way, one in ways.items():
-                    one.ask(demote_repeats(joined(results, beside_search(elements, BESIDE_SEARCH))), code, terms)
+                    one.ask(demote_repeats(joined(results, beside_search(elements, WEIGHT))), code, terms)
                     if functions:
                         shares[way].append(share_shown(one.seen(code), functions))
             for way, one in ways.items():

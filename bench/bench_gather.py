@@ -22,16 +22,17 @@ from bench.indexed_history import IndexedHistory
 from codecompanion.model.code import ParsedFile
 from codecompanion.model.gathered import QuestionTypes, Snippet
 from codecompanion.retrieval.compose import compose, joined
-from codecompanion.retrieval.gather_pipeline import SearchRanked, load_pipeline
+from codecompanion.retrieval.gather_pipeline import SearchDefinitions, SearchRanked, load_pipeline
 from codecompanion.retrieval.search_terms import simple_terms
 from codecompanion.retrieval.worth_showing import demote_repeats
 from codecompanion.session.code.search_options import SearchOptions
 from codecompanion.session.code.searcher import CodeSearcher
-from codecompanion.session.gather.gatherers import BESIDE_SEARCH, beside_search, found_snippet, search_definitions
+from codecompanion.session.gather.gatherers import beside_search, found_snippet, search_definitions
 from codecompanion.workspace.syntax.languages import language_of
 from codecompanion.workspace.syntax.parse import parse
 
 RANKED = load_pipeline("ranked").stage(SearchRanked)
+WEIGHT = load_pipeline("ranked").stage(SearchDefinitions).weight
 BUDGETS = (4_000, 20_000)
 Function = tuple[str, int, int]
 
@@ -97,7 +98,7 @@ def measure(path: Path, limit: int) -> dict[tuple[str, int], list[float]]:
             elements = search_definitions(code, terms, paths, lambda: None)  # type: ignore[arg-type]
             ways = {
                 "search": results,
-                "gather": demote_repeats(joined(results, beside_search(elements, BESIDE_SEARCH))),
+                "gather": demote_repeats(joined(results, beside_search(elements, WEIGHT))),
             }
             for budget in BUDGETS:
                 for name, found in ways.items():

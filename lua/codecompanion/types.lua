@@ -1944,7 +1944,7 @@
 ---@class CodeCompanion.Options.interactions.chat.opts.strategies
 ---@field [string] string
 
----What is remembered for later chats, see |codecompanion-memory|.
+---Memory for later chats, see |codecompanion-memory|.
 ---@class CodeCompanion.Options.interactions.chat.opts.memory
 ---@field enabled? boolean
 ---@field max_tokens? integer

@@ -104,7 +104,7 @@ return {
     end,
   },
   memory = {
-    description = "list what is remembered of the project: your own entries, notes of models, summaries of earlier"
+    description = "list the project's memory: your own entries, notes of models, summaries of earlier"
       .. " chats; words after it search",
     run = function(arguments)
       local chat = require("codecompanion.chat.state.open_chats").by_buffer()

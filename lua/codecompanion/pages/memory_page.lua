@@ -17,7 +17,7 @@ local M = {}
 local FOOTER = { "⏎ open", "s search", "d delete", "e edit your own", "a all projects", "q close" }
 local NARROW_FOOTER = { "⏎ open", "s search", "d delete", "q" }
 local NARROW = 60
-local DIMMED = api.nvim_create_namespace("codecompanion.memory")
+local DIMMED = "codecompanion.memory"
 local NOTHING = {
   "Nothing is remembered yet.",
   "",
@@ -102,12 +102,9 @@ end
 ---@param bufnr integer
 ---@param about CodeCompanion.MemoryLine[]
 local function dim(bufnr, about)
-  api.nvim_buf_clear_namespace(bufnr, DIMMED, 0, -1)
-  for row, line in ipairs(about) do
-    if line.is_first_line then
-      api.nvim_buf_set_extmark(bufnr, DIMMED, row - 1, 0, { line_hl_group = "Comment" })
-    end
-  end
+  scratch.colour(bufnr, DIMMED, function(_, number)
+    return about[number] and about[number].is_first_line and "Comment" or nil
+  end)
 end
 
 ---@param width integer
@@ -135,7 +132,7 @@ local function edit(path)
   vim.fn.mkdir(vim.fs.dirname(path), "p")
   open_file(path, 1)
   if api.nvim_buf_line_count(0) == 1 and api.nvim_buf_get_lines(0, 0, 1, false)[1] == "" then
-    api.nvim_buf_set_lines(0, 0, -1, false, { "## [style] A title", "What every chat shall know." })
+    api.nvim_buf_set_lines(0, 0, -1, false, { "## [style] A title", "What every chat should know." })
   end
 end
 

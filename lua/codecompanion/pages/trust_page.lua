@@ -18,7 +18,7 @@ local M = {}
 local FOOTER = { "T trust folder", "t this file", "K read it", "x revoke", "n not now", "q close" }
 local NARROW_FOOTER = { "T folder", "t file", "K read", "x revoke", "q" }
 local NARROW = 60
-local DIMMED = api.nvim_create_namespace("codecompanion.trust")
+local DIMMED = "codecompanion.trust"
 
 ---Milliseconds before a key on the page decides.
 M.UNREAD_MS = 500
@@ -153,12 +153,9 @@ end
 ---@param bufnr integer
 ---@param about CodeCompanion.TrustLine[]
 local function dim_beginnings(bufnr, about)
-  api.nvim_buf_clear_namespace(bufnr, DIMMED, 0, -1)
-  for row, line in ipairs(about) do
-    if line.is_beginning then
-      api.nvim_buf_set_extmark(bufnr, DIMMED, row - 1, 0, { line_hl_group = "Comment" })
-    end
-  end
+  scratch.colour(bufnr, DIMMED, function(_, number)
+    return about[number] and about[number].is_beginning and "Comment" or nil
+  end)
 end
 
 ---@param place CodeCompanion.TrustPlace

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -17,6 +17,16 @@ from codecompanion.settings_sections import HybridSettings
 HYBRID = (
     '{"vector_weight", "text_weight", "top_k", "mmr": {"enabled", "lambda"}, "decay": {"enabled", "half_life_days"}}'
 )
+
+
+class _Asking(Protocol):
+    """A job with the two fields."""
+
+    @property
+    def pipeline(self) -> str | None: ...
+
+    @property
+    def strict(self) -> bool | None: ...
 
 
 def add_pipeline(parser: argparse.ArgumentParser, default: PipelineName = DEFAULT) -> None:
@@ -39,6 +49,12 @@ def pipeline_of(pipeline: str | None, strict: bool | None, default: PipelineName
             raise InputError(f"strict is the pipeline {STRICT}; expected no pipeline beside it, found {pipeline!r}")
         return STRICT
     return next((name for name in NAMES if name == pipeline), default)
+
+
+def pipeline_of_job(job: _Asking, arguments: argparse.Namespace, default: PipelineName = DEFAULT) -> PipelineName:
+    """Return the pipeline of a job, else that of the command's arguments; raises as `pipeline_of`."""
+    strict = arguments.strict if job.strict is None else job.strict
+    return pipeline_of(job.pipeline or arguments.pipeline, strict, default)
 
 
 def hybrid_of(given: dict[str, Any] | str | None, pipeline: PipelineName) -> HybridSettings:

@@ -1,4 +1,4 @@
-"""The words of a question that are its own, and whether a search has hits for them (R-236).
+"""The words of a question that are its own, and whether common project files follow its results (R-236).
 
 Words that every question has, and those that make it one about the whole project, are not its own: of "which function
 validates the trigger in our codebase" they are `validates` and `trigger`.
@@ -13,7 +13,7 @@ from codecompanion.formats.code_words import index_words
 from codecompanion.retrieval.ranking.question import read_question
 from codecompanion.retrieval.ranking.stems import stem
 from codecompanion.retrieval.ranking.tables import question_words
-from codecompanion.retrieval.search.common_files import BROAD_PHRASE, BROAD_WORDS
+from codecompanion.retrieval.search.common_files import BROAD_PHRASE, BROAD_WORDS, is_broad
 
 ENOUGH = 0.5
 """Of the weight of all own words: what one piece of code has of it is a hit."""
@@ -48,6 +48,26 @@ def has_hit(words: Sequence[str], pieces: Iterable[str], weight: Rarity = same_r
     weights = {_root(word): weight(word) for word in words}
     needed = ENOUGH * sum(weights.values())
     return bool(weights) and any(_weight_in(piece, weights) >= needed for piece in pieces)
+
+
+def wants_common(
+    question: str,
+    pieces: Sequence[str],
+    *,
+    is_about_whole: bool = False,
+    beside_hits: bool = True,
+    weight: Callable[[], Rarity] = lambda: same_rarity,
+) -> bool:
+    """Return whether common project files follow what was found: `pieces` of text, the best first.
+
+    `is_about_whole`: the caller knows that the question is broad. `beside_hits`: also where there are hits for the
+    question's own words. `weight` is called only when the words are weighed.
+    """
+    if not pieces:
+        return True
+    if not (is_about_whole or is_broad(question)):
+        return False
+    return beside_hits or not has_hit(own_words(question), pieces[:LOOKED_AT], weight())
 
 
 def _weight_in(piece: str, weights: dict[str, float]) -> float:

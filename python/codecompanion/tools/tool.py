@@ -249,8 +249,8 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """The context of a running tool. `resolve` maps a path to an absolute one inside the workspace.
 
     `resolve` raises `errors.OutsideWorkspace`. `memory_dir` is the real folder of `/memories` (R-550), `memory` all
-    else that is remembered. `walk` is
-    `workspace.files.walk` (with ignore rules); `is_secret` returns whether a file's name marks it as keys or passwords,
+    else that is remembered. `walk` is `workspace.files.walk` (with ignore rules); `is_secret` returns whether a file's
+    name marks it as keys or passwords,
     `why_secret(text, path)` the secret in a text ("" = none); `without_secrets(text, path)` returns the text without
     their values, and why the file is withheld ("" = it is not). `read_git_config` is
     `workspace.git_config.read_certainly`. `read_stored(sha256)` returns a stored result, and raises `KeyError` or a

@@ -223,7 +223,7 @@ return {
       },
       {
         name = "memory",
-        description = "What is remembered for later chats, see |codecompanion-memory|.",
+        description = "Memory for later chats, see |codecompanion-memory|.",
         fields = {
           {
             name = "enabled",

@@ -12,7 +12,7 @@ from typing import Any, TextIO
 import msgspec
 
 from codecompanion.cli.jobs import JOBS_HELP, answer_jobs, print_answer
-from codecompanion.cli.pipeline_option import add_pipeline, pipeline_of
+from codecompanion.cli.pipeline_option import add_pipeline, pipeline_of_job
 from codecompanion.errors import InputError
 from codecompanion.model.gathered import Classification, QuestionTypes
 from codecompanion.retrieval.classifier import classification_of_reply, classify_by_words
@@ -56,9 +56,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
 
 
 def _answer(job: Job, given: argparse.Namespace) -> dict[str, Any]:
-    pipeline_of(
-        job.pipeline or given.pipeline, given.strict if job.strict is None else job.strict
-    )  # both classify alike
+    pipeline_of_job(job, given)  # refuses a wrong one; both classify alike
     said = classification_of_reply(job.reply) if job.reply is not None else None
     kinds = types_of_reply(job.type_reply) if job.type_reply is not None else None
     return as_json(said or classify_by_words(job.text), kinds or types_by_words(job.text))

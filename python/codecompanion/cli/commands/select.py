@@ -1,7 +1,7 @@
 """`select`: which snippets of given files fit into a budget, exactly as the document says (`:help codecompanion-cli`).
 
-A stable contract (R-219, R-243 … R-251): no disk, no index, only what stands in the job. The choice is the document's
-unless a job asks for the pipeline `ranked`, which fills the budget as ours does. The answer has the selection
+A stable contract (R-219, R-243 … R-251): it reads the job only, no disk and no index. It chooses as the document does,
+unless a job asks for the pipeline `ranked`. The answer has the selection
 under its name, as `gather` gives it, and its fields beside the text, as the document's `ContextSelectionResult`.
 """
 
@@ -14,7 +14,7 @@ import msgspec
 
 from codecompanion.cli.arguments import budget_of
 from codecompanion.cli.jobs import JOBS_HELP, answer_jobs
-from codecompanion.cli.pipeline_option import add_pipeline, pipeline_of
+from codecompanion.cli.pipeline_option import add_pipeline, pipeline_of_job
 from codecompanion.model.gathered import Selection, Snippet
 from codecompanion.retrieval.budgets import token_budget
 from codecompanion.retrieval.gather_pipeline import STRICT, FillBudget, load_pipeline
@@ -64,8 +64,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
 
 
 def _answer(job: Job, given: argparse.Namespace) -> dict[str, Any]:
-    strict = given.strict if job.strict is None else job.strict
-    pipeline = load_pipeline(pipeline_of(job.pipeline or given.pipeline, strict, STRICT))
+    pipeline = load_pipeline(pipeline_of_job(job, given, STRICT))
     own = budget_of(job.budget)
     budget = token_budget(job.model or "") if own is None else own
     terms = simple_terms(job.question)

@@ -165,7 +165,7 @@ def _sentences(turn: TurnMessages, stated: Sequence[str]) -> tuple[tuple[Speaker
 def _demands(typed: Sequence[str], said: Sequence[tuple[Speaker, Sentence]]) -> tuple[str, ...]:
     """Return what the user forbids, demands or states as a rule, and what sentences constrain, word for word.
 
-    What a sentence of the user decides is no demand besides, unless it is a strict one (lesson 11).
+    A sentence in which the user decides something is not also a demand, unless it is a strict one (lesson 11).
     """
     other = {normal(one.text) for by, one in said if by == "user" and one.kind != "constraint"}
     told = [text for text in find_demands(typed) if is_strict(text) or normal(text) not in other]
@@ -182,7 +182,7 @@ def _quotation(one: Sentence) -> str:
 
 
 def _is_demand(one: Sentence, by: Speaker) -> bool:
-    """Return whether the sentence stands among the constraints already."""
+    """Return whether the sentence is already among the constraints."""
     return by == "user" and is_strict(one.text) and bool(find_demands([one.text]))
 
 

@@ -18,6 +18,7 @@ from codecompanion.session.services import Services
 from codecompanion.wire.requests import DeleteMemory, ShowMemory, Snapshot
 
 MAX_SHOWN = 500
+_NOTHING_KEPT = "Nothing is remembered: this host keeps no files."
 
 
 async def carry_out_memory(
@@ -35,7 +36,7 @@ async def carry_out_memory(
     root = chat.root() if chat is not None else services.root(Snapshot(cwd=request.cwd))
     memory = services.memory_of(root)
     if memory is None:
-        raise InputError("Nothing is remembered: this host keeps no files.")
+        raise InputError(_NOTHING_KEPT)
     return await asyncio.to_thread(_shown, memory, request)
 
 
@@ -71,7 +72,7 @@ def _row(one: Entry) -> dict[str, Any]:
 def _delete(services: Services, path: Path) -> str:
     keeping = services.keeping
     if keeping is None:
-        raise InputError("Nothing is remembered: this host keeps no files.")
+        raise InputError(_NOTHING_KEPT)
     keeping.memories.delete(path)
     with contextlib.suppress(OSError):
         MemorySources(keeping.memories.places.memory_dir).forget(path)

@@ -16,14 +16,13 @@ import msgspec
 
 from codecompanion.errors import StoreUnavailable
 from codecompanion.model.found_code import FoundCode, SearchOutcome, SearchTier
-from codecompanion.retrieval.own_words import LOOKED_AT, Rarity, has_hit, own_words, rarity, same_rarity
+from codecompanion.retrieval.own_words import LOOKED_AT, Rarity, rarity, same_rarity, wants_common
 from codecompanion.retrieval.ranking.evidence import ChunkHit, DefinitionHit, Evidence
 from codecompanion.retrieval.ranking.join import RankedFile, find_seeds, rank_files
 from codecompanion.retrieval.ranking.places import Place, best_places
 from codecompanion.retrieval.ranking.question import Question, read_question, spellings
 from codecompanion.retrieval.ranking.tables import Ranking, ranking
 from codecompanion.retrieval.search.cascade import run_cascade, tiers_from
-from codecompanion.retrieval.search.common_files import is_broad
 from codecompanion.retrieval.search.results import one_per_file
 from codecompanion.session.code.document_tiers import DocumentTiers
 from codecompanion.session.code.found_places import FoundPlaces
@@ -98,14 +97,13 @@ class CodeSearcher:
         results: Sequence[FoundCode],
     ) -> bool:
         """Return whether common project files follow these results (R-236)."""
-        if not results:
-            return True
-        if not (options.is_broad or is_broad(text)):
-            return False
-        if options.beside_hits:
-            return True
-        pieces = (f"{one.path} {one.symbol} {one.text}" for one in results[:LOOKED_AT])
-        return not has_hit(own_words(text), pieces, self._rarity(connection))
+        return wants_common(
+            text,
+            [f"{one.path} {one.symbol} {one.text}" for one in results[:LOOKED_AT]],
+            is_about_whole=options.is_broad,
+            beside_hits=options.beside_hits,
+            weight=lambda: self._rarity(connection),
+        )
 
     def _rarity(self, connection: sqlite3.Connection | None) -> Rarity:
         if connection is None:

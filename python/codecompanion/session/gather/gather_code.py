@@ -26,9 +26,8 @@ from codecompanion.retrieval.gather_pipeline import (
     load_pipeline,
 )
 from codecompanion.retrieval.mentions import asked_words
-from codecompanion.retrieval.own_words import LOOKED_AT, has_hit, own_words
+from codecompanion.retrieval.own_words import LOOKED_AT, has_hit, own_words, wants_common
 from codecompanion.retrieval.question_type import types_by_words
-from codecompanion.retrieval.search.common_files import is_broad
 from codecompanion.retrieval.search_terms import says_something, simple_terms
 from codecompanion.retrieval.team import is_about_team, render_team
 from codecompanion.session.code.search_options import SearchOptions, search_options
@@ -228,7 +227,7 @@ async def _find_code(
     if stage is not None and searched:
         elements = beside_search(elements, stage.weight)
     common = pipeline.find(AppendCommonFiles)
-    if common is not None and not common.beside_hits and _has_hit(ask, elements):
+    if common is not None and not common.beside_hits and has_hit(own_words(ask.question), _pieces(elements)):
         results = searched
     if outcome is None or not (results or elements):
         results += await runs.run("common", _common(ask, code, types, pipeline, elements), _limit(means, "common"), [])
@@ -287,16 +286,15 @@ async def _common(
 ) -> list[Snippet]:
     """Return common project files where no index was asked, by the rules that the search has for them (R-236)."""
     stage = pipeline.find(AppendCommonFiles)
-    if stage is None or (found and not (is_broad(ask.question) or types.is_architectural)):
-        return []
-    if not stage.beside_hits and _has_hit(ask, found):
+    if stage is None or not wants_common(
+        ask.question, _pieces(found), is_about_whole=types.is_architectural, beside_hits=stage.beside_hits
+    ):
         return []
     return await in_thread(partial(read_common_files, code))
 
 
-def _has_hit(ask: Ask, found: Sequence[Snippet]) -> bool:
-    pieces = (f"{one.path} {one.name} {one.text}" for one in found[:LOOKED_AT])
-    return has_hit(own_words(ask.question), pieces)
+def _pieces(found: Sequence[Snippet]) -> list[str]:
+    return [f"{one.path} {one.name} {one.text}" for one in found[:LOOKED_AT]]
 
 
 async def _find_texts(

@@ -38,13 +38,6 @@ def use_all(root: Path, path: Path, content: bytes, runs: bool) -> bool:
     return True
 
 
-BESIDE_SEARCH = 0.05
-"""How much an element's score above 0.1 counts when the index has found places: words alone mislead more often. It is
-the `weight` of `search_definitions` in `ranked.toml`.
-
-Measured on 150 commits of five repositories, share of the changed functions in 4,000 and 20,000 tokens: the index alone
-0.504 and 0.680, with elements that confirm what it found 0.512 and 0.686 (0.1: 0.512 and 0.678, 0.3: 0.468 and 0.623).
-"""
 MAX_TEXT_SNIPPETS = 3
 """Of a file without a grammar."""
 MAX_COMMON = 6

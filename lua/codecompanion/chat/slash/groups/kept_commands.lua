@@ -35,7 +35,7 @@ return {
   },
   {
     name = "memory",
-    description = "List what is remembered of the project", -- R-446, R-447
+    description = "List the project's memory", -- R-446, R-447
     run = function(chat)
       require("codecompanion.pages.memory_page").open(chat.id)
     end,
