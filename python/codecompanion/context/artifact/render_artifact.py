@@ -64,21 +64,30 @@ def render(artifact: Artifact, limit: int) -> str:
 
     Constraints and warnings have half of the bytes before anything else but the goal; then every section its share, its
     most important line in any case; what is left goes to constraints and warnings, then to the others. The newest turn
-    that does not fit is cut to the bytes that are left: none is dropped while there is room (R-314).
+    that does not fit is cut to the bytes that are left: none is dropped while there is room (R-314). Where not all
+    constraints fit, they give up the turns they are from.
     """
-    laying = _Laying(_blocks(artifact), limit)
     if limit < _size(HEADER):
         return cut_bytes(HEADER, limit)
-    if laying.open_all(_FIRST):
+    laying = _laid(artifact, limit)
+    if artifact.constraint_turn_ids and not laying.has_all(_CONSTRAINTS):
+        laying = _laid(msgspec.structs.replace(artifact, constraint_turn_ids={}), limit)
+    return "".join(_assembled({name: laying.shown(name) for name in laying.places}))
+
+
+def _laid(artifact: Artifact, limit: int) -> _Laying:
+    laying = _Laying(_blocks(artifact), limit)
+    if laying.open_all(_FIRST, may_cut=True):
         laying.add_rules(limit // 2)
-        laying.open_all(_BY_IMPORTANCE[len(_FIRST) :])
+        laying.open_all(_OTHERS)
         for name in tuple(laying.places):
             laying.fill(name, int(limit * laying.blocks[name].share))
         laying.add_rules(limit)
+        laying.open_all((name for name in _OTHERS if name not in laying.places), may_cut=True)
         for name in tuple(laying.places):
             laying.fill(name, limit)
         laying.cut_one_in("done")
-    return "".join(_assembled({name: laying.shown(name) for name in laying.places}))
+    return laying
 
 
 class _Laying:
@@ -94,17 +103,24 @@ class _Laying:
         """Return a section as it was laid."""
         return self.blocks[name].shown(self.places[name], self._short.get(name, {}))
 
-    def open_all(self, names: Iterable[str]) -> bool:
-        """Begin these sections with their most important lines; the first one that does not fit ends it (R-317)."""
-        return all(map(self._open, names))
+    def has_all(self, name: str) -> bool:
+        """Return whether every line of a section was laid, and none of them cut."""
+        return len(self.places.get(name, ())) == len(self.blocks[name].lines) and name not in self._short
 
-    def _open(self, name: str) -> bool:
+    def open_all(self, names: Iterable[str], *, may_cut: bool = False) -> bool:
+        """Begin these sections with their most important lines; the first one that does not fit ends it (R-317).
+
+        `may_cut`: a line that does not fit is cut to the room there is.
+        """
+        return all(self._open(name, may_cut=may_cut) for name in names)
+
+    def _open(self, name: str, *, may_cut: bool) -> bool:
         block, first = self.blocks[name], self.blocks[name].order[:1]
         size = _size("\n\n" + block.shown(first, {}))
         heading = _size("\n\n## Progress") if name in _PROGRESS and not self.places.keys() & _PROGRESS else 0
         over = size + heading - self._room
         if over > 0:
-            if not first or not self._cut(name, first[0], block.line_size(first[0]) - over):
+            if not (may_cut and first) or not self._cut(name, first[0], block.line_size(first[0]) - over):
                 return False
             size = _size("\n\n" + block.shown(first, self._short[name]))
         self.places[name], self._taken[name] = set(first), size
@@ -170,7 +186,8 @@ def _assembled(laid: Mapping[str, str]) -> Iterable[str]:
 
 _CANONICAL = ("goal", "constraints", "done", "in_progress", "blocked", "decisions", "next", "critical", "files")
 _BY_IMPORTANCE = ("goal", "constraints", "critical", "in_progress", "blocked", "done", "decisions", "next", "files")
-_FIRST, _RULES = _BY_IMPORTANCE[:3], _BY_IMPORTANCE[1:3]
+_CONSTRAINTS = _BY_IMPORTANCE[1]
+_FIRST, _OTHERS, _RULES = _BY_IMPORTANCE[:3], _BY_IMPORTANCE[3:], _BY_IMPORTANCE[1:3]
 _PROGRESS = frozenset({"done", "in_progress", "blocked"})
 
 

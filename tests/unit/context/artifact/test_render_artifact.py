@@ -171,6 +171,15 @@ def test_the_newest_stay_when_all_are_strict():
     assert len(rules) + len(warnings) > 50
 
 
+@pytest.mark.parametrize("limit", range(520, 700, 20))
+def test_constraints_give_up_their_turns_before_one_of_them_is_left_out(limit):
+    """R-317: the words of a rule count more than the turn it is from."""
+    rules = tuple(f"Keep the names of group {number} in snake_case." for number in range(6))
+    turns = dict.fromkeys(rules, "turn-1")
+    shown = render(Artifact(session_objective="Port it.", constraints=rules, constraint_turn_ids=turns), limit)
+    assert [rule for rule in rules if rule not in shown] == []
+
+
 @pytest.mark.parametrize("limit", [1024, 2000, 4096])
 def test_no_constraint_or_warning_is_dropped_while_there_is_room(limit):
     """R-317 [decided]: what other sections do not use is theirs, and they have half of it before those get a line."""
