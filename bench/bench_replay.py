@@ -1,6 +1,10 @@
 """What each policy costs and what it loses, on recorded sessions, one table per folder and window (lessons 21–24).
 
     python bench/bench_replay.py [--window N …] [--cache 5m|1h|none] [--policy P …] [--fitted NAME …] [FILE|DIR …]
+    python bench/bench_replay.py --marks [--window N …] [--policy P …] [FILE|DIR …]
+
+A policy that follows a document stands there twice: with our additions, and `strict` without them. `--marks` prints
+one line for each addition instead: how many sessions send other requests without it, and what that costs.
 
 The same figures as `python -m codecompanion replay`, by folder, with the time a walk takes. `--fitted` names the
 folders (say, one developer's sessions) that parameters were chosen on: their sum stands beside that of all others, the
@@ -18,13 +22,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 from codecompanion.cli.commands.replay import UNMANAGED
+from codecompanion.context.policy.policy import Policy
 from codecompanion.context.policy.policy_catalog import load_policy, policy_names
+from codecompanion.context.policy.strict import RECALL, SUFFIX, deviations, without
 from codecompanion.model.transcript_format import read_bytes
-from codecompanion.reports.replay import Figures, Recording, read_recording, relative_cost, walk
+from codecompanion.reports.cache_price import CacheKind
+from codecompanion.reports.replay import Figures, Recording, read_recording, relative_cost, walk, walk_requests
 
 DEFAULT = Path(__file__).resolve().parents[2] / "shared" / "data" / "transcripts"
 WINDOWS = [200_000, 64_000]
-ROW = "{:<14} {:>8} {:<14} {:>8} {:>13} {:>9} {:>6} {:>6} {:>7} {:>11} {:>8} {:>7}"
+ROW = "{:<14} {:>8} {:<20} {:>8} {:>13} {:>9} {:>6} {:>6} {:>7} {:>11} {:>8} {:>7}"
 HEADINGS = (
     "data",
     "window",
@@ -39,6 +46,17 @@ HEADINGS = (
     "too long",
     "s",
 )
+MARK_ROW = "{:<14} {:>8} {:<64} {:>9} {:>7} {:>9} {:>9}"
+MARK_HEADINGS = ("policy", "window", "without", "sessions", "cost", "faults", "too long")
+Walks = tuple[tuple[Figures, ...], ...]
+
+
+def default_policies() -> list[str]:
+    """Return every policy, each that follows a document also in its strict form."""
+    names = []
+    for name in policy_names():
+        names += [name] if load_policy(name).ours else [name, name + SUFFIX]
+    return names
 
 
 def find_sessions(paths: Sequence[Path]) -> Iterator[tuple[str, list[Path]]]:
@@ -48,13 +66,18 @@ def find_sessions(paths: Sequence[Path]) -> Iterator[tuple[str, list[Path]]]:
         yield folder.name, [file for file in files if file.parent == folder]
 
 
-def measure(recordings: Sequence[Recording], name: str, window: int, cache: str) -> tuple[Figures, float]:
+def read(file: Path) -> Recording:
+    """Return the recording in a transcript's file."""
+    return read_recording(read_bytes(file.read_bytes().split(b"\n"), str(file)).messages)
+
+
+def measure(recordings: Sequence[Recording], name: str, window: int, cache: CacheKind) -> tuple[Figures, float]:
     """Return the figures of all recordings under a policy, and the seconds the walks took."""
     policy = None if name == UNMANAGED else load_policy(name)
     began = time.perf_counter()
     total = Figures()
     for recording in recordings:
-        total += walk(recording, policy, window, cache)  # type: ignore[arg-type]
+        total += walk(recording, policy, window, cache)
     return total, time.perf_counter() - began
 
 
@@ -69,6 +92,29 @@ def print_row(data: str, window: int, name: str, figures: Figures, plain: Figure
     print(ROW.format(*cells))
 
 
+def print_marks(recordings: Sequence[Recording], names: Sequence[str], window: int, cache: CacheKind) -> None:
+    """Print for each addition of ours the recordings without it. Only chats read the memory."""
+    plain = sum((walk(recording, None, window, cache) for recording in recordings), Figures())
+
+    def walked(policy: Policy) -> Walks:
+        return tuple(walk_requests(recording, policy, window, cache) for recording in recordings)
+
+    def print_one(name: str, place: str, found: Walks, whole: Walks) -> None:
+        figures = sum((figures for requests in found for figures in requests), Figures())
+        others = sum(one != other for one, other in zip(found, whole, strict=True))
+        cost, faults = f"{relative_cost(figures, plain):.3f}", f"{figures.faults}/{figures.text_edits}"
+        print(MARK_ROW.format(name, window, place, others, cost, faults, figures.overflows))
+
+    for name in names:
+        policy = load_policy(name)
+        places = [one.place for one in deviations(policy) if one.place != RECALL]
+        whole = walked(policy)
+        print_one(name, "(with all)", whole, whole)
+        for place in places:
+            print_one(name, place, walked(without(policy, frozenset({place}), name)), whole)
+        print_one(name, "(strict)", walked(without(policy, frozenset(places), name)), whole)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description="Replay recorded sessions under each policy.")
@@ -76,14 +122,22 @@ def main() -> None:
     parser.add_argument("--cache", choices=["5m", "1h", "none"], default="5m")
     parser.add_argument("--policy", action="append", default=[])
     parser.add_argument("--fitted", action="append", default=[], help="a folder that parameters were chosen on")
+    parser.add_argument("--marks", action="store_true", help="what each addition to a document changes")
     parser.add_argument("path", nargs="*", type=Path, default=[DEFAULT])
     options = parser.parse_args()
-    names = [UNMANAGED, *(options.policy or policy_names())]
+    if options.marks:
+        names = options.policy or [name for name in policy_names() if not load_policy(name).ours]
+        recordings = [read(file) for _, files in find_sessions(options.path) for file in files]
+        print(MARK_ROW.format(*MARK_HEADINGS))
+        for window in options.window or WINDOWS:
+            print_marks(recordings, names, window, options.cache)
+        return
+    names = [UNMANAGED, *(options.policy or default_policies())]
     print(ROW.format(*HEADINGS))
     totals: dict[tuple[str, int, str], tuple[Figures, float]] = {}
     for data, files in find_sessions(options.path):
         sums = [*(["fitted" if data in options.fitted else "held out"] if options.fitted else []), "all"]
-        recordings = [read_recording(read_bytes(file.read_bytes().split(b"\n"), str(file)).messages) for file in files]
+        recordings = [read(file) for file in files]
         for window in options.window or WINDOWS:
             plain = Figures()
             for name in names:
