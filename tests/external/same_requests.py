@@ -23,7 +23,8 @@ from codecompanion.adapters.offline.adapter import OfflineAdapter, OfflineOption
 from codecompanion.adapters.offline.playback import Playback
 from codecompanion.adapters.registry import AdapterRegistry, read_settings
 from codecompanion.context.ledger.ledger import summarise
-from codecompanion.context.policy.policy_catalog import policy_names
+from codecompanion.context.policy.policy_catalog import load_policy, policy_names
+from codecompanion.context.policy.strict import SUFFIX
 from codecompanion.counting import tokens
 from codecompanion.model.messages import Message
 from codecompanion.session.state import State
@@ -32,6 +33,11 @@ from tests.unit.session.stored.story import YOUNGER_TOOLS
 
 TRANSCRIPTS = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
 DIGESTS = Path(__file__).with_name("same_requests.json")
+POLICIES = (*policy_names(), *(f"{name}{SUFFIX}" for name in policy_names() if not load_policy(name).ours))
+"""Every policy, and each that follows a document once more as that document has it.
+
+A step of ours without a mark changes the requests of a strict policy, and is found here.
+"""
 MODELS = {"openai": "gpt-4.1", "openai_responses": "gpt-5.4", "anthropic": "claude-sonnet-4-5"}
 """One model for each wire format."""
 
@@ -116,7 +122,7 @@ def _cell(cell: tuple[Path, str]) -> tuple[str, str, str]:
 def write() -> None:
     """Write the table of digests."""
     table: dict[str, dict[str, str]] = {}
-    cells = [(path, policy) for path in recordings() for policy in policy_names()]
+    cells = [(path, policy) for path in recordings() for policy in POLICIES]
     with ProcessPoolExecutor() as pool:
         for name, policy, found in pool.map(_cell, cells):
             table.setdefault(name, {})[policy] = found

@@ -10,10 +10,8 @@ import json
 from pathlib import Path
 
 import pytest
-from same_requests import DIGESTS, TRANSCRIPTS, digest, name_of, recordings
+from same_requests import DIGESTS, POLICIES, TRANSCRIPTS, digest, name_of, recordings
 from samples import ALL
-
-from codecompanion.context.policy.policy_catalog import policy_names
 
 pytestmark = [
     pytest.mark.slow("every request of recorded sessions"),
@@ -21,7 +19,6 @@ pytestmark = [
     pytest.mark.timeout(300),
 ]
 FILES = recordings()
-POLICIES = policy_names()
 CASES = [
     (path, policy)
     for number, path in enumerate(FILES)
