@@ -1,8 +1,8 @@
 """Tool results that no reply has followed yet: what the model asked for and has not seen (R-524; issue 9).
 
-When the request does not fit with them, older results are cleared first, and these are cut by what then is missing.
-What the stages after that take out may make room again: then they are cut again, from the whole, by what is missing at
-the end. Which stages do it stands in `recovery.toml`; when they run, in `pipeline`.
+When the request does not fit with them, the policy's own stages run first. If it still does not fit, older results are
+cleared, and these are cut by what then is missing. Results that are too large even alone are cut before. Each cut is
+made again from the whole by what is missing at the end. `recovery.toml` has the stages, `pipeline` the order.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from codecompanion.context.policy.policy import Policy, Stage, Step
-from codecompanion.context.policy.policy_catalog import OLDER_RESULTS, arrival_stages
+from codecompanion.context.policy.policy_catalog import arrival_stages
 from codecompanion.context.strategy_parameters import FitToolResults
-from codecompanion.context.thresholds import Size, room_of, threshold_tokens
+from codecompanion.context.thresholds import Size, room_of, target_tokens, threshold_tokens
 from codecompanion.context.work import Env, Messages, Work
-from codecompanion.model.messages import Message
+from codecompanion.model.messages import Message, is_protected
+
+_CLEARING = frozenset({"clear_tool_results", "clear_when_it_pays"})
 
 
 def new_results(messages: Messages) -> Messages:
@@ -26,20 +28,31 @@ def new_results(messages: Messages) -> Messages:
     return tuple(messages[index] for index in unseen_results(messages))
 
 
+def staying(messages: Messages) -> Messages:
+    """Return what is left of the messages whatever a compaction removes: the protected ones and the newest round."""
+    from codecompanion.context.selection.fill_window import being_answered  # not part of the start
+
+    kept = being_answered(messages)
+    return tuple(message for index, message in enumerate(messages) if index in kept or is_protected(message))
+
+
+def is_too_large(messages: Messages, env: Env) -> bool:
+    """Return whether the new results have to be cut even if everything goes that may go."""
+    alone, stage = staying(messages), arrival_stages()[-1]
+    room = room_of(env, alone, stage.trigger)
+    return env.measure(alone).tokens > target_tokens(stage.trigger, stage.target, stage.target_gap, room)
+
+
 def arrival(policy: Policy, messages: Messages, env: Env, *, clears: bool) -> tuple[Stage, ...]:
     """Return the stages that make room for new results under this policy; `clears` false: without clearing older ones.
 
     Clearing goes as far as no summary is due any more: that would take more out, and ask a model.
     """
-    made: list[Stage] = []
-    for stage in arrival_stages():
-        if stage.id == OLDER_RESULTS:
-            if not clears or not _clears_results(policy):
-                continue
-            target = Size(tokens=max_without_summary(policy.stages, messages, env))
-            stage = msgspec.structs.replace(_sparing(stage, policy), target=target)
-        made.append(stage)
-    return tuple(made)
+    older, newest = arrival_stages()
+    if not clears:
+        return (newest,)
+    target = Size(tokens=max_without_summary(policy.stages, messages, env))
+    return (msgspec.structs.replace(_sparing(older, policy), target=target), newest)
 
 
 def max_without_summary(stages: tuple[Stage, ...], messages: Messages, env: Env, least: int = 0) -> int:
@@ -53,10 +66,13 @@ def max_without_summary(stages: tuple[Stage, ...], messages: Messages, env: Env,
     return min([room.window - room.reserve, *(at - 1 for at in limits if at is not None and at - 1 > least)])
 
 
-def _clears_results(policy: Policy) -> bool:
-    """Return whether results may be cleared at all: what is switched off stays off (lesson 13)."""
+def clears_results(policy: Policy) -> bool:
+    """Return whether results may be cleared at all: the policy does that, and it is not switched off (lesson 13)."""
     edits = (stage.trigger.is_on for stage in policy.stages if stage.event == "context_edited")
-    return all(edits) and any(stage.trigger.is_on for stage in policy.stages)
+    if not all(edits) or not any(stage.trigger.is_on for stage in policy.stages):
+        return False
+    used = {step.use for stage in policy.stages for tier in stage.tiers for step in tier.steps}
+    return not _CLEARING.isdisjoint(used | {step.use for step in policy.shape})
 
 
 def _sparing(stage: Stage, policy: Policy) -> Stage:
@@ -84,10 +100,15 @@ def _without_tools(step: Step, spared: tuple[str, ...]) -> Step:
 def cut_again(messages: Messages, whole: Messages, most: int, target: int, env: Env) -> Messages | None:
     """Return the messages with the new results as `whole` has them, or cut to `target` where that is more than `most`.
 
-    None when they cannot be made to fit that way: then they stay as they are.
+    A result that the policy's own stages cut stays as they made it; one they cleared is restored. None when the others
+    cannot be made to fit that way: then they stay as they are.
     """
     originals = {message.id: message for message in whole}
-    restored = tuple(originals.get(message.id, message) for message in messages)
+    was_cut = [message.edited and message.left_out for message in messages]
+    restored = tuple(
+        message if is_cut else originals.get(message.id, message)
+        for message, is_cut in zip(messages, was_cut, strict=True)
+    )
     if env.measure(restored).tokens <= most:
         return restored
     work = Work(before=restored, messages=restored)

@@ -14,12 +14,22 @@ from itertools import takewhile
 import msgspec
 
 from codecompanion.context.editing.repair_pairs import Repair, repair_pairs
-from codecompanion.context.fit_new_results import arrival, cut_again, max_without_summary, new_results, with_results
+from codecompanion.context.fit_new_results import (
+    arrival,
+    clears_results,
+    cut_again,
+    is_too_large,
+    max_without_summary,
+    new_results,
+    staying,
+    with_results,
+)
 from codecompanion.context.policy.policy import Policy, Stage, Tier
 from codecompanion.context.policy.policy_catalog import NEWEST_RESULTS, arrival_stages, recovery_stages
 from codecompanion.context.stage_report import Ask, Preparation, Prepared, StageReport
 from codecompanion.context.stage_run import report_of, run_stage
 from codecompanion.context.summary.writers import Writers
+from codecompanion.context.thresholds import Trigger as Threshold
 from codecompanion.context.thresholds import is_crossed, room_of, target_tokens
 from codecompanion.context.work import Env, Measure, Messages, Skipped, SummaryReply, Trigger
 from codecompanion.model.messages import is_system_prompt
@@ -48,10 +58,12 @@ def prepare(
         return draft.prepared()
     # A request that only leaves too little for its reply is a matter of the policy's own stages first.
     arrived = () if draft.fits(reserve=0) else new_results(draft.messages)
-    if arrived:
-        stages = arrival(policy, draft.messages, env, clears="context_edited" not in paused)
-        yield from _walk(draft, _until_it_fits(draft, lambda: stages), as_sent=True)
+    clears = "context_edited" not in paused and clears_results(policy)
+    if arrived and is_too_large(draft.messages, _as_sent(env)):
+        yield from _make_room(draft, policy, clears=clears) if clears else _cut_alone(draft)
     yield from _walk(draft, _due(draft, policy, automatic_summaries))
+    if arrived:
+        yield from _make_room(draft, policy, clears=clears)
     if fitting:
         yield from _walk(draft, _until_it_fits(draft, lambda: _fitting_stages(policy)), as_sent=True)
     if arrived:
@@ -121,10 +133,11 @@ def _walk(
     `as_sent`: it is about what is sent, which is measured where that is shaped; only what changed is reported then.
     `most`: see `run_stage`.
     """
-    env = _as_sent(draft.env) if as_sent else draft.env
-    writers = Writers(env)
+    writers = Writers(draft.env)
     for run in runs:
-        before = env.measure(draft.messages) if as_sent else draft.measured
+        is_sent = as_sent or run.stage.trigger.measure == "sent"
+        env = _as_sent(draft.env) if is_sent else draft.env
+        before = env.measure(draft.messages) if is_sent else draft.measured
         if run.obstacle is not None:
             report = report_of(run.stage, run.obstacle, before, before, run.trigger)
         else:
@@ -134,7 +147,7 @@ def _walk(
         draft.reports.append(msgspec.structs.replace(report, curtailed=run.curtailed))
         if report.work is not None:
             draft.messages = report.work.messages
-            draft.measured = draft.env.measure(draft.messages) if as_sent else report.after
+            draft.measured = draft.env.measure(draft.messages) if is_sent else report.after
 
 
 def _due(draft: _Draft, policy: Policy, automatic_summaries: bool) -> Iterator[_Run]:
@@ -187,6 +200,27 @@ def _draft(view: View, env: Env) -> _Draft:
     sound = view.sound and not view.has_open_calls
     repair = Repair(view.messages) if sound else repair_pairs(view.messages)
     return _Draft(env, repair, repair.messages, env.measure(repair.messages))
+
+
+def _make_room(draft: _Draft, policy: Policy, *, clears: bool) -> Generator[Ask, SummaryReply, None]:
+    """Clear older results, then cut the new ones by what is missing, unless the request fits (R-524)."""
+    if not draft.fits():
+        stages = arrival(policy, draft.messages, draft.env, clears=clears)
+        yield from _walk(draft, _until_it_fits(draft, lambda: stages), as_sent=True)
+
+
+def _cut_alone(draft: _Draft) -> Generator[Ask, SummaryReply, None]:
+    """Cut the new results to what would fit without the older messages: those are left to the policy's stages."""
+    whole = draft.messages
+    alone = msgspec.structs.replace(draft, messages=staying(whole), reports=[])
+    yield from _walk(alone, iter([_Run(stage := arrival_stages()[-1], stage.tiers, "reactive")]), as_sent=True)
+    for report in alone.reports:
+        if report.work is not None:
+            cut = {message.id: message for message in report.work.messages}
+            draft.messages = tuple(cut.get(message.id, message) for message in whole)
+            work = msgspec.structs.replace(report.work, before=whole, messages=draft.messages)
+            before, draft.measured = draft.measured, draft.env.measure(draft.messages)
+            draft.reports.append(msgspec.structs.replace(report, work=work, before=before, after=draft.measured))
 
 
 def _as_sent(env: Env) -> Env:
@@ -275,4 +309,9 @@ def _is_due(stage: Stage, policy: Policy, draft: _Draft, automatic_summaries: bo
     ]
     triggers = [stage.trigger, *(other.trigger for other in later)]
     room = room_of(draft.env, draft.messages, *triggers)
-    return any(is_crossed(trigger, draft.measured, room) for trigger in triggers)
+    return any(is_crossed(trigger, _size_for(trigger, draft), room) for trigger in triggers)
+
+
+def _size_for(trigger: Threshold, draft: _Draft) -> Measure:
+    """Return the size that the trigger compares: as sent, or before shaping."""
+    return _as_sent(draft.env).measure(draft.messages) if trigger.measure == "sent" else draft.measured

@@ -24,7 +24,7 @@ _LARGEST = float(2**53)
 _PERCENT = regex(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 
 
-MeasureName = Literal["request", "messages", "slack"]
+MeasureName = Literal["request", "sent", "messages", "slack"]
 Basis = Literal["window", "available", "input_limit", "budget", "window_less_reserve"]
 
 SAFETY_MARGIN = 1.2
@@ -42,8 +42,8 @@ _WITHOUT_FIXED = ("available", "budget")
 class Size(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A size in a policy's table: `at`, a share (0..1) of the basis, or `tokens`; neither = off.
 
-    `measure`: what is compared with it: the whole `request` as it would be sent without shaping, only its `messages`,
-    or what is left of the basis (`slack` = basis − messages).
+    `measure`: what is compared with it: the whole `request` before shaping, the request as `sent` after it, only its
+    `messages`, or what is left of the basis (`slack` = basis − messages).
     """
 
     at: float | None = None

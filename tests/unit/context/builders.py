@@ -10,7 +10,7 @@ import msgspec
 from codecompanion.context.pipeline import compact, prepare
 from codecompanion.context.policy.policy import Policy
 from codecompanion.context.policy.policy_catalog import load_policy
-from codecompanion.context.shape_request import Parts
+from codecompanion.context.shape_request import Parts, shape
 from codecompanion.context.stage_report import Ask, Preparation, Prepared
 from codecompanion.context.work import Env, Measure, Messages, SummaryReply
 from codecompanion.model.cycles import assign_cycles, current_cycle
@@ -95,6 +95,13 @@ def env(messages: Messages, window: int, **changes: object) -> Env:
     return Env(**{**fields, **changes})  # type: ignore[arg-type]
 
 
+def as_sent(here: Env, policy: Policy) -> Env:
+    """Return the environment as a session has it: it knows the size after shaping, where the policy shapes."""
+    if not policy.shape:
+        return here
+    return msgspec.structs.replace(here, sent=lambda messages: shape(messages, PARTS, policy, here).measure)
+
+
 def reply_with(text: str) -> Script:
     """Return a summariser that always answers `text`, which counts as a summary whatever it says."""
     return lambda ask: SummaryReply(text=text, source="caller")
@@ -128,7 +135,7 @@ def run(
     """Prepare (or compact by hand) under a policy, `codecompanion` unless another is given."""
     view: View = with_messages(View(cycle=current_cycle(messages)), messages)
     chosen = policy or load_policy("codecompanion")
-    environment = env(messages, window, manual=manual, **changes)
+    environment = as_sent(env(messages, window, manual=manual, **changes), chosen)
     if manual:
         return drive(compact(view, chosen, environment), script)
     return drive(prepare(view, chosen, environment, automatic_summaries=automatic_summaries), script)

@@ -118,7 +118,7 @@ async def test_the_meter_shows_what_is_sent_and_triggers_see_what_is_stored(tmp_
     assert meter.tokens == session.control.shaper.current().measure.tokens
     raw = session.control.measured().tokens
     assert meter.tokens < raw - 500
-    [trigger] = [at for at in session.control.thresholds() if at]
+    (trigger,) = {at for at in session.control.thresholds() if at}
     assert trigger - raw == meter.compact_at - meter.tokens, "the mark is where the meter stands when it fires"
 
 
@@ -301,7 +301,7 @@ async def test_a_long_first_turn_gives_no_plan_and_no_complaint(tmp_path):
     """R-310, R-332, R-334: nothing finished, nothing planned; the pressure is logged once, the request is sent."""
     (tmp_path / "a.txt").write_text("words and words\n" * 190)
     script = [calls((f"c{i}", "read_file", '{"path": "a.txt"}')) for i in range(4)] + [says("done")]
-    bench = Bench(tmp_path, ScriptedAdapter("s", script), window=6_500, settings=KODACODE)
+    bench = Bench(tmp_path, ScriptedAdapter("s", script), window=6_500, settings={"policy": "kodacode strict"})
     session = await bench.open()
     session.submit(submit("read it again and again"))
     await bench.idle(session)

@@ -71,12 +71,13 @@ def split_turns(messages: Iterable[Message]) -> tuple[TurnMessages, ...]:
     return tuple(TurnMessages(name, tuple(group)) for name, group in found.items())
 
 
-def extract(turns: Sequence[TurnMessages], *, sentences: bool = True) -> Artifact:
+def extract(turns: Sequence[TurnMessages], *, sentences: bool = True, running: str = "") -> Artifact:
     """Return what code can tell of the turns; `merge_artifacts.merge` lays it over an older artifact.
 
-    `sentences`: plain sentences count besides labelled lines.
+    `sentences`: plain sentences count besides labelled lines. `running`: the turn that is not over; its missing reply
+    is not an open thread.
     """
-    parts = [_extract_turn(turn, sentences=sentences) for turn in turns]
+    parts = [_extract_turn(turn, sentences=sentences, running=running) for turn in turns]
     return Artifact(
         session_objective=goal_of_all(text for turn in turns for text in _typed(turn)),
         constraints=tuple(dict.fromkeys(text for part in parts for text in part.constraints)),
@@ -93,7 +94,7 @@ def _typed(turn: TurnMessages) -> list[str]:
     return [message.text for message in turn.messages if is_typed_by_user(message)]
 
 
-def _extract_turn(turn: TurnMessages, *, sentences: bool) -> Artifact:
+def _extract_turn(turn: TurnMessages, *, sentences: bool, running: str) -> Artifact:
     facts, name = gather(turn.messages), turn.turn_id
     typed = _typed(turn)
     labelled = [
@@ -102,7 +103,7 @@ def _extract_turn(turn: TurnMessages, *, sentences: bool) -> Artifact:
         if message.role == "assistant"
         for label, text in _LABELS.findall(_FENCE.sub("", message.text))
     ]
-    ended, status = _ending(turn.messages)
+    ended, status = (True, "running") if turn.turn_id == running else _ending(turn.messages)
     said = _sentences(turn, [*(text for _, text in labelled), *find_demands(typed)]) if sentences else ()
     demands = _demands(typed, said)
     threads = [_labelled_thread(label, text, name) for label, text in labelled if label.startswith(_THREAD_LABELS)]

@@ -20,6 +20,7 @@ from codecompanion.context.ledger.facts import gather
 from codecompanion.context.ledger.goal import goal_of_all
 from codecompanion.context.ledger.lines import cut_bytes
 from codecompanion.context.message_facts.demands import find_demands
+from codecompanion.context.selection.select_window import running_turn
 from codecompanion.context.strategy_parameters import SummarizeArtifact
 from codecompanion.context.summary.judge_reply import accept_reply
 from codecompanion.context.summary_text.quote_user_messages import read_quotes
@@ -28,6 +29,7 @@ from codecompanion.context.transcript.format_transcript import format_entry, wra
 from codecompanion.context.work import Env, Failed, Skipped, Steps, SummaryReply, SummaryRequest, Work
 from codecompanion.formats.cutting import cut_middle
 from codecompanion.formats.regex import regex
+from codecompanion.model.cycles import turn_name
 from codecompanion.model.messages import RULES_TAG, STARTING_TAGS, SUMMARY_TAG, Message, is_protected, is_system_prompt
 
 ALGORITHM = "artifact_v1"
@@ -57,7 +59,7 @@ def summarize_artifact(work: Work, params: SummarizeArtifact, env: Env) -> Steps
     if all(message.tag == SUMMARY_TAG for message in work.removed):
         return Skipped("nothing_to_summarise", "there is nothing to summarise yet")
     scope = find_scope(work, params, env)
-    found = extract(scope.turns, sentences=params.sentences)
+    found = extract(scope.turns, sentences=params.sentences, running=_running(work))
     seen = merge(scope.older, found, closed=_closed(scope.turns))
     limit = budget_bytes(params.size, env.input_limit or env.window, env.target)
     written, source, detail = seen, "runtime", None
@@ -87,6 +89,12 @@ def summarize_artifact(work: Work, params: SummarizeArtifact, env: Env) -> Steps
     return msgspec.structs.replace(said_of_it, summary=text, artifact=consolidated.as_table())
 
 
+def _running(work: Work) -> str:
+    """Return the name of the turn that has no final reply yet, "" between turns."""
+    cycle = running_turn(work.before)
+    return turn_name(cycle) if cycle is not None else ""
+
+
 def find_scope(work: Work, params: SummarizeArtifact, env: Env) -> Scope:
     """Return what the new summary is made from (R-319, R-324, R-326).
 
@@ -101,8 +109,12 @@ def find_scope(work: Work, params: SummarizeArtifact, env: Env) -> Scope:
     history = split_turns(logged)
     fits = last is not None and summary is not None and _fits(last, removed, history)
     if last is not None and fits and not (env.manual and history):
-        covered = last.consolidated_turn_count + len(removed)
-        return Scope(last.artifact, removed, covered, "manual_request" if env.manual else params.reason)
+        # Of a turn that was summarised while it ran, the log has both parts.
+        whole = {turn.turn_id: turn for turn in history}
+        turns = tuple(whole.get(turn.turn_id, turn) for turn in removed)
+        newer = sum(turn.turn_id != last.frontier_turn_id for turn in turns)
+        covered = last.consolidated_turn_count + newer
+        return Scope(last.artifact, turns, covered, "manual_request" if env.manual else params.reason)
     reason = "manual_request" if env.manual else params.reason if summary is None else "rebuild"
     if history:
         end = removed[-1].turn_id if removed else last.frontier_turn_id if last else ""

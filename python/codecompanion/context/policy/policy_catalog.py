@@ -126,7 +126,7 @@ _ARRIVAL = (OLDER_RESULTS, NEWEST_RESULTS)
 
 
 def arrival_stages() -> tuple[Stage, ...]:
-    """Return what runs before the stages of every policy when new results do not fit: first older ones go (R-524)."""
+    """Return the stages that make room for new results under every policy: first older ones go (R-524)."""
     return tuple(stage for stage in _stages_of_file() if stage.id in _ARRIVAL)
 
 

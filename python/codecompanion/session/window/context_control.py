@@ -324,8 +324,9 @@ class ContextControl(ChatModel):
     def _next_limit(self, event: StageEvent, left_out: int) -> int:
         """Return where the first stage of that kind starts, 0 when none does; one that always looks has no limit.
 
-        Triggers see the request before it was shaped (R-304): the mark is where the meter stands when they fire.
+        Most triggers see the request before it was shaped (R-304): the mark is where the meter stands when they fire.
         """
-        limits = [self.threshold(stage) for stage in self.policy.stages if stage.event == event]
-        first = min((at for at in limits if at > self.room.fixed), default=0)
-        return max(1, first - left_out) if first else 0
+        stages = [(stage.trigger, self.threshold(stage)) for stage in self.policy.stages if stage.event == event]
+        found = [(trigger, at) for trigger, at in stages if at > self.room.fixed]
+        marks = [at if trigger.measure == "sent" else at - left_out for trigger, at in found]
+        return max(1, min(marks)) if marks else 0
