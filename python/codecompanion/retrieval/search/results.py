@@ -1,4 +1,4 @@
-"""What is done with results before anybody sees them: one per file, at most 15, and their text form (R-237, R-238)."""
+"""Results before anybody sees them: one per file, at most 15 (R-237)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from codecompanion.model.found_code import FoundCode
 
 MAX_RESULTS = 15
-_BETWEEN = "\n\n---\n\n"
 
 
 def one_per_file(results: Iterable[FoundCode], most: int = MAX_RESULTS) -> tuple[FoundCode, ...]:
@@ -16,11 +15,3 @@ def one_per_file(results: Iterable[FoundCode], most: int = MAX_RESULTS) -> tuple
     for result in results:
         first.setdefault(result.path, result)
     return tuple(first.values())[:most]
-
-
-def results_as_text(results: Iterable[FoundCode]) -> str:
-    """Return the results in the document's text form, "" for none (R-238)."""
-    return _BETWEEN.join(
-        f"File: {result.path}\nRelevance: {result.score:.2f} ({result.method})\nContent:\n{result.text}"
-        for result in results
-    )

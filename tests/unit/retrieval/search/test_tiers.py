@@ -10,7 +10,7 @@ from codecompanion.model.found_code import FoundCode, SearchTier
 from codecompanion.retrieval.search.cascade import TierUnavailable, run_cascade, tiers_from
 from codecompanion.retrieval.search.common_files import CUT, common_files, cut_common, is_broad
 from codecompanion.retrieval.search.fusion import Candidate
-from codecompanion.retrieval.search.results import one_per_file, results_as_text
+from codecompanion.retrieval.search.results import one_per_file
 from codecompanion.retrieval.search.term_counting import counted_terms
 
 CHUNK = Candidate(1, "a.py", 1, 2, 0.5)
@@ -104,12 +104,3 @@ def test_one_result_per_file_and_at_most_fifteen() -> None:
     kept = one_per_file(results)
     assert len(kept) == 15
     assert kept[:3] == (result("a", 1), result("b"), result("0"))
-
-
-def test_the_text_form() -> None:
-    """R-238."""
-    assert results_as_text([result("a", score=0.456), result("b", score=1, method="fts+common")]) == (
-        "File: a\nRelevance: 0.46 (fts)\nContent:\ntext of a\n\n---\n\n"
-        "File: b\nRelevance: 1.00 (fts+common)\nContent:\ntext of b"
-    )
-    assert results_as_text([]) == ""
