@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from codecompanion.errors import StoreError
 from codecompanion.model.change_report import ChangeReport
 from codecompanion.model.messages import MEMORY_TAG, Message
 from codecompanion.session.chat.chat import Chat
 from codecompanion.session.services import Keeping
 from codecompanion.tools.builtin import MEMORY
+from codecompanion.wire.events import Severity
 
 if TYPE_CHECKING:
     from codecompanion.memory.new_chat_memory import Recalled
@@ -23,7 +25,17 @@ if TYPE_CHECKING:
 
 
 async def join_memory(chat: Chat) -> None:
-    """Attach what is remembered of the project to a chat in which nobody has said anything yet."""
+    """Attach what is remembered of the project to a chat in which nobody has said anything yet.
+
+    A folder that cannot be read costs a sentence.
+    """
+    try:
+        await _join(chat)
+    except StoreError as error:
+        chat.notice(Severity.WARN, f"The memory was not read: {error}")
+
+
+async def _join(chat: Chat) -> None:
     keeping, policy = chat.services.keeping, chat.control.policy
     if keeping is None or policy.recall is None or not keeping.remembers or chat.log.typed:
         return

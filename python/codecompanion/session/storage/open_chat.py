@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codecompanion.errors import ConfigError, StoreError
+from codecompanion.errors import ConfigError
 from codecompanion.model.history import ChatCreated
 from codecompanion.session.actions.follow_trust import tell_waiting
 from codecompanion.session.history.chat_log import ChatLog
@@ -51,15 +51,12 @@ async def open_new(services: Services, request: OpenChat) -> Session:
 
 
 async def _join_memory(session: Session) -> None:
-    """Attach the project's memory; a folder that cannot be read costs a sentence."""
+    """Attach the project's memory, if chats have one."""
     if session.services.keeping is None or not session.services.settings.chat.memory.max_tokens:
         return
     from codecompanion.session.actions.join_memory import join_memory  # not part of the start
 
-    try:
-        await join_memory(session)
-    except StoreError as error:
-        session.notice(Severity.WARN, f"The memory was not read: {error}")
+    await join_memory(session)
 
 
 def announce(

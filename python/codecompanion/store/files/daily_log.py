@@ -1,12 +1,14 @@
 """The daily log: decisions, open loops and next actions of compactions, one file per project and day (R-448).
 
-It is `.cowork/memory/YYYY-MM-DD.md` in a workspace that has `.cowork`, else a file in our state folder.
+It is `.cowork/memory/YYYY-MM-DD.md` in a workspace that has `.cowork`, else a file in our state folder. A cloned
+repository brings its own `.cowork`: no symbolic link in it is followed, and nothing but a regular file is read.
 """
 
 from __future__ import annotations
 
 import datetime
 import os
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +18,8 @@ from codecompanion.store.lease import FileLock
 from codecompanion.store.sqlite_connection import make_private_folder, told_as_ours
 
 KIT = ".cowork"
+MAX_BYTES = 1_000_000
+"""A log of this size or more is not read and written again: the state folder has the day's log instead."""
 
 
 def kit_folder(root: Path) -> Path:
@@ -23,12 +27,33 @@ def kit_folder(root: Path) -> Path:
     return root / KIT / "memory"
 
 
-def daily_folder(state_dir: Path, root: Path) -> Path:
-    """Return the folder that a daily log of the workspace is written to."""
-    kit = root / KIT
-    if kit.is_dir() and os.access(kit, os.W_OK | os.X_OK):
-        return kit_folder(root)
-    return state_dir / DAILY_FOLDER / mark_of(root)
+_KEEP = "surrogateescape"
+"""Bytes that are not UTF-8 are written again as they were."""
+
+
+def daily_file(state_dir: Path, root: Path, day: str) -> Path:
+    """Return the daily log of a workspace; `day` as YYYY-MM-DD."""
+    kit, name = root / KIT, f"{day}.md"
+    if _is_folder(kit) and os.access(kit, os.W_OK | os.X_OK) and _may_hold(kit_folder(root), name):
+        return kit_folder(root) / name
+    return state_dir / DAILY_FOLDER / mark_of(root) / name
+
+
+def _may_hold(folder: Path, name: str) -> bool:
+    """Return whether a log may be written to the folder: what is there is neither a link, nor a device, nor huge."""
+    if not os.path.lexists(folder):
+        return True
+    if not _is_folder(folder):
+        return False
+    try:
+        status = (folder / name).lstat()
+    except FileNotFoundError:
+        return True
+    return stat.S_ISREG(status.st_mode) and status.st_size < MAX_BYTES
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
 
 
 def append_to_daily_log(
@@ -41,22 +66,25 @@ def append_to_daily_log(
     """
     from codecompanion.formats.sanitise import sanitise_memory  # not part of the start
 
-    bullets = [(heading, [sanitise_memory(item, 1000) for item in items]) for heading, items in sections]
+    bullets = [(heading, [_encodable(sanitise_memory(item, 1000)) for item in items]) for heading, items in sections]
     if not any(items for _, items in bullets):
         return None
     when = datetime.datetime.fromtimestamp(now).astimezone()
-    folder = daily_folder(state_dir, root)
-    path = folder / f"{when:%Y-%m-%d}.md"
+    path = daily_file(state_dir, root, f"{when:%Y-%m-%d}")
     with told_as_ours(path):
         make_private_folder(state_dir)
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         turn = FileLock(state_dir / "daily.lock")  # another Neovim may be adding to the same day
         try:
-            before = path.read_text("utf-8") if path.exists() else ""
-            write_durably(path, add_bullets(before, bullets, f"{when:%H:%M}").encode("utf-8", "replace"))
+            before = path.read_text("utf-8", _KEEP) if path.exists() else ""
+            write_durably(path, add_bullets(before, bullets, f"{when:%H:%M}").encode("utf-8", _KEEP))
         finally:
             turn.release()
     return path
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def add_bullets(text: str, sections: Sequence[tuple[str, Sequence[str]]], clock: str) -> str:

@@ -81,9 +81,14 @@ class MemoryPlaces(msgspec.Struct, frozen=True):
         return found
 
     def marks(self) -> list[str]:
-        """Return the marks of the projects that have notes or summaries."""
+        """Return the marks of the projects that have notes or summaries.
+
+        Raises:
+            StoreUnavailable: a folder cannot be read.
+        """
         folders = (self.memory_dir / PROJECTS, self.state_dir / PRIVATE_FOLDER)
-        return sorted({one.name for folder in folders for one in _folders_in(folder)})
+        with told_as_ours(self.memory_dir):
+            return sorted({one.name for folder in folders for one in _folders_in(folder)})
 
     def count(self, marks: Collection[str]) -> int:
         """Return how many notes and summaries these projects have; daily logs are not counted."""
@@ -92,10 +97,15 @@ class MemoryPlaces(msgspec.Struct, frozen=True):
             return sum(1 for folder in folders for _ in _files(folder))
 
     def has_any(self, mark: str, root: Path) -> bool:
-        """Return whether there may be a file for the project; looks at a few folders only."""
-        if self.project_dir(mark).is_dir() or (self.state_dir / DAILY_FOLDER / mark_of(root)).is_dir():
-            return True
-        return any(entry.name != PROJECTS for entry in _entries(self.memory_dir))
+        """Return whether there may be a file for the project; looks at a few folders only.
+
+        Raises:
+            StoreUnavailable: a folder cannot be read.
+        """
+        with told_as_ours(self.memory_dir):
+            if self.project_dir(mark).is_dir() or (self.state_dir / DAILY_FOLDER / mark_of(root)).is_dir():
+                return True
+            return any(entry.name != PROJECTS for entry in _entries(self.memory_dir))
 
     def _all(self, mark: str, root: Path) -> Iterator[MemoryFile]:
         """Yield the files for every project and those of one; "" = of all."""
@@ -126,7 +136,10 @@ def _files(folder: Path, skip: str = "", depth: int = MAX_DEPTH) -> Iterator[tup
     for entry in _entries(folder):
         if entry.name == skip or entry.name.startswith(".") or entry.name.endswith(".new"):
             continue
-        status = entry.stat(follow_symlinks=False)
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:  # another Neovim has just deleted it
+            continue
         if stat.S_ISDIR(status.st_mode) and depth > 1:
             yield from _files(Path(entry.path), depth=depth - 1)
         elif stat.S_ISREG(status.st_mode):

@@ -22,7 +22,7 @@ from codecompanion.session.trust.folders import folder_of
 from codecompanion.store.files.checkpoints import CheckpointFiles
 from codecompanion.store.files.memory_files import MemoryFiles
 from codecompanion.store.files.memory_places import mark_of
-from codecompanion.wire.events import ContextItems
+from codecompanion.wire.events import ContextItems, Notice
 from codecompanion.wire.requests import DeleteMemory, OpenChat, ShowMemory, Snapshot
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
@@ -306,3 +306,15 @@ async def test_a_note_of_an_earlier_version_is_named_where_it_is_now(tmp_path):
     await sent(bench, session)
     (result,) = [one for one in session.log.view.messages if one.tool_call_id == "c1"]
     assert "There is no /memories/style.md, but /memories/all-projects/style.md." in result.text
+
+
+async def test_a_memory_that_cannot_be_read_costs_a_sentence_not_the_chat(tmp_path):
+    """A link that leads to itself, no permission, a broken disk."""
+    bench = harbour(tmp_path)
+    (tmp_path / "memories").symlink_to(tmp_path / "memories")
+    session = await bench.open()
+    assert any(one.text.startswith("The memory was not read: ") for one in bench.of(Notice))
+    for policy in ("kodacode", "cowork"):
+        await choose_policy(session, policy)
+        assert session.control.policy.name == policy
+    assert "hello" in await sent(bench, session)

@@ -14,6 +14,7 @@ import pytest
 from codecompanion.errors import InputError, StoreError, StoreUnavailable
 from codecompanion.formats.sanitise import REMOVED
 from codecompanion.store.files import memory_files as module
+from codecompanion.store.files import memory_places as places
 from codecompanion.store.files.daily_log import add_bullets
 from codecompanion.store.files.memory_files import (
     MemoryFiles,
@@ -284,3 +285,64 @@ def test_a_killed_host_leaves_the_notes_free(files, tmp_path):
         holder.kill()
     with files.changing():
         pass
+
+
+@pytest.mark.parametrize("name", [".cowork", ".cowork/memory"])
+def test_no_link_in_a_cloned_repository_leads_the_log_out_of_it(files, tmp_path, name):
+    """R-448: a repository brings its own `.cowork`; then the state folder has the log."""
+    outside = tmp_path / "outside"
+    (outside / "memory").mkdir(parents=True)
+    link = tmp_path / "project" / name
+    link.parent.mkdir(parents=True)
+    link.symlink_to(outside)
+    path = files.append_to_daily_log(tmp_path / "project", SECTIONS, NOW)
+    assert path.is_relative_to(tmp_path / "state")
+    assert [one for one in outside.rglob("*") if one.is_file()] == []
+
+
+@pytest.mark.parametrize("kind", ["link", "fifo", "folder", "huge"])
+def test_a_log_in_a_cloned_repository_that_is_not_a_small_file_is_left_alone(files, tmp_path, kind):
+    """R-448: a FIFO would keep the lock of all Neovims, a link would copy the file that it names."""
+    log = tmp_path / "project/.cowork/memory/2026-11-21.md"
+    log.parent.mkdir(parents=True)
+    (tmp_path / "secret").write_text("the key")
+    if kind == "link":
+        log.symlink_to(tmp_path / "secret")
+    elif kind == "fifo":
+        os.mkfifo(log)
+    elif kind == "folder":
+        log.mkdir()
+    else:
+        log.write_bytes(bytes(1_000_001))
+    path = files.append_to_daily_log(tmp_path / "project", SECTIONS, NOW)
+    assert path.is_relative_to(tmp_path / "state")
+    assert log.is_symlink() or kind != "link"
+
+
+def test_bytes_of_a_log_that_are_not_utf8_stay(files, tmp_path):
+    """R-448: the user may have written the file."""
+    log = tmp_path / "project/.cowork/memory/2026-11-21.md"
+    log.parent.mkdir(parents=True)
+    log.write_bytes(b"caf\xe9\n")
+    assert files.append_to_daily_log(tmp_path / "project", (("Decisions", ("a\ud800b",)),), NOW) == log
+    assert log.read_bytes().startswith(b"caf\xe9\n")
+
+
+def test_a_folder_that_cannot_be_read_is_one_kind_of_error_everywhere(files, tmp_path):
+    (tmp_path / "memories").symlink_to(tmp_path / "memories")
+    for ask in (lambda: files.places.has_any(MARK, ROOT), files.places.marks, lambda: found(files)):
+        with pytest.raises(StoreUnavailable, match="cannot use"):
+            ask()
+
+
+def test_a_file_that_another_neovim_deletes_meanwhile_is_not_listed(files, monkeypatch):
+    gone, stays = (files.save("summary", name, name, "c", NOW, MARK) for name in ("gone", "stays"))
+    entries = places._entries
+
+    def deleting(folder):
+        for entry in entries(folder):
+            gone.unlink(missing_ok=True)
+            yield entry
+
+    monkeypatch.setattr(places, "_entries", deleting)
+    assert [one.path for one in found(files)] == [stays]
