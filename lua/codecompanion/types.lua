@@ -967,12 +967,13 @@
 ---@field checkpoint string
 ---@field snapshot CodeCompanion.Wire.Snapshot
 
----→ `{folder, user, project, of, others, entries}`: what is remembered of a project; with a `query` the best hits.
+---→ `{folder, user, project, unused, of, others, entries}`: the memory of a project; with a `query` the best hits.
 ---
 ---The project is that of the chat, `cwd` where the host has no such chat open. `folder` is that of the project's
----notes, `user` and `project` are the files the user writes ("" = not used), `of` counts all entries, `others` those
----of other projects, which `everything` adds. `entries`: `{path, line, origin, scope, is_private, title, first, time,
----can_delete}`, newest first, at most 500; `origin` is "you", "model" or "compaction".
+---notes, `user` and `project` are the files the user writes ("" = not used), `unused` are sentences on files that are
+---not used, `of` counts all entries, `others` those of other projects, which `everything` adds. `entries`: `{path,
+---line, origin, scope, is_private, title, first, time, can_delete}`, newest first, at most 500; `origin` is "you",
+---"model" or "compaction".
 ---@class CodeCompanion.Request.ShowMemory
 ---@field id? integer
 ---@field chat? string
@@ -985,6 +986,11 @@
 ---@field id? integer
 ---@field chat? string
 ---@field path string
+
+---→ a sentence. Restore the file of the memory that was deleted last since the host started.
+---@class CodeCompanion.Request.RestoreMemory
+---@field id? integer
+---@field chat? string
 
 ---→ `[{name, window, adapter}]` of one adapter ("" = the chat's), or all adapters with `[{adapter, models}]`.
 ---@class CodeCompanion.Request.ListModels
@@ -1461,6 +1467,7 @@
 ---@field restore_chat CodeCompanion.Request.RestoreChat
 ---@field show_memory CodeCompanion.Request.ShowMemory
 ---@field delete_memory CodeCompanion.Request.DeleteMemory
+---@field restore_memory CodeCompanion.Request.RestoreMemory
 ---@field list_models CodeCompanion.Request.ListModels
 ---@field login CodeCompanion.Request.Login
 ---@field list_rules CodeCompanion.Request.ListRules

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -86,12 +87,12 @@ def test_only_a_yes_deletes_and_never_a_file_of_the_user(nvim_factory: Callable[
         " table.insert(_G.deleted, payload.path) return 'Deleted it.' end"
     )
     chat.nvim.feed("ggd")
-    chat.nvim.wait_screen("Delete “How to run the tests” permanently")
+    chat.nvim.wait_screen("Delete “How to run the tests”")
     chat.nvim.feed("n")
     assert chat.nvim.lua("return _G.deleted") == []
     chat.answer("show_memory", page(*ENTRIES[1:]))
     chat.nvim.feed("ggd")
-    chat.nvim.wait_screen("permanently")
+    chat.nvim.wait_screen("Delete “")
     chat.nvim.feed("y")
     chat.nvim.wait_lua("return #_G.deleted == 1")
     assert chat.nvim.lua("return _G.deleted") == ["/m/How to run the tests.md"]
@@ -147,3 +148,62 @@ def test_zero_tokens_is_none(remembering) -> None:
         chat.say("hello")
         assert "<memory>" not in chat.text()
         assert "pytest -n 2" not in str(server.requests[0].body)
+
+
+def test_u_restores_what_d_deleted(remembering) -> None:
+    with ChatServerThread([], key=KEY) as server:
+        chat, folder = remembering(server)
+        chat.nvim.command("CodeCompanion memory")
+        chat.nvim.wait_screen(r"model · Run the tests")
+        chat.nvim.feed("ggd")
+        chat.nvim.wait_screen("Delete “")
+        chat.nvim.feed("y")
+        chat.nvim.wait_screen("Nothing is remembered yet")
+        assert not (folder / "tests.md").exists()
+        chat.nvim.feed("u")
+        chat.nvim.wait_screen(r"model · Run the tests")
+        assert (folder / "tests.md").read_text() == "Run the tests with pytest -n 2.\n"
+
+
+def test_a_list_that_another_neovim_has_changed_is_read_again(remembering) -> None:
+    with ChatServerThread([], key=KEY) as server:
+        chat, folder = remembering(server)
+        chat.nvim.command("CodeCompanion memory")
+        chat.nvim.wait_screen(r"model · Run the tests")
+        (folder / "tests.md").unlink()
+        chat.nvim.feed("ggd")
+        chat.nvim.wait_screen("Delete “")
+        chat.nvim.feed("y")
+        chat.nvim.wait_screen("Nothing is remembered yet")
+
+
+@pytest.mark.parametrize("place", ["fifo", "folder is a file"])
+def test_what_a_cloned_repository_has_in_place_of_the_file_blocks_nothing(remembering, place) -> None:
+    with ChatServerThread([], key=KEY) as server:
+        chat, _ = remembering(server)
+        kit = Path(str(chat.nvim.lua("return vim.fn.getcwd()"))) / ".codecompanion"
+        if place == "fifo":
+            kit.mkdir()
+            os.mkfifo(kit / "memories.md")
+        else:
+            kit.write_text("")
+        chat.nvim.command("CodeCompanion memory")
+        chat.nvim.wait_screen("Not used: " if place == "fifo" else "model · Run the tests")
+        chat.nvim.feed("e")
+        chat.nvim.wait_screen("for this project")
+        chat.nvim.feed("<CR>")
+        chat.nvim.wait_for(
+            lambda: ("not a regular file" if place == "fifo" else "Cannot create directory") in chat.nvim.messages(),
+            "the reason",
+        )
+        assert not chat.nvim.blocked()
+
+
+def test_text_of_any_script_is_shown_as_it_is_and_signs_that_do_not_show_are_written_out(nvim_factory) -> None:
+    text = "川の名前を使う。（全部） नमस्ते"
+    hidden = "a\u202eb\x1b[2J"
+    unused = ["Not used until trusted: .codecompanion/memories.md"]
+    chat = opened(nvim_factory, page(entry("one", text), entry("two", hidden), unused=unused))
+    chat.nvim.wait_screen("使う。（全部）")
+    assert "a<U+202E>b<U+001B>[2J" in chat.nvim.screen()
+    assert "Not used until trusted: .codecompanion/memories.md · :CodeCompanion trust" in chat.nvim.screen()

@@ -10,6 +10,7 @@ local host = require("codecompanion.host")
 local numbers = require("codecompanion.text.numbers")
 local say = require("codecompanion.say")
 local scratch = require("codecompanion.screen.scratch_buffer")
+local severity = require("codecompanion.severity")
 local visible = require("codecompanion.text.visible_characters")
 
 local M = {}
@@ -40,6 +41,7 @@ local NOTHING = {
 ---@field folder string
 ---@field user string The user's own file, "" if it is not used
 ---@field project string The project's file, "" if it is not used
+---@field unused? string[] Why files of the user or the project are not used
 ---@field of integer
 ---@field others integer Entries of other projects
 ---@field entries CodeCompanion.MemoryEntry[]
@@ -57,7 +59,7 @@ local NOTHING = {
 ---@param text string
 ---@return string
 local function shown(text)
-  return visible.line((text:gsub("%s+", " "))).text
+  return visible.line((text:gsub("%s+", " ")), true).text
 end
 
 ---@param entry CodeCompanion.MemoryEntry
@@ -86,9 +88,12 @@ local function page(now, place)
     lines = place.query ~= "" and { ("Nothing has the words “%s”."):format(shown(place.query)) }
       or vim.deepcopy(NOTHING)
   end
-  local more = {}
+  local more = vim.tbl_map(function(sentence)
+    local hint = vim.startswith(sentence, "Not used until trusted") and " · :CodeCompanion trust" or ""
+    return shown(sentence) .. hint
+  end, now.unused or {})
   if now.of > #now.entries then
-    more[1] = ("%s older ones are not listed; s searches them."):format(numbers.short(now.of - #now.entries))
+    more[#more + 1] = ("%s older ones are not listed; s searches them."):format(numbers.short(now.of - #now.entries))
   end
   if now.others > 0 then
     more[#more + 1] = ("%d of other projects; a lists them."):format(now.others)
@@ -126,10 +131,18 @@ local function open_file(path, line)
   pcall(api.nvim_win_set_cursor, 0, { line, 0 })
 end
 
----Open a file that the user writes; a new one begins with an example.
+---Open a file that the user writes; a new one begins with an example. A cloned repository may have anything in its
+---place: reading a FIFO would block the editor.
 ---@param path string
 local function edit(path)
-  vim.fn.mkdir(vim.fs.dirname(path), "p")
+  local there = vim.uv.fs_stat(path)
+  if there and there.type ~= "file" then
+    return say.line(("Cannot edit %s: it is not a regular file"):format(shown(path)), severity.WARN)
+  end
+  local ok, problem = pcall(vim.fn.mkdir, vim.fs.dirname(path), "p")
+  if not ok then
+    return say.line(shown((tostring(problem):gsub("^.-E%d+: ", ""))), severity.WARN)
+  end
   open_file(path, 1)
   if api.nvim_buf_line_count(0) == 1 and api.nvim_buf_get_lines(0, 0, 1, false)[1] == "" then
     api.nvim_buf_set_lines(0, 0, -1, false, { "## [style] A title", "What every chat should know." })
@@ -145,7 +158,7 @@ local function edit_own(now)
     return say.hint("context.memories.enabled is false: your own entries are not used")
   end
   choose.select(files, {
-    prompt = "Which file of yours?",
+    prompt = "Edit your own entries",
     kind = "codecompanion.memory_file",
     format_item = function(file)
       return ("%s · %s"):format(vim.fn.fnamemodify(file.path, ":~"), file.label)
@@ -157,16 +170,27 @@ local function edit_own(now)
   end)
 end
 
+---Say the answer or the error; the list is read again after either, because another Neovim may have changed it.
+---@param done fun()
+---@return fun(err: string?, sentence: string?)
+local function said_then(done)
+  local say_it = say.answer()
+  return function(err, sentence)
+    say_it(err, sentence)
+    done()
+  end
+end
+
 ---@param entry CodeCompanion.MemoryEntry
 ---@param done fun()
 local function delete(entry, done)
   if not entry.can_delete then
     return say.hint("This is in a file of yours: ⏎ opens it at the entry")
   end
-  local question = ("Delete “%s” permanently?"):format(shown(entry.title))
+  local question = ("Delete “%s”?"):format(shown(entry.title))
   confirm.ask(question, { { key = "y", label = "yes" }, { key = "n", label = "no" } }, function(key)
     if key == "y" then
-      host.request("delete_memory", { path = entry.path }, say.answer(done))
+      host.request("delete_memory", { path = entry.path }, said_then(done))
     end
   end)
 end
@@ -205,16 +229,20 @@ local function show(place, now)
     scratch.close(win)
     open_file(entry.path, entry.line)
   end)
-  on_entry("d", "Delete the entry", function(entry)
-    delete(entry, function()
-      load(place, function(later)
-        if api.nvim_win_is_valid(win) then
-          lines, about = page(later, place)
-          float.update(win, lines)
-          dim(bufnr, about)
-        end
-      end)
+  local function reload()
+    load(place, function(later)
+      if api.nvim_win_is_valid(win) then
+        lines, about = page(later, place)
+        float.update(win, lines)
+        dim(bufnr, about)
+      end
     end)
+  end
+  on_entry("d", "Delete the entry", function(entry)
+    delete(entry, reload)
+  end)
+  scratch.map(bufnr, "u", "Restore the entry that was deleted last", function()
+    host.request("restore_memory", vim.empty_dict(), said_then(reload))
   end)
   scratch.map(bufnr, "s", "Search the memory", function()
     choose.input({ prompt = "Search the memory: ", default = place.query }, function(given)

@@ -124,7 +124,7 @@ class Runtime:
                 return await decide_trust(self.services, request, self._chats)
             case requests.ListCheckpoints() | requests.RestoreChat():
                 return await self._keep(request)
-            case requests.ShowMemory() | requests.DeleteMemory():
+            case requests.ShowMemory() | requests.DeleteMemory() | requests.RestoreMemory():
                 from codecompanion.session.actions.memory_page import carry_out_memory  # not part of the start
 
                 return await carry_out_memory(self.services, request, self._chats)

@@ -437,12 +437,13 @@ class RestoreChat(Request, frozen=True, kw_only=True):
 
 
 class ShowMemory(Request, frozen=True, kw_only=True):
-    """→ `{folder, user, project, of, others, entries}`: what is remembered of a project; with a `query` the best hits.
+    """→ `{folder, user, project, unused, of, others, entries}`: the memory of a project; with a `query` the best hits.
 
     The project is that of the chat, `cwd` where the host has no such chat open. `folder` is that of the project's
-    notes, `user` and `project` are the files the user writes ("" = not used), `of` counts all entries, `others` those
-    of other projects, which `everything` adds. `entries`: `{path, line, origin, scope, is_private, title, first, time,
-    can_delete}`, newest first, at most 500; `origin` is "you", "model" or "compaction".
+    notes, `user` and `project` are the files the user writes ("" = not used), `unused` are sentences on files that are
+    not used, `of` counts all entries, `others` those of other projects, which `everything` adds. `entries`: `{path,
+    line, origin, scope, is_private, title, first, time, can_delete}`, newest first, at most 500; `origin` is "you",
+    "model" or "compaction".
     """
 
     cwd: str = ""
@@ -454,6 +455,10 @@ class DeleteMemory(Request, frozen=True, kw_only=True):
     """→ a sentence. Delete a file of the memory that no person writes (`can_delete`)."""
 
     path: str
+
+
+class RestoreMemory(Request, frozen=True, kw_only=True):
+    """→ a sentence. Restore the file of the memory that was deleted last since the host started."""
 
 
 class ListModels(Request, frozen=True, kw_only=True):

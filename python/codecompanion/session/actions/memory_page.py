@@ -11,27 +11,32 @@ from typing import Any
 from codecompanion.errors import InputError
 from codecompanion.memory.entries import Entry, first_line
 from codecompanion.memory.search_entries import search
+from codecompanion.model.messages import Source
+from codecompanion.model.provenance import UNKNOWN
 from codecompanion.session.chat.chat import Chat
 from codecompanion.session.memory.project_memory import ProjectMemory
 from codecompanion.session.provenance.memory_sources import MemorySources
 from codecompanion.session.services import Services
-from codecompanion.wire.requests import DeleteMemory, ShowMemory, Snapshot
+from codecompanion.store.files.memory_files import MemoryFiles
+from codecompanion.wire.requests import DeleteMemory, RestoreMemory, ShowMemory, Snapshot
 
 MAX_SHOWN = 500
 _NOTHING_KEPT = "Nothing is remembered: this host keeps no files."
 
 
 async def carry_out_memory(
-    services: Services, request: ShowMemory | DeleteMemory, chats: Mapping[str, Chat]
+    services: Services, request: ShowMemory | DeleteMemory | RestoreMemory, chats: Mapping[str, Chat]
 ) -> dict[str, Any] | str:
-    """Return the content of the page, or a sentence about a deletion.
+    """Return the content of the page, or a sentence about a deletion or its undo.
 
     Raises:
         InputError: nothing is kept by this host.
-        StoreError: a file cannot be read or deleted.
+        StoreError: a file cannot be read, deleted or restored.
     """
     if isinstance(request, DeleteMemory):
         return await asyncio.to_thread(_delete, services, Path(request.path))
+    if isinstance(request, RestoreMemory):
+        return await asyncio.to_thread(_restore, services)
     chat = chats.get(request.chat)
     root = chat.root() if chat is not None else services.root(Snapshot(cwd=request.cwd))
     memory = services.memory_of(root)
@@ -49,6 +54,7 @@ def _shown(memory: ProjectMemory, request: ShowMemory) -> dict[str, Any]:
         "folder": str(memory.folder),
         "user": str(user or ""),
         "project": str(project or ""),
+        "unused": memory.unused_files(),
         "of": len(shown),
         "others": 0 if request.everything else memory.count_others(),
         "entries": [_row(one) for one in shown[:MAX_SHOWN]],
@@ -69,11 +75,28 @@ def _row(one: Entry) -> dict[str, Any]:
     }
 
 
-def _delete(services: Services, path: Path) -> str:
-    keeping = services.keeping
-    if keeping is None:
+def _memories(services: Services) -> MemoryFiles:
+    if services.keeping is None:
         raise InputError(_NOTHING_KEPT)
-    keeping.memories.delete(path)
+    return services.keeping.memories
+
+
+def _delete(services: Services, path: Path) -> str:
+    memories = _memories(services)
+
+    def forget() -> tuple[Source, ...]:
+        try:
+            return MemorySources(memories.places.memory_dir).forget(path)
+        except OSError:
+            return (UNKNOWN,)
+
+    can_restore = memories.delete(path, forget)
+    return f"Deleted {path.name}; u restores it" if can_restore else f"Deleted {path.name}"
+
+
+def _restore(services: Services) -> str:
+    memories = _memories(services)
+    one = memories.restore()
     with contextlib.suppress(OSError):
-        MemorySources(keeping.memories.places.memory_dir).forget(path)
-    return f"Deleted {path.name}."
+        MemorySources(memories.places.memory_dir).note_file(one.path, one.sources)
+    return f"Restored {one.path.name}"

@@ -6,6 +6,7 @@ model sees them (R-449). All methods but the constructor block; any thread may c
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -111,6 +112,22 @@ class ProjectMemory:
         _, project = self.users_files()
         paths = [*([project] if project is not None else []), *self._kit_logs()]
         return any(content is not None and self._may_use(path, content) for path in paths if (content := _read(path)))
+
+    def unused_files(self) -> list[str]:
+        """Return a sentence for each file of the user, and of the project, that exists and is not used."""
+        user, project = self.users_files()
+        found, waiting = [], []
+        for path in [one for one in (user, project) if one is not None and os.path.lexists(one)]:
+            try:
+                content = text_files.read_bytes(path.resolve(), MAX_FILE_BYTES)
+            except (CodeCompanionError, OSError, RuntimeError) as error:
+                found.append(f"Not used: {error}")
+            else:
+                waiting += [path] if path == project and not self._may_use(path, content) else []
+        logs = [path for path in self._kit_logs() if (log := _read(path)) and not self._may_use(path, log)]
+        names = [str(path.relative_to(self._root)) for path in [*waiting, *logs[:1]] if path.is_relative_to(self._root)]
+        more = f" and {len(logs) - 1:,} more" if len(logs) > 1 else ""
+        return [*found, *([f"Not used until trusted: {', '.join(names)}{more}"] if names else [])]
 
     def count_others(self) -> int:
         """Return how many entries there are of other projects."""

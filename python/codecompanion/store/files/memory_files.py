@@ -12,12 +12,16 @@ import datetime
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from codecompanion.errors import InputError, StoreError
 from codecompanion.formats.regex import regex
+from codecompanion.model.messages import Source
 from codecompanion.store.durable_files import remove_drafts, write_durably
 from codecompanion.store.files.daily_log import append_to_daily_log
 from codecompanion.store.files.memory_places import DAILY_FOLDER, PRIVATE_FOLDER, MemoryFile, MemoryPlaces
@@ -26,6 +30,8 @@ from codecompanion.store.sqlite_connection import make_private_folder, told_as_o
 
 MAX_CHARS, KEPT_FILES = 10_000, 200
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+MAX_UNDO_BYTES, MAX_UNDO = 1_000_000, 50
+"""The largest file, and how many of them, that a deletion keeps for its undo."""
 MemoryKind = Literal["summary", "flush"]
 _NO_MEMORY = regex(
     r"<\s*/?\s*no[-_ ]?memory\s*/?\s*>|[\[#@]no[-_]?memory\b|\bno[-_]memory\s*:\s*(?:true|yes)\b"
@@ -71,11 +77,21 @@ def looks_sensitive(text: str) -> bool:
     return bool(_SENSITIVE.search(text))
 
 
+class DeletedFile(msgspec.Struct, frozen=True):
+    """A deleted file of the memory; `time`: when it was written (seconds since the epoch). `sources`: of its text."""
+
+    path: Path
+    content: bytes
+    time: float
+    sources: tuple[Source, ...] = ()
+
+
 class MemoryFiles:
     """Writing, reading and deleting the files of the memory (`memory_places`)."""
 
     def __init__(self, memory_dir: Path, state_dir: Path) -> None:
         self.places = MemoryPlaces(memory_dir, state_dir)
+        self._deleted = deque[DeletedFile](maxlen=MAX_UNDO)
 
     def save(self, kind: MemoryKind, title: str, text: str, chat_id: str, now: float, project: str) -> Path:
         """Keep a summary of a project (its mark); at most 10,000 characters of it. Return the file.
@@ -111,8 +127,10 @@ class MemoryFiles:
         except OSError:
             return ""
 
-    def delete(self, path: Path) -> None:
-        """Delete a file of the memory.
+    def delete(self, path: Path, forget: Callable[[], tuple[Source, ...]] = tuple) -> bool:
+        """Delete a file of the memory; return whether `restore` can undo it. `forget` returns the sources of its text.
+
+        What was deleted is kept in the host's memory alone: it is gone when Neovim ends.
 
         Raises:
             StoreError: it is not a file of the memory, or is gone.
@@ -126,7 +144,32 @@ class MemoryFiles:
         if not path.is_file() or path.is_symlink():
             raise StoreError(f"{path} is gone")
         with self.changing(), told_as_ours(path):
+            status = path.stat()
+            content = path.read_bytes() if status.st_size <= MAX_UNDO_BYTES else None
             path.unlink()
+        sources = forget()
+        if content is not None:
+            self._deleted.append(DeletedFile(path, content, status.st_mtime, sources))
+        return content is not None
+
+    def restore(self) -> DeletedFile:
+        """Write the file that was deleted last again, and return it.
+
+        Raises:
+            StoreError: none was deleted, or there is another file of its name by now.
+            StoreUnavailable: it cannot be written; the next call tries again.
+        """
+        if not self._deleted:
+            raise StoreError("No deleted entry to restore")
+        one = self._deleted[-1]
+        with self.changing(), told_as_ours(one.path):
+            if os.path.lexists(one.path):
+                raise StoreError(f"{one.path.name} exists again; rename it to restore the deleted one")
+            self._make_folders(one.path.parent)
+            write_durably(one.path, one.content)
+            os.utime(one.path, (one.time, one.time))
+        self._deleted.pop()
+        return one
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from codecompanion.model.messages import MEMORY_TAG
+from codecompanion.model.messages import MEMORY_TAG, Source
 from codecompanion.session.actions.choose_policy import choose_policy
 from codecompanion.session.actions.follow_trust import follow_trust
 from codecompanion.session.actions.memory_page import carry_out_memory
+from codecompanion.session.provenance.memory_sources import MemorySources
 from codecompanion.session.services import Keeping
 from codecompanion.session.session import Session
 from codecompanion.session.storage.open_chat import open_new
@@ -23,7 +24,7 @@ from codecompanion.store.files.checkpoints import CheckpointFiles
 from codecompanion.store.files.memory_files import MemoryFiles
 from codecompanion.store.files.memory_places import mark_of
 from codecompanion.wire.events import ContextItems, Notice
-from codecompanion.wire.requests import DeleteMemory, OpenChat, ShowMemory, Snapshot
+from codecompanion.wire.requests import DeleteMemory, OpenChat, RestoreMemory, ShowMemory, Snapshot
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
 SUMMARY = "6. **Decisions Made**\n- use SQLite\n7. **Pending/Incomplete Work**\n- the docs\n"
@@ -318,3 +319,41 @@ async def test_a_memory_that_cannot_be_read_costs_a_sentence_not_the_chat(tmp_pa
         await choose_policy(session, policy)
         assert session.control.policy.name == policy
     assert "hello" in await sent(bench, session)
+
+
+async def test_a_restored_note_still_narrows_grants(tmp_path):
+    """The sources of its text return with it."""
+    bench = harbour(tmp_path)
+    note = bench.services.memory_of(bench.root).folder / "page.md"
+    note.parent.mkdir(parents=True)
+    note.write_text("from a page")
+    sources = MemorySources(tmp_path / "memories", mark_of(folder_of(bench.root)))
+    sources.note({"command": "create", "path": "/memories/page.md"}, [Source("page", "example.org")])
+    said = await carry_out_memory(bench.services, DeleteMemory(path=str(note)), {})
+    assert said == "Deleted page.md; u restores it"
+    assert sources.of("/memories/page.md") == ()
+    assert await carry_out_memory(bench.services, RestoreMemory(), {}) == "Restored page.md"
+    assert sources.of("/memories/page.md") == (Source("page", "example.org"),)
+    assert note.read_text() == "from a page"
+
+
+async def test_the_page_names_files_that_are_not_used(tmp_path):
+    """The user's entries for a project are not lost without a word: the folder is not trusted yet."""
+    bench = harbour(tmp_path)
+    shown = ShowMemory(cwd=str(bench.root))
+    assert (await carry_out_memory(bench.services, shown, {}))["unused"] == []
+    own = bench.root / ".codecompanion/memories.md"
+    own.parent.mkdir()
+    own.write_text("## [style] Quays\n")
+    log = bench.root / ".cowork/memory/2026-11-01.md"
+    log.parent.mkdir(parents=True)
+    log.write_text("- a")
+    (tmp_path / "own.md").write_bytes(bytes(800_001))
+    large, waits = (await carry_out_memory(bench.services, shown, {}))["unused"]
+    assert "800,001 bytes" in large
+    assert waits == "Not used until trusted: .codecompanion/memories.md, .cowork/memory/2026-11-01.md"
+    await bench.services.trust.trust_folder(folder_of(bench.root), [])
+    (large,) = (await carry_out_memory(bench.services, shown, {}))["unused"]
+    own.unlink()
+    os.mkfifo(own)
+    assert "not a regular file" in (await carry_out_memory(bench.services, shown, {}))["unused"][1]

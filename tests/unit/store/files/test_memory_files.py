@@ -346,3 +346,33 @@ def test_a_file_that_another_neovim_deletes_meanwhile_is_not_listed(files, monke
 
     monkeypatch.setattr(places, "_entries", deleting)
     assert [one.path for one in found(files)] == [stays]
+
+
+def test_a_deleted_file_is_restored_as_it_was_the_newest_first(files):
+    paths = [files.save("summary", name, name, "c", NOW, MARK) for name in ("one", "two")]
+    before = {path: (path.read_bytes(), path.stat().st_mtime) for path in paths}
+    for path in paths:
+        assert files.delete(path)
+    assert [files.restore().path for _ in paths] == paths[::-1]
+    assert {path: (path.read_bytes(), path.stat().st_mtime) for path in paths} == before
+    with pytest.raises(StoreError, match="No deleted entry"):
+        files.restore()
+
+
+def test_a_file_written_since_is_not_replaced_by_the_deleted_one(files):
+    path = files.save("summary", "one", "one", "c", NOW, MARK)
+    files.delete(path)
+    path.write_text("newer")
+    with pytest.raises(StoreError, match="exists again"):
+        files.restore()
+    assert path.read_text() == "newer"
+    path.unlink()
+    assert files.restore().path == path, "nothing was lost by the refusal"
+
+
+def test_a_huge_file_is_deleted_without_an_undo(files, tmp_path):
+    huge = tmp_path / "memories/huge.md"
+    huge.parent.mkdir()
+    huge.write_bytes(bytes(1_000_001))
+    assert not files.delete(huge)
+    assert not huge.exists()
