@@ -136,7 +136,7 @@ STRATEGIES: dict[str, Strategy] = {
         makes="summary",
     ),
     "summarize_raw": Strategy(
-        "S12", SummarizeRaw, _deferred("summary.summarize_raw", "summarize_raw"), needs="transcript", makes="summary"
+        "S12", SummarizeRaw, _deferred("summary.summarize_raw", "summarize_raw"), needs="selection", makes="summary"
     ),
     "fit_summary": Strategy("S13", FitSummary, _deferred("summary.fit_summary", "fit_summary"), needs="inserted"),
     "insert_summary": Strategy(

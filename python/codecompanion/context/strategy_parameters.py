@@ -359,13 +359,15 @@ class SummarizeLedger(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class SummarizeRaw(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters: how long the text may be; the same formula as for a summary (R-427).
 
-    It has at most `share_of_removed` of what it stands for: raw text that saves nothing would not be accepted.
+    It has at most `share_of_removed` of what it stands for: raw text that saves nothing would not be accepted. Each
+    message of the user is quoted in at most `max_quote_chars`.
     """
 
     max_tokens: int = 4096
     min_tokens: int = 500
     share_of_available: float = 0.08
     share_of_removed: float = 0.5
+    max_quote_chars: int = 3000
 
 
 class SummarizeFlush(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,25 +1,59 @@
-"""S12 `summarize_raw`: when no model wrote the summary, the transcript itself, cut to the summary's size (R-434).
+"""S12 `summarize_raw`: when no model wrote the summary, the removed messages, cut to the summary's size (R-434).
 
-Needs no call and does not fail: what left the view is at least named. What the user said is cut last.
+Needs no call and does not fail. User, assistant, tools and an earlier summary have fair shares of the budget; what one
+does not need goes to the others. The user's words are quoted (R-431) and repeated nowhere else. What the assistant
+decided comes before what else it said. An earlier summary stays in front; the entries of an earlier raw text are read
+again as entries, so that a second failure frees as much as the first.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate, takewhile
+
 import msgspec
 
-from codecompanion.context.strategy_parameters import SummarizeOne, SummarizeRaw
+from codecompanion.context.ledger.facts import decisions_in
+from codecompanion.context.message_facts.plain_sentences import facts_of_sentences
+from codecompanion.context.strategy_parameters import EXCERPT_CHARS, Caps, SummarizeOne, SummarizeRaw
+from codecompanion.context.summary.fit_summary import shrink
 from codecompanion.context.summary.summarize_one import summary_budget
-from codecompanion.context.transcript.format_transcript import is_spoken
-from codecompanion.context.transcript.size import fit_entries
-from codecompanion.context.work import Env, Outcome, Skipped, Work
+from codecompanion.context.summary_text.quote_lines import Quotes, render_quotes
+from codecompanion.context.summary_text.quote_user_messages import QuoteFacts, fit_quotes, put_quotes, take_quotes
+from codecompanion.context.summary_text.recall_keys import without_keys
+from codecompanion.context.summary_text.sections import guess_schema
+from codecompanion.context.transcript.format_transcript import format_lines
+from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
+from codecompanion.formats.cutting import cut_line, cut_middle_or_tail
+from codecompanion.formats.regex import regex
+from codecompanion.model.messages import LOOKING_TAG, STARTING_TAGS, SUMMARY_TAG, is_typed_by_user
+from codecompanion.placeholders import QUOTES_HEADING, RAW_HEADING
+from codecompanion.summary_frame import split_frame
 
-LABEL = "Dropped context (raw, truncated):\n"
-_CHARS_PER_TOKEN = 4
+_CAPS = Caps(user=3000, tool=1200, call=800)
+_SPOKEN_CHARS = 1500
+"""Characters of each (R-436); a text of the assistant is cut when its decisions have been read."""
+_LEFT_OUT = "[entries left out: {count}]"
+_LEFT_OUT_FORM = regex(r"^\[entries left out: (\d+)\]\n", re.MULTILINE)
+_ENTRY = regex(r"^(?=\[(?:user|assistant|tool|system)\] )", re.MULTILINE)
+_TURN = regex(r"^--- Turn \d+ ---\n?", re.MULTILINE)
+_INDENT = "    "
+"""In front of the further lines of an entry: nothing in it can be a heading of the summary."""
+_LABELLED = regex(
+    r"^\W*(?:decisions?|decided|constraints?|next(?: steps?)?|todo|blocked|blockers?|warnings?)\W*:.+$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_READ_CHARS = 300_000
+"""Only in so much of the assistant's newest texts decisions are looked for: that takes a third of a second."""
+_SHORT_CHARS, _DECISIONS_CHARS = 120, 300
+
+Count = Callable[[str], int]
 
 
 def summarize_raw(work: Work, params: SummarizeRaw, env: Env) -> Outcome:
-    """Return the work with the shortened transcript as its summary."""
-    if not work.transcript:
+    """Return the work with the shortened messages as its summary."""
+    if not work.removed:
         return Skipped("nothing_to_summarise", "there is nothing to summarise yet")
     formula = SummarizeOne(
         max_tokens=params.max_tokens,
@@ -28,15 +62,166 @@ def summarize_raw(work: Work, params: SummarizeRaw, env: Env) -> Outcome:
     )
     removed = env.size(work.removed)
     budget = max(1, min(summary_budget(work, formula, env), int(removed * params.share_of_removed)))
-    spoken = [is_spoken(entry) for entry in work.transcript]
-    chars = budget * _CHARS_PER_TOKEN
-    text = _shortened(work.transcript, spoken, chars)
-    while env.count_text(text) > budget and chars > len(LABEL):
-        chars = chars * 9 // 10
-        text = _shortened(work.transcript, spoken, chars)
-    said = work.saying(summary_budget_tokens=budget, written_by="code")
-    return msgspec.structs.replace(said, summary=text)
+    raw, room = _Raw(work.removed, params.max_quote_chars, env), budget * 3 // 2
+    text = raw.within(room)
+    # A share is rarely used to its end: what does not fit with shares that are too large is tried with smaller ones.
+    while env.count_text(text) > budget and room > 1:
+        room = room * 9 // 10
+        text = raw.within(room)
+    return msgspec.structs.replace(work.saying(summary_budget_tokens=budget, written_by="code"), summary=text)
 
 
-def _shortened(transcript: tuple[str, ...], spoken: list[bool], chars: int) -> str:
-    return LABEL + "\n".join(fit_entries(transcript, spoken, max(0, chars - len(LABEL) + 1)))
+class _Raw:
+    """What can be told of the removed messages: quotes, an earlier summary, entries of the assistant and of tools."""
+
+    def __init__(self, removed: Messages, max_quote_chars: int, env: Env) -> None:
+        self._count, self._facts = env.count_text, env.folds.get(QuoteFacts)
+        self._env = env
+        self._said = self._facts.said(removed, max_quote_chars, env.key_of)
+        self._earlier, carried, self._left_out = _read_earlier(removed)
+        entries = [*carried, *_entries(removed)]
+        newest_first = range(len(entries) - 1, -1, -1)
+        self._spoken = [place for place in newest_first if _is_spoken(entries[place])]
+        self._done = [place for place in newest_first if not _is_spoken(entries[place])]
+        read = accumulate(len(entries[place]) for place in self._spoken)
+        searched = [place for place, chars in zip(self._spoken, read, strict=True) if chars <= _READ_CHARS]
+        self._decided = {place: _decisions(entries[place]) for place in searched}
+        spoken = frozenset(self._spoken)
+        self._entries = [
+            cut_middle_or_tail(entry, _SPOKEN_CHARS) if place in spoken else entry
+            for place, entry in enumerate(entries)
+        ]
+        self._sizes = dict[str, int]()
+
+    def within(self, tokens: int) -> str:
+        """Return all of it in about so many tokens."""
+        frame = "\n\n".join((QUOTES_HEADING, RAW_HEADING, _LEFT_OUT.format(count=9999)))
+        room = max(0, tokens - self._size(frame))
+        user, earlier, spoken, done = fair_shares(
+            room,
+            (
+                _as_far_as(room, (self._facts.size(quote, self._count) for quote in reversed(self._said.quotes))),
+                self._size(self._earlier) if self._earlier else 0,
+                _as_far_as(room, (self._size(self._entries[place]) for place in self._spoken)),
+                _as_far_as(room, (self._size(self._entries[place]) for place in self._done)),
+            ),
+        )
+        kept = {**self._choose(self._spoken, spoken), **self._choose(self._done, done)}
+        left_out = self._left_out + len(self._entries) - len(kept)
+        lines = [RAW_HEADING, *([_LEFT_OUT.format(count=left_out)] if left_out else [])]
+        lines += [kept[place].replace("\n", f"\n{_INDENT}") for place in sorted(kept)]
+        text = "\n".join(lines)
+        if self._earlier:
+            shown = shrink(self._earlier, guess_schema(self._earlier), earlier, self._env, may_drop=False)
+            text = f"{shown}\n\n{text}"
+        return self._with_quotes(text, user)
+
+    def _with_quotes(self, text: str, tokens: int) -> str:
+        if not self._said.total:
+            return text
+        kept: Quotes = fit_quotes(self._said, tokens, EXCERPT_CHARS, self._count, self._facts)
+        return put_quotes(text, "\n".join(render_quotes(kept)))
+
+    def _choose(self, places: list[int], tokens: int) -> dict[int, str]:
+        """Return the entries that fit, by their places: decisions, then short forms, then the newest whole."""
+        kept, left = dict[int, str](), tokens
+
+        def take(place: int, text: str, leaving: int = 0) -> bool:
+            nonlocal left
+            more = self._size(text) - (self._size(kept[place]) if place in kept else 0)
+            if left - more < leaving:
+                return False
+            kept[place] = text
+            left -= more
+            return True
+
+        def take_all(wanted: Iterable[int], form: Callable[[int], str], leaving: int = 0) -> None:
+            for place in wanted:
+                if not take(place, form(place), leaving):
+                    return
+
+        take_all((place for place in places if self._decided.get(place)), self._short)
+        take_all((place for place in places if place not in kept), self._short, leaving=left // 2)
+        take_all((place for place in places if place in kept), self._entries.__getitem__)
+        take_all((place for place in places if place not in kept), self._short)
+        return kept
+
+    def _short(self, place: int) -> str:
+        """Return the decisions of an entry, else its beginning, on one line."""
+        entry, decided = self._entries[place], self._decided.get(place, "")
+        speaker, _, words = entry.partition("] ")
+        short = cut_line(decided, _DECISIONS_CHARS) if decided else cut_line(words, _SHORT_CHARS)
+        return min(f"{speaker}] {short}", entry, key=len)
+
+    def _size(self, text: str) -> int:
+        """Return the tokens of a piece and the line break after it."""
+        if text not in self._sizes:
+            self._sizes[text] = self._count(text) + 1
+        return self._sizes[text]
+
+
+def fair_shares(room: int, wanted: tuple[int, ...]) -> tuple[int, ...]:
+    """Return what each gets of the room: an equal share, or less where less is wanted, which leaves more to the others.
+
+    >>> fair_shares(90, (10, 100, 0, 100))
+    (10, 40, 0, 40)
+    """
+    shares, left = [0] * len(wanted), len(wanted)
+    for place in sorted(range(len(wanted)), key=lambda place: wanted[place]):
+        shares[place] = min(wanted[place], room // left)
+        room, left = room - shares[place], left - 1
+    return tuple(shares)
+
+
+def _as_far_as(room: int, sizes: Iterable[int]) -> int:
+    """Return the sum of the sizes, the room when it is more; not more of them than needed are looked at."""
+    return min(room, max((*takewhile(lambda total: total <= room, accumulate(sizes)), 0)) or room)
+
+
+def _read_earlier(removed: Messages) -> tuple[str, list[str], int]:
+    """Return what an earlier summary tells besides quotes, the entries of its raw text, and how many it left out."""
+    told, entries, left_out = list[str](), list[str](), 0
+    for message in removed:
+        if message.tag != SUMMARY_TAG:
+            continue
+        text, _ = take_quotes(without_keys(split_frame(message.text).summary))
+        ahead, _, raw = f"\n{text}".partition(f"\n{RAW_HEADING}\n")
+        told += [ahead.strip()] if ahead.strip() else []
+        left_out += sum(int(number) for number in _LEFT_OUT_FORM.findall(raw))
+        raw = _TURN.sub("", _LEFT_OUT_FORM.sub("", raw))
+        # In the raw text of an earlier version the user's words are entries, too; they are quoted now.
+        entries += [
+            re.sub(f"^{_INDENT}", "", entry.rstrip("\n"), flags=re.MULTILINE)
+            for entry in _ENTRY.split(raw)
+            if _ENTRY.match(entry) and not entry.startswith("[user] ")
+        ]
+    return "\n\n".join(told), entries, left_out
+
+
+def _entries(removed: Messages) -> Iterator[str]:
+    """Give the entries of the messages: each text, call and result of its own; what the user typed is quoted."""
+    for message in removed:
+        if message.tag in (*STARTING_TAGS, SUMMARY_TAG, LOOKING_TAG) or message.role == "system" or message.compacted:
+            continue
+        if not is_typed_by_user(message):
+            (entry,) = format_lines((message,), _CAPS)
+            parts = _ENTRY.split(_TURN.sub("", entry, count=1))
+            yield from (part.rstrip("\n") for part in parts if part.strip())
+
+
+def _is_spoken(entry: str) -> bool:
+    return entry.startswith("[assistant] ") and not entry.startswith(("[assistant] TOOL_USE ", "[assistant] IMAGE "))
+
+
+def _decisions(entry: str) -> str:
+    """Return the sentences of the assistant that say what is decided, found out, blocked or next, in their order."""
+    words = entry.partition("] ")[2]
+    told = dict.fromkeys(
+        (
+            *(line.strip() for line in _LABELLED.findall(words)),
+            *decisions_in(words),
+            *(fact.text for fact in facts_of_sentences(words, "assistant", is_last=True)),
+        )
+    )
+    said = [one for one in told if not any(one != other and one in other for other in told)]
+    return " ".join(sorted(said, key=words.find))

@@ -30,10 +30,10 @@ from codecompanion.context.summary_text.quote_lines import (
 from codecompanion.context.summary_text.recall_keys import Span, no_key, span_of
 from codecompanion.context.summary_text.sections import Schema, guess_schema, parse_sections, replace_section
 from codecompanion.context.work import Env, Messages, Outcome, Work
-from codecompanion.formats.cutting import cut_line, cut_middle
+from codecompanion.formats.cutting import ELLIPSIS, cut_line, cut_middle
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import SUMMARY_TAG, ImagePart, Message, is_typed_by_user
-from codecompanion.placeholders import LEDGER_HEADING, QUOTES_HEADING, REQUEST_HEADING, split_notes
+from codecompanion.placeholders import LEDGER_HEADING, QUOTES_HEADING, RAW_HEADING, REQUEST_HEADING, split_notes
 
 _CLOSING_TAG = regex(r"\n</\w+>\s*\Z")
 _SMALLEST_QUOTE = 24
@@ -51,7 +51,7 @@ def quote_user_messages(work: Work, params: QuoteUserMessages, env: Env) -> Outc
     if not said.total or not work.summary or (is_given(work) and not params.also_given):
         return work
     freed = env.measure(work.before).tokens - env.measure((*work.messages, *work.pending)).tokens
-    most = max(_MIN_ROOM, (freed - env.count_text(work.summary)) // 2)
+    most = max(_MIN_ROOM, (freed - env.count_text(take_quotes(work.summary)[0])) // 2)
     room = min(quote_limit(params, env), most)
     kept = fit_quotes(said, room, params.excerpt_chars, env.count_text, facts)
     said_now = work.saying(
@@ -292,7 +292,12 @@ def _excerpt(quote: Quote, chars: int, demands: tuple[str, ...]) -> Quote:
     head = cut_line(line, chars)
     for demand in sorted(demands, key=is_strict, reverse=True):
         said = " ".join(demand.split())
-        if said not in head and len(head) + len(said) < _MAX_EXCERPTS * chars:
+        if said in head or len(head) + len(said) >= _MAX_EXCERPTS * chars:
+            continue
+        beginning, start = head.removesuffix(ELLIPSIS), line.find(said)
+        if line.startswith(beginning) and 0 <= start < len(beginning):
+            head = cut_line(line, start + len(said) + len(ELLIPSIS))  # the cut went through it
+        else:
             head = f"{head} {said}"
     return Quote(head, whole=False, key=quote.key)
 
@@ -303,24 +308,42 @@ def _size(quotes: list[Quote], count: Count) -> int:
 
 def read_quotes(summary: str) -> Quotes:
     """Return the quotes of a summary's text; where a model wrote the list, its lines count as excerpts."""
-    return parse_quotes(_quoted_part(summary).split("\n"))
+    return parse_quotes(take_quotes(_CLOSING_TAG.sub("", summary))[1].split("\n"))
 
 
-def _quoted_part(summary: str) -> str:
-    """Return the text below the heading of the user's messages, "" when there is none."""
+def take_quotes(summary: str) -> tuple[str, str]:
+    """Return the summary without the user's messages, and the lines that tell them, "" when there are none.
+
+    They are where the form has them: in its section, whose heading stays, or below the text.
+    """
     section = _section(summary)
-    if section is not None:
-        parts = parse_sections(summary, section[0]).parts
-        return next((part.body.strip("\n") for part in parts if part.number == section[1]), "")
-    _, heading, below = f"\n{summary}".partition(f"\n{QUOTES_HEADING}\n")
-    for end in (LEDGER_HEADING, REQUEST_HEADING):
-        below = below.partition(f"\n{end}")[0]
-    below = split_notes(below)[0]
-    return _CLOSING_TAG.sub("", below).strip("\n") if heading else ""
+    if section is None:
+        return _take_below(summary)
+    schema, number = section
+    parts = parse_sections(summary, schema).parts
+    body = next((part.body.strip("\n") for part in parts if part.number == number), "")
+    return (replace_section(summary, schema, number, "") if body else summary), body
+
+
+def _take_below(summary: str) -> tuple[str, str]:
+    """Return the summary without the messages below its text, and their lines."""
+    ahead, heading, below = f"\n{summary}".partition(f"\n{QUOTES_HEADING}\n")
+    if not heading:
+        return summary, ""
+    ends = [
+        place for end in (LEDGER_HEADING, RAW_HEADING, REQUEST_HEADING) if (place := f"\n{below}".find(f"\n{end}")) >= 0
+    ]
+    end = min(ends, default=len(below))
+    lines, notes = split_notes(below[:end])
+    return "\n\n".join(part for part in (ahead[1:].rstrip("\n"), notes, below[end:]) if part), lines.strip("\n")
 
 
 def put_quotes(summary: str, block: str) -> str:
-    """Return the summary with the block as its section of user messages, below the text when it has no sections."""
+    """Return the summary with the block as its section of user messages, below the text when it has no such section.
+
+    It replaces what stands there, be it a model's copy of an earlier list.
+    """
+    summary, _ = _take_below(summary)
     section = _section(summary)
     if section is not None:
         return replace_section(summary, *section, block)

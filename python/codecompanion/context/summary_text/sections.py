@@ -18,7 +18,7 @@ from codecompanion import prompts
 from codecompanion.errors import ConfigError
 from codecompanion.formats import typed
 from codecompanion.formats.regex import regex
-from codecompanion.placeholders import LEDGER_HEADING, NO_ROOM, QUOTES_HEADING, REQUEST_HEADING
+from codecompanion.placeholders import LEDGER_HEADING, NO_ROOM, QUOTES_HEADING, RAW_HEADING, REQUEST_HEADING
 
 Role = Literal[
     "request", "names", "files", "errors", "solved", "decisions", "user_messages", "pending", "current", "next_step",
@@ -180,8 +180,12 @@ class _Heading(msgspec.Struct, frozen=True):
 
 
 def _tail_start(text: str) -> int:
-    """Return where begins what stands below the sections: quotes, ledger or request; the length when nothing does."""
+    """Return where begins what stands below the sections: quotes, ledger, raw text or request; else the length.
+
+    A raw text with nothing in front of it stands below nothing.
+    """
     places = [f"\n{text}".rfind(f"\n{heading}") for heading in (QUOTES_HEADING, LEDGER_HEADING, REQUEST_HEADING)]
+    places.append(text.find(f"\n{RAW_HEADING}") + 1 or -1)
     return min((place for place in places if place >= 0), default=len(text))
 
 

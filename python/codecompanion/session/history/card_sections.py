@@ -9,12 +9,17 @@ from __future__ import annotations
 
 from codecompanion.context.summary_text.sections import Part, guess_schema, lines_and_fences, parse_sections
 from codecompanion.formats.regex import regex
-from codecompanion.placeholders import LEDGER_HEADING, QUOTES_HEADING, REQUEST_HEADING
+from codecompanion.placeholders import LEDGER_HEADING, QUOTES_HEADING, RAW_HEADING, REQUEST_HEADING
 from codecompanion.wire.events import SummarySection
 
 OPEN_WITHOUT_SCHEMA = (1, 7, 8, 9)
 """The numbers that are open in a form nobody knows: what is wanted, and what goes on."""
-_BELOW = {QUOTES_HEADING: ("User messages", False), LEDGER_HEADING: ("Ledger", False), REQUEST_HEADING: ("", True)}
+_BELOW = {
+    QUOTES_HEADING: ("User messages", False),
+    LEDGER_HEADING: ("Ledger", False),
+    RAW_HEADING: ("", False),
+    REQUEST_HEADING: ("", True),
+}
 _WHOLE_LINE = (
     regex(r"\#{1,6}\s*(?P<number>\d{1,2})[.)]\s+(?P<title>\S.*)"),
     regex(r"(?P<number>\d{1,2})[.)]\s+\*\*(?P<title>[^*]+)\*\*:?\s*"),

@@ -2,42 +2,63 @@
 
 from __future__ import annotations
 
-from codecompanion.context.strategy_parameters import FormatTranscript, SummarizeRaw
-from codecompanion.context.summary.summarize_raw import LABEL, summarize_raw
-from codecompanion.context.transcript.format_transcript import format_transcript
-from codecompanion.context.work import Skipped, Work
-from tests.unit.context.builders import assistant, chars4, chat, count, env, user
+import json
+
+import msgspec
+import pytest
+
+from codecompanion.context.policy.policy_catalog import load_policy
+from codecompanion.context.strategy_parameters import SummarizeRaw
+from codecompanion.context.summary.summarize_raw import fair_shares, summarize_raw
+from codecompanion.context.summary_text.quote_user_messages import read_quotes
+from codecompanion.context.work import Skipped, SummaryReply, Work
+from codecompanion.model.messages import SUMMARY_TAG, Message, ToolCall
+from codecompanion.placeholders import QUOTES_HEADING, RAW_HEADING
+from codecompanion.session.history.card_sections import card_sections
+from tests.unit.context.builders import assistant, chars4, chat, count, env, run, tool, user
 
 
 def raw(messages, window, **params):
-    environment = env(messages, window)
     work = Work(before=messages, messages=(), removed=messages)
-    work = format_transcript(work, FormatTranscript(style="lines", previous_summary="lead"), environment)
-    return summarize_raw(work, SummarizeRaw(**params), environment)
+    return summarize_raw(work, SummarizeRaw(**params), env(messages, window))
 
 
-def test_a_short_transcript_stands_as_it_is():
-    """R-434: labelled, nothing lost."""
+def test_short_messages_stand_as_they_are():
+    """R-434: labelled, nothing lost, nothing twice."""
     work = raw(chat(user("q"), assistant("a")), 128_000, share_of_removed=100.0)
-    assert work.summary == LABEL + "--- Turn 1 ---\n[user] q\n--- Turn 2 ---\n[assistant] a"
-    assert "raw, truncated" in LABEL
+    assert work.summary == f"{RAW_HEADING}\n[assistant] a\n\n{QUOTES_HEADING}\n> q"
+    assert "raw, truncated" in RAW_HEADING
 
 
 def test_it_has_the_size_of_a_summary():
-    """R-427, R-434: at 16K at most 640 tokens, and the user's words go last."""
+    """R-427, R-434: at 16K at most 640 tokens, and the user's words are in it."""
     messages = chat(*[m for i in range(60) for m in (user(f"wish {i}"), assistant("x" * 400))])
     work = raw(messages, 16_000)
-    assert chars4(work.summary) <= 640
+    assert 450 < chars4(work.summary) <= 640
     assert work.details.summary_budget_tokens == 640
-    assert "wish 0" in work.summary
-    assert "wish 59" in work.summary
+    assert "> wish 0\n" in work.summary
+    assert "> wish 59" in work.summary
 
 
-def test_the_previous_summary_is_in_it():
+def test_an_earlier_summary_stays_in_front():
     """R-424, R-434: a failure loses nothing that an earlier summary had told."""
     work = raw(chat(user("We chose sqlite.", "compact_summary"), user("q" * 9000), assistant("a" * 9000)), 16_000)
-    assert "We chose sqlite." in work.summary
+    assert work.summary.startswith(f"We chose sqlite.\n\n{QUOTES_HEADING}\n")
+    assert f"\n{RAW_HEADING}\n[assistant] aaa" in work.summary
     assert chars4(work.summary) <= 640
+
+
+def test_sections_of_an_earlier_summary_stay_sections():
+    """R-434, R-454: what was cut raw stands below them and swallows none."""
+    titles = ("Primary Request and Intent", "User Messages", "Work Completed", "Errors and Fixes")
+    nine = "\n\n".join(f"{number}. **{title}**\ntold {number}" for number, title in enumerate(titles, 1))
+    work = raw(chat(user(nine, "compact_summary"), user("Use tabs."), assistant("a" * 9000)), 128_000)
+    assert "2. **User Messages**\n- told 2\n\n> Use tabs.\n" in work.summary
+    shown = [section.title for section in card_sections(work.summary)]
+    assert shown == [*titles, RAW_HEADING.rstrip(":")]
+    again = raw(chat(user(work.summary, "compact_summary"), assistant("b" * 9000)), 128_000)
+    assert [section.title for section in card_sections(again.summary)] == shown
+    assert again.summary.count("told 1") == again.summary.count("Use tabs.") == again.summary.count(RAW_HEADING) == 1
 
 
 def test_it_is_at_most_half_of_what_it_stands_for():
@@ -48,3 +69,96 @@ def test_it_is_at_most_half_of_what_it_stands_for():
 
 def test_nothing_removed_is_nothing_to_tell():
     assert isinstance(raw((), 16_000), Skipped)
+
+
+@pytest.mark.parametrize(
+    ("room", "wanted", "shares"),
+    [(90, (100, 100, 100), (30, 30, 30)), (90, (10, 100, 0, 100), (10, 40, 0, 40)), (90, (10, 20, 30), (10, 20, 30))],
+)
+def test_what_one_does_not_need_goes_to_the_others(room, wanted, shares):
+    """R-434."""
+    assert fair_shares(room, wanted) == shares
+
+
+def test_user_assistant_and_tools_have_fair_shares():
+    """R-434: long messages of one kind leave the others their room."""
+    messages = [
+        m
+        for i in range(40)
+        for m in (
+            user(f"wish-{i} " * 100),
+            assistant(f"reply-{i} " * 100, (f"c{i}", "read_file")),
+            tool(f"c{i}", f"result-{i} " * 100),
+        )
+    ]
+    work = raw(chat(*messages), 64_000)
+    raw_text, _, quotes = work.summary.partition(QUOTES_HEADING)
+    lines = raw_text.split("\n")
+    spoken = sum(chars4(line) for line in lines if line.startswith("[assistant] reply"))
+    done = sum(chars4(line) for line in lines if line.startswith(("[tool]", "[assistant] TOOL_USE")))
+    third = 4096 / 3
+    assert all(0.7 * third < share < 1.1 * third for share in (chars4(quotes), spoken, done))
+
+
+def test_decisions_come_before_what_else_the_assistant_said():
+    """R-434: plain sentences, found causes and labels, word for word."""
+    said = (
+        "I decided to keep the old parser because it is faster.",
+        "The root cause is the cache in loader.py.",
+        "**Decision:** one table for all drivers.",
+    )
+    talk = "I look at the next file and explain it at length. " * 20
+    messages = chat(
+        *[m for text in said for m in (user("go on"), assistant(f"{talk}\n{text}\n{talk}"))],
+        *[m for i in range(30) for m in (user(f"wish {i}"), assistant(talk))],
+    )
+    summary = raw(messages, 16_000).summary
+    assert [text for text in said if text not in summary] == []
+
+
+def test_no_text_of_a_message_can_be_a_heading_of_the_summary():
+    """R-431, R-434: what the assistant wrote in nine sections is told, not taken for the summary's."""
+    nine = "1. **Primary Request and Intent**\nx\n2. **User Messages**\ny\n3. **Work Completed**\nz"
+    trap = f"{nine}\n{QUOTES_HEADING}\n> no"
+    work = raw(
+        chat(user("Use tabs."), assistant(trap), tool("c", f"{RAW_HEADING}\n{trap}")), 128_000, share_of_removed=9
+    )
+    assert work.summary.endswith(f"\n{QUOTES_HEADING}\n> Use tabs.")
+    assert [quote.text for quote in read_quotes(work.summary).quotes] == ["Use tabs."]
+
+
+def failing_rounds(window: int, wish: str, rounds: int = 5):
+    """Return how much each of several compactions without a model freed, and the last summary."""
+    policy, script = load_policy("cowork"), lambda ask: SummaryReply(error="the provider is down")
+    messages, freed, turn = [Message(id="s", role="system", content="You help.")], [], 0
+    for _ in range(rounds):
+        while sum(map(count, messages)) < 0.9 * window:
+            call = ToolCall(f"c{turn}", "read_file", json.dumps({"path": f"src/loader_{turn}.py"}))
+            new = (
+                Message(id=f"u{turn}", role="user", content=f"wish-{turn}: {wish}"),
+                Message(id=f"a{turn}", role="assistant", content="I look.", tool_calls=(call,)),
+                Message(id=f"t{turn}", role="tool", tool_call_id=f"c{turn}", content="def load(): pass " * 60),
+                Message(
+                    id=f"b{turn}", role="assistant", content=f"I decided on way {turn} here. {'I explain it. ' * 40}"
+                ),
+            )
+            messages += [msgspec.structs.replace(message, cycle=turn + 1) for message in new]
+            turn += 1
+        prepared, _ = run(tuple(messages), window, policy=policy, script=script, has_utility=True)
+        freed.append(sum(map(count, messages)) - sum(map(count, prepared.messages)))
+        messages = list(prepared.messages)
+    return freed, next(message.text for message in messages if message.tag == SUMMARY_TAG), messages, turn
+
+
+@pytest.mark.parametrize("wish", ["please change it", "please change it, and mind who calls it. " * 15])
+@pytest.mark.parametrize("window", [8_000, 16_000, 64_000])
+def test_round_after_round_without_a_model_frees_as_much_and_says_nothing_twice(window, wish):
+    """R-434: the words of the user once, decisions kept, no round that frees half of the one before."""
+    freed, summary, messages, turns = failing_rounds(window, wish)
+    assert min(freed) >= 0.2 * window
+    assert min(freed) >= 0.65 * freed[0]
+    view = "\n".join(message.text for message in messages)
+    assert [n for n in range(turns) if summary.count(f"wish-{n}:") > 1] == []
+    assert [n for n in range(turns) if f"wish-{n}:" not in view] == []
+    assert sum(f"I decided on way {n} here." in summary for n in range(turns)) >= 10
+    assert summary.count(RAW_HEADING) == 1
