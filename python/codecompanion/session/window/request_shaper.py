@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -63,7 +65,7 @@ class RequestShaper:
     def env(self, instructions: str = "", *, manual: bool = False) -> Env:
         """Return what is known of the next request besides its messages, and how one of it is measured as sent."""
         env = self._bare.read(instructions, manual=manual)
-        return msgspec.structs.replace(env, sent=self.measure if self.shapes else None)
+        return msgspec.structs.replace(env, exists=self._files(), sent=self.measure if self.shapes else None)
 
     def current(self) -> Shaped:
         """Return the request as it stands; asked again without a change it costs nothing.
@@ -144,6 +146,12 @@ class RequestShaper:
         return known[1]
 
     # ---- facts of the workspace
+
+    def _files(self) -> Callable[[str], bool]:
+        """Return what tells whether the workspace has a file of a relative name (R-419)."""
+        root = cache(lambda: self._chat.services.root(self.snapshot()))
+        # `Path.is_file` raises where a name is too long.
+        return lambda name: ".." not in name and os.path.isfile(root() / name)  # noqa: PTH113
 
     async def read_facts(self) -> None:
         """At the beginning of a turn, take in what the workspace looks like, when sections are enabled (R-353)."""
