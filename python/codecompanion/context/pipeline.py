@@ -29,8 +29,8 @@ from codecompanion.context.policy.policy_catalog import NEWEST_RESULTS, arrival_
 from codecompanion.context.stage_report import Ask, Preparation, Prepared, StageReport
 from codecompanion.context.stage_run import report_of, run_stage
 from codecompanion.context.summary.writers import Writers
+from codecompanion.context.thresholds import Room, is_crossed, room_of, target_tokens
 from codecompanion.context.thresholds import Trigger as Threshold
-from codecompanion.context.thresholds import is_crossed, room_of, target_tokens
 from codecompanion.context.work import Env, Measure, Messages, Skipped, SummaryReply, Trigger
 from codecompanion.model.messages import is_system_prompt
 from codecompanion.model.view import View
@@ -309,9 +309,11 @@ def _is_due(stage: Stage, policy: Policy, draft: _Draft, automatic_summaries: bo
     ]
     triggers = [stage.trigger, *(other.trigger for other in later)]
     room = room_of(draft.env, draft.messages, *triggers)
-    return any(is_crossed(trigger, _size_for(trigger, draft), room) for trigger in triggers)
+    return any(_is_crossed(trigger, draft, room) for trigger in triggers)
 
 
-def _size_for(trigger: Threshold, draft: _Draft) -> Measure:
-    """Return the size that the trigger compares: as sent, or before shaping."""
-    return _as_sent(draft.env).measure(draft.messages) if trigger.measure == "sent" else draft.measured
+def _is_crossed(trigger: Threshold, draft: _Draft, room: Room) -> bool:
+    """Return whether the request crosses the trigger; shaped only where that can matter, as all of it is read then."""
+    if not is_crossed(trigger, draft.measured, room) or trigger.measure != "sent":
+        return is_crossed(trigger, draft.measured, room)
+    return is_crossed(trigger, _as_sent(draft.env).measure(draft.messages), room)

@@ -183,7 +183,7 @@ class _Walker:
             written += counter.text(text)
             return SummaryReply(text=text, source="code")
 
-        preparation = prepare(self.view, policy, self._env(now))
+        preparation = prepare(self.view, policy, self._env_as_sent(policy, now))
         prepared, _ = drive(preparation, answer)
         self._commit(prepared)
         changed = [report.event for report in prepared.changed]
@@ -200,11 +200,15 @@ class _Walker:
         """Return the view as it is sent: what was shaped stays so within a cycle, and is never stored."""
         if not policy.shape:
             return self.view.messages
-        if self.view.cycle != self._kept_cycle:
-            self._kept, self._kept_cycle = Kept(), self.view.cycle
-        shaped = shape(self.view.messages, _NO_PROMPT, policy, self._env(now), self._kept)
+        shaped = shape(self.view.messages, _NO_PROMPT, policy, self._env(now), self._kept_now())
         self._kept = shaped.kept
         return self._counted(shaped.messages)
+
+    def _kept_now(self) -> Kept:
+        """Return what the requests of this cycle have shaped so far."""
+        if self.view.cycle != self._kept_cycle:
+            self._kept, self._kept_cycle = Kept(), self.view.cycle
+        return self._kept
 
     def _repaired(self) -> tuple[Messages, Figures]:
         """Return what has to be sent even if nothing is managed: every call with its result."""
@@ -251,6 +255,15 @@ class _Walker:
             now=now or 1.0,
             cache=self._cache.state(now),
             folds=self._folds,
+        )
+
+    def _env_as_sent(self, policy: Policy, now: float) -> Env:
+        """Return the environment that also measures a request as it would be sent (R-301)."""
+        env, kept = self._env(now), self._kept_now()
+        if not policy.shape:
+            return env
+        return msgspec.structs.replace(
+            env, sent=lambda messages: env.measure(shape(messages, _NO_PROMPT, policy, env, kept).messages)
         )
 
     def _new_id(self, purpose: str) -> str:

@@ -16,7 +16,7 @@ from codecompanion.reports.recorded_sizes import find_sizes
 from codecompanion.reports.replay import Figures, read_recording, walk
 
 
-def session(reads: int, *, lines: int = 40) -> list[Message]:
+def session(reads: int, *, lines: int = 40, tool: str = "read_file") -> list[Message]:
     """Return a session that reads files one after the other and edits the first one at its end."""
     messages = [Message(id="u", role="user", content="Look at the files, then change f0.", cycle=1)]
 
@@ -25,7 +25,7 @@ def session(reads: int, *, lines: int = 40) -> list[Message]:
         messages.append(Message(id=f"a{number}", role="assistant", tool_calls=calls, cycle=1))
 
     for number in range(reads):
-        call(number, "read_file", path=f"f{number}.py")
+        call(number, tool, path=f"f{number}.py")
         body = "\n".join(f"value_{number}_{line} = {line}" for line in range(lines))
         messages.append(Message(id=f"t{number}", role="tool", tool_call_id=f"c{number}", content=body, cycle=1))
     call(reads, "edit", path="f0.py", old_text="value_0_3 = 3\nvalue_0_4 = 4", new_text="value_0_3 = 4")
@@ -64,6 +64,14 @@ def test_sliding_edits_send_less_cost_more_and_lose_what_is_needed() -> None:
     assert slid.cost > plain.cost
     assert (plain.faults, slid.faults) == (0, 1)
     assert slid.edits > 5
+
+
+@pytest.mark.parametrize(("tool", "compactions"), [("run_command", 0), ("read_file", 1)])
+def test_a_running_turn_is_compacted_by_the_size_that_is_sent(tool: str, compactions: int) -> None:
+    """R-310: as in a chat, KodaCode leaves out old output of commands while a turn runs, so no summary is due."""
+    recording = read_recording(session(12, tool=tool), CHARS4)
+    window = walk(recording, None, 10**6, "5m").peak
+    assert walk(recording, load_policy("kodacode"), window, "5m").compactions == compactions
 
 
 def test_what_was_cleared_stays_cleared() -> None:
