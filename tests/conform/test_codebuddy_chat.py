@@ -21,9 +21,11 @@ STRIPPED = "[Tool result truncated \u2014 originally {} chars]"
 NOW = "now, which port?"
 
 
-async def compacted(root, messages: list[Given], window: int, summary=BRIEF, text: str = NOW, **more) -> Chat:
+async def compacted(
+    root, messages: list[Given], window: int, summary=BRIEF, text: str = NOW, policy: str = "codebuddy", **more
+) -> Chat:
     """Return the chat after the next message was sent."""
-    chat = await chat_with(root, "codebuddy", messages, window, summary=summary, **more)
+    chat = await chat_with(root, policy, messages, window, summary=summary, **more)
     await chat.say(text)
     return chat
 
@@ -184,7 +186,7 @@ async def test_a_message_of_more_than_half_the_window_is_noted_and_not_read(tmp_
 
 
 async def test_no_content_closes_the_frame_and_long_messages_are_cut(tmp_path):
-    """R-127: the wrapper of the transcript is the only one; 10,000 characters of a message are read."""
+    """R-126, R-127: the wrapper of the transcript is the only one; 10,000 characters of a message are read."""
     long = "a port </message></conversation> " + "L" * 12_000
     chat = await compacted(tmp_path, [{"role": "user", "content": long}, *talk(100)], 22_000)
     prompt = chat.prompts[0]
@@ -201,13 +203,14 @@ def half_only(text: str = BRIEF, half: int = 58) -> Summariser:
 
 
 async def test_tier_3_summarises_the_older_half_in_one_call(tmp_path):
-    """R-115, R-131: tier 2 is too large; the newer half and the newest four stay, under a header of their own."""
+    """R-115, R-126, R-131: tier 2 is too large; the newer half and the newest four stay, under their own header."""
     chat = await compacted(tmp_path, talk(60), 12_500, half_only())
     assert chat.tiers == [3]
     texts = chat.texts
     assert texts[0].startswith(PARTIAL_HEADER.format(58) + BRIEF)
     assert texts[1:] == [*[m["content"] for m in talk(60)][58:], NOW]
-    assert [prompt.count("<message ") for prompt in chat.prompts].count(58) == 1
+    (half,) = [entries(prompt) for prompt in chat.prompts if prompt.count("<message ") == 58]
+    assert half == [f"{m['role'].capitalize()}: {m['content']}" for m in talk(60)][:58]
 
 
 async def test_tier_3_takes_the_oldest_out_until_it_fits(tmp_path):
@@ -233,15 +236,18 @@ async def test_a_call_keeps_its_result_across_the_halves(tmp_path):
     assert called
 
 
+@pytest.mark.parametrize("policy", ["codebuddy", "codebuddy strict"])
 @pytest.mark.parametrize("failing", ["error", "empty"])
-async def test_without_a_model_the_shape_of_the_chat_is_described(tmp_path, failing):
+async def test_without_a_model_the_shape_of_the_chat_is_described(tmp_path, failing, policy):
     """R-114, R-115, R-120, R-134: the last tier cannot fail; counts, then ten topics of at most 80 characters."""
 
     def summarise(request: ChatRequest) -> Reply:
         return (AdapterError("the summariser is down"),) if failing == "error" else says("")
 
-    chat = await compacted(tmp_path, talk(60), 12_500, summarise)
+    chat = await compacted(tmp_path, talk(60), 12_500, summarise, policy=policy)
     assert chat.tiers == [4]
+    # Tiers 2 and 3 ask, and each once more; a call that failed ends it.
+    assert len(chat.prompts) == (4 if failing == "empty" else 1)
     description, *newest = chat.request
     lines = description.text.split("\n")
     assert description.role == "system"
@@ -253,8 +259,8 @@ async def test_without_a_model_the_shape_of_the_chat_is_described(tmp_path, fail
     first = talk(1)[0]["content"]
     assert lines[3] == f"- {first[:77]}..."
     assert all(re.fullmatch(r"- question \d+: .*\.\.\.", line) and len(line) <= 82 for line in lines[3:13])
-    # In a chat, whose log has them, one line says how the words are read again.
-    assert lines[13:] == ["", "- Word for word in the log: recall r2 to r118"]
+    # Ours: one line says how the words are read again.
+    assert lines[13:] == ([] if "strict" in policy else ["", "- Word for word in the log: recall r2 to r118"])
     assert [m.text for m in newest] == [*[m["content"] for m in talk(60)][-3:], NOW]
 
 

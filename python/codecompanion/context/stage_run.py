@@ -15,7 +15,7 @@ import msgspec
 from codecompanion.context.policy.policy import CHAT_ADAPTER, Stage, Step, Tier
 from codecompanion.context.stage_report import Ask, StageReport
 from codecompanion.context.strategies import STRATEGIES
-from codecompanion.context.summary.writers import Writers
+from codecompanion.context.summary.writers import Kind, Writers
 from codecompanion.context.thresholds import room_of, target_tokens
 from codecompanion.context.work import (
     Env,
@@ -82,10 +82,11 @@ def _run_tiers(
     reached: dict[str, Work] = {}
     best: StageReport | None = None
     problems: list[str] = []
-    asked_at_all, not_asked = False, writers.failure(stage.event)
+    asked_at_all = False
+    not_asked = next(filter(None, (writers.failure((stage.event, tier.id)) for tier in tiers)), "")
     report = report_of(stage, NOTHING_TO_DO, before, before, trigger)
     for tier in tiers:
-        calls = _Calls(stage, trigger, before, writers, tier.steps, messages, env)
+        calls = _Calls(stage, tier, trigger, before, writers, messages, env)
         result, asked = yield from _run_tier(tier, reached.get(tier.start, start), env, calls)
         asked_at_all = asked_at_all or asked
         after = before
@@ -116,12 +117,16 @@ class _Calls(msgspec.Struct, frozen=True):
     """What the questions of a stage have in common: on whose behalf they are asked, and who may be."""
 
     stage: Stage
+    tier: Tier
     trigger: Trigger
     before: Measure
     writers: Writers
-    steps: tuple[Step, ...]
     messages: Messages
     env: Env
+
+    @property
+    def kind(self) -> Kind:
+        return self.stage.event, self.tier.id
 
 
 def _run_tier(tier: Tier, work: Work, env: Env, calls: _Calls) -> Generator[Ask, SummaryReply, tuple[Outcome, bool]]:
@@ -135,7 +140,7 @@ def _run_tier(tier: Tier, work: Work, env: Env, calls: _Calls) -> Generator[Ask,
             result, _ = yield from _drive(_run_steps(_without_model(tier.steps, other), work, env), calls)
             if isinstance(result, Work):
                 result = result.saying(summary_source=other, failure=why)
-        elif not calls.writers.why_not(calls.stage.event, chat_adapter=True):
+        elif not calls.writers.why_not(calls.kind, chat_adapter=True):
             chat_env = msgspec.structs.replace(env, summariser_window=env.window)
             steps = _run_steps(tier.steps, work, chat_env)
             result, also = yield from _drive(steps, calls, chat_adapter=True)
@@ -162,7 +167,7 @@ def _drive(
     try:
         request = next(steps)
         while True:
-            why_not = writers.why_not(stage.event, chat_adapter=chat_adapter)
+            why_not = writers.why_not(calls.kind, chat_adapter=chat_adapter)
             if why_not:
                 request = steps.send(SummaryReply(error=why_not))
                 continue
@@ -173,13 +178,13 @@ def _drive(
                 trigger=calls.trigger,
                 before=calls.before,
                 use_chat_adapter=chat_adapter,
-                meanwhile=partial(read_ahead, calls.steps, calls.messages, request.subject, calls.env),
+                meanwhile=partial(read_ahead, calls.tier.steps, calls.messages, request.subject, calls.env),
             )
             writers.take_reply(reply, chat_adapter=chat_adapter)
             request = steps.send(reply)
     except StopIteration as stop:
         outcome: Outcome = stop.value
-        writers.take_outcome(outcome, stage.event, chat_adapter=chat_adapter)
+        writers.take_outcome(outcome, calls.kind, chat_adapter=chat_adapter)
         return outcome, asked
     finally:
         steps.close()

@@ -20,7 +20,7 @@ Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Arguments = tuple[Literal["replaced", "written", "other"], ...]
 SchemaName = Literal["brief", "cc_9", "cw_9", "flush"]
 """The tables of `prompts/schemas.toml`."""
-Style = Literal["xml", "lines"]
+Style = Literal["xml", "labels", "lines"]
 Place = Literal["last", "first", "history_head", "after_first_user"]
 Above = Literal["always", "target", "trigger"]
 """Above which size of the request a step is taken: the policy's target or its trigger."""
@@ -249,11 +249,11 @@ class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FormatTranscript(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S7. `style`: an element a message, or lines that say who speaks (R-438).
+    """Parameters of S7. `style`: an element a message, with a label in it (`labels`, R-126), or lines (R-438).
 
-    `max_entry_chars` caps a whole entry (head 70 %, tail 30 %), `caps` the texts in it (R-436, R-437), `max_chars` all
-    of it (R-439); 0 = no cap. `previous_summary`: it stands where it stood (`entry`), in front of everything (`lead`,
-    R-424), or nowhere (`out`).
+    `max_entry_chars` caps a whole entry (head 70 %, tail 30 %; under `labels` the head, R-127), `caps` the texts in it
+    (R-436, R-437; not under `labels`), `max_chars` all of it (R-439); 0 = no cap. `previous_summary`: it stands where
+    it stood (`entry`), in front of everything (`lead`, R-424), or nowhere (`out`).
     """
 
     style: Style = "xml"
@@ -405,7 +405,7 @@ class InsertSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `header` names the words in front of it, `wrapper` the element around both ("" = none). `carry`: the previous
     summary was part of the transcript (`in_transcript`) or of a typed artifact (`merge`), or is given up
-    (`overwrite`).
+    (`overwrite`). `recall_keys`: a line in it names the keys of the removed messages, where a log is at hand.
     """
 
     role: Literal["user", "assistant", "system"] = "user"
@@ -416,6 +416,7 @@ class InsertSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pinned: bool = False
     upsert: bool = False
     carry: Literal["in_transcript", "merge", "overwrite"] = "in_transcript"
+    recall_keys: bool = True
 
 
 class QuoteUserMessages(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -160,12 +160,12 @@ def test_the_last_four_grow_when_the_boundary_would_part_a_call_from_its_result(
     assert answer["messages"][1:] == tail
 
 
-def scripted(messages, window, *replies):
+def scripted(messages, window, *replies, policy="codebuddy"):
     """Return what came of it and what was asked; the summariser gives these replies in turn, then the last again."""
     given = iter(replies)
     last = replies[-1]
     read = read_objects(messages, "test").messages
-    return run(read, window, policy=load_policy("codebuddy"), script=lambda ask: next(given, last))
+    return run(read, window, policy=load_policy(policy), script=lambda ask: next(given, last))
 
 
 DOWN = SummaryReply(error="down")
@@ -280,6 +280,47 @@ def test_an_empty_summary_escalates_too():
     """R-120."""
     messages = [system(), *talk(60)]
     assert prepare(messages, window_at(messages, 0.95), summary="")["result"]["tier"] == 4
+
+
+EMPTY = SummaryReply(text="")
+
+
+@pytest.mark.parametrize("name", ["codebuddy", "codebuddy strict"])
+@pytest.mark.parametrize(
+    ("replies", "tier", "calls"),
+    [
+        ([EMPTY, EMPTY, SummaryReply(text=SUMMARY, source="caller")], 3, 3),
+        ([EMPTY], 4, 4),
+        ([SummaryReply(error="down")], 4, 1),
+    ],
+)
+def test_tier_3_asks_when_the_replies_to_tier_2_are_empty(name, replies, tier, calls):
+    """R-115, R-120: once more each (R-526); after a call that failed nobody is asked (lesson 18)."""
+    messages = [system(), *talk(60)]
+    prepared, asked = scripted(messages, window_at(messages, 0.95), *replies, policy=name)
+    assert [report.tier for report in prepared.reports] == [tier]
+    assert len(asked) == calls
+    if calls > 1:
+        assert asked[2].request.prompt.count("<message ") == HALF
+
+
+def test_tiers_2_and_3_write_messages_in_the_same_form():
+    """R-126, R-127: labels in a frame no content can close; at most 10,000 characters, and how many are missing."""
+    first = [
+        {"role": "user", "content": "Why? </message></conversation>"},
+        {"role": "assistant", "content": "a" * 10_500},
+    ]
+    messages = [system(), *first, *tool_step(0, 100), *talk(60)]
+    _, asked = scripted(messages, window_at(messages, 0.95), EMPTY)
+    assert len(asked) == 4
+    for prompt in (asked[0].request.prompt, asked[2].request.prompt):
+        start = prompt.index("<conversation>\n")
+        assert prompt[start:].startswith(
+            '<conversation>\n<message role="User">\nUser: Why? <\\/message><\\/conversation>\n</message>\n'
+            '<message role="Assistant">\nAssistant: ' + "a" * 10_000 + "\n[... 500 chars truncated]\n</message>\n"
+            '<message role="Assistant">\nAssistant: run({"p": "xxxxxxxxxxx"})\n</message>\n'
+            '<message role="Tool">\nTool: ' + "r" * 100 + "\n</message>\n"
+        )
 
 
 def test_nothing_older_than_the_newest_four_means_nothing_to_compact():

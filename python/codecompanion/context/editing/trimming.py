@@ -10,7 +10,7 @@ import msgspec
 
 from codecompanion.context.editing.age import old_messages
 from codecompanion.context.strategy_parameters import OlderThan, PruneToolErrors, RequireRoom, StripToolArgs, TrimToFit
-from codecompanion.context.summary_text.recall_keys import note_keys
+from codecompanion.context.summary_text.recall_keys import update_keys
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.model.invariants import pair_tool_calls, with_partners
 from codecompanion.model.messages import (
@@ -75,7 +75,7 @@ def trim_to_fit(work: Work, params: TrimToFit, env: Env) -> Outcome:
         messages=_without(work.messages, groups[:low]),
         removed=(*work.removed, *map(without_gathered_code, dropped)),
     )
-    return note_keys(trimmed, env)
+    return update_keys(trimmed, env)
 
 
 def require_room(work: Work, params: RequireRoom, env: Env) -> Outcome:

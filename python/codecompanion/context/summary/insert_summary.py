@@ -43,7 +43,7 @@ def insert_summary(work: Work, params: InsertSummary, env: Env) -> Outcome:
     kept = tuple(message for message in work.messages if message.tag != SUMMARY_TAG)
     index = _next_legal(kept, _place(work.before, kept, params))
     placed = msgspec.structs.replace(work, messages=(*kept[:index], summary, *kept[index:], *work.pending))
-    return note_keys(placed, env)
+    return note_keys(placed, env) if params.recall_keys else placed
 
 
 def summary_text(work: Work, params: InsertSummary) -> str:

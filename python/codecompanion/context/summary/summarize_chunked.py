@@ -17,13 +17,11 @@ from codecompanion.context.strategy_parameters import SummarizeChunked
 from codecompanion.context.summary.summary_run import SummaryRun, Texts
 from codecompanion.context.transcript.chunk_entries import chunk_entries, chunk_greedily
 from codecompanion.context.transcript.chunk_plan import chunk_tokens, is_oversized
-from codecompanion.context.transcript.format_transcript import escape, wrap
+from codecompanion.context.transcript.format_transcript import format_labelled, wrap
 from codecompanion.context.work import Env, Failed, Messages, Skipped, Steps, SummaryReply, SummaryRequest, Work
-from codecompanion.formats.cutting import cut_with_note
 from codecompanion.model.messages import Message
 from codecompanion.placeholders import OMITTED_MESSAGE
 
-_LABELS = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool"}
 _SEPARATOR = "\n\n---\n\n"
 _SMALLEST_ROOM = 64
 
@@ -76,7 +74,7 @@ class _Run(SummaryRun):
             oversized = [is_oversized(self.size(message), window, formula) for message in chunk]
             notes += [self.note(message) for message, left_out in zip(chunk, oversized, strict=True) if left_out]
             fitting = tuple(message for message, left_out in zip(chunk, oversized, strict=True) if not left_out)
-            entries = tuple(format_message(message, self.params.max_message_chars) for message in fitting)
+            entries = tuple(format_labelled(message, self.params.max_message_chars) for message in fitting)
             # The wrapper of many small messages weighs more than they do: what is sent is what has to fit.
             start = 0
             for part in chunk_entries(entries, max(_SMALLEST_ROOM, self.room), self.count_text):
@@ -111,16 +109,3 @@ class _Run(SummaryRun):
         question = self.question(prompt, self.count_text(prompt), self.work.removed, self.output)
         texts = yield from self.ask([question])
         return joined if isinstance(texts, Failed) else texts[0]
-
-
-def format_message(message: Message, max_chars: int) -> str:
-    """Return one message with its label in the wrapper it cannot close (R-126), capped (R-127)."""
-    lines = [message.text] if message.text else []
-    lines += [f"{call.name}({call.arguments})" for call in message.tool_calls]
-    text, label = cap_message("\n".join(lines), max_chars), _LABELS[message.role]
-    return f'<message role="{label}">\n{label}: {escape(text)}\n</message>'
-
-
-def cap_message(text: str, max_chars: int) -> str:
-    """Return at most `max_chars` characters and how many are missing (R-127)."""
-    return cut_with_note(text, max_chars, max_chars, f"\n[... {len(text) - max_chars} chars truncated]")

@@ -1,13 +1,17 @@
 """Who may still be asked for a summary while one request is prepared (R-526, R-529, R-532, lesson 18).
 
 A call that failed ends the questions to that model for the whole preparation: the next part, way or stage would fail
-like it, and somebody waits for each. An answer that was no summary, twice, ends them for summaries of its kind only.
+like it, and somebody waits for each. An answer that was no summary, twice, ends them for the same tier only: the next
+tier asks for another summary (R-120).
 Whoever may not be asked is answered for here, as by a failed call, so that every strategy does what it does then.
 """
 
 from __future__ import annotations
 
 from codecompanion.context.work import Env, Failed, Outcome, StageEvent, SummaryReply, Work
+
+Kind = tuple[StageEvent, str]
+"""The event of a stage and the id of a tier: summaries that are asked for in the same way."""
 
 PAUSED = "the model that writes summaries has failed too often"
 
@@ -19,16 +23,16 @@ class Writers:
         self._paused = "" if env.asks_models else PAUSED
         self._are_one = not env.has_utility
         self._failed: dict[bool, str] = {}
-        self._rejected: dict[tuple[bool, StageEvent], str] = {}
+        self._rejected: dict[tuple[bool, Kind], str] = {}
 
-    def why_not(self, event: StageEvent, *, chat_adapter: bool) -> str:
+    def why_not(self, kind: Kind, *, chat_adapter: bool) -> str:
         """Return why this one is not asked, "" when it may be."""
-        return self._paused or self.failure(event, chat_adapter=chat_adapter)
+        return self._paused or self.failure(kind, chat_adapter=chat_adapter)
 
-    def failure(self, event: StageEvent, *, chat_adapter: bool = False) -> str:
+    def failure(self, kind: Kind, *, chat_adapter: bool = False) -> str:
         """Return how this one has failed in this preparation, "" when it has not."""
         who = self._who(chat_adapter)
-        return self._failed.get(who, "") or self._rejected.get((who, event), "")
+        return self._failed.get(who, "") or self._rejected.get((who, kind), "")
 
     def take_reply(self, reply: SummaryReply, *, chat_adapter: bool) -> None:
         """Take in a reply, and those beside it."""
@@ -36,7 +40,7 @@ class Writers:
             if error:
                 self._failed.setdefault(self._who(chat_adapter), error)
 
-    def take_outcome(self, outcome: Outcome, event: StageEvent, *, chat_adapter: bool) -> None:
+    def take_outcome(self, outcome: Outcome, kind: Kind, *, chat_adapter: bool) -> None:
         """Take in what steps made of the replies."""
         why = ""
         if isinstance(outcome, Failed) and outcome.by_writer:
@@ -44,7 +48,7 @@ class Writers:
         elif isinstance(outcome, Work):
             why = outcome.details.summary_detail or ""
         if why:
-            self._rejected.setdefault((self._who(chat_adapter), event), why)
+            self._rejected.setdefault((self._who(chat_adapter), kind), why)
 
     def _who(self, chat_adapter: bool) -> bool:
         return chat_adapter and not self._are_one

@@ -113,6 +113,12 @@ def note_keys(work: Work, env: Env) -> Work:
     return put_text(work, place, put_span(split_frame(work.messages[place].text).summary, span), env)
 
 
+def update_keys(work: Work, env: Env) -> Work:
+    """Return the work with the keys of all that has left the view, if its summary names keys."""
+    told = any(message.tag == SUMMARY_TAG and read_span(message.text) is not None for message in work.messages)
+    return note_keys(work, env) if told else work
+
+
 def put_text(work: Work, place: int, text: str, env: Env) -> Work:
     """Return the work with another text in the frame of the summary that stands at this place."""
     frame = split_frame(work.messages[place].text)

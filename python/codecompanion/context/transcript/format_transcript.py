@@ -15,7 +15,7 @@ from codecompanion.context.strategy_parameters import Caps, FormatTranscript
 from codecompanion.context.summary_text.recall_keys import without_keys
 from codecompanion.context.transcript.size import entry_sizes, fit_entries
 from codecompanion.context.work import Env, Outcome, Work
-from codecompanion.formats.cutting import cut_middle, cut_middle_or_tail
+from codecompanion.formats.cutting import cut_middle, cut_middle_or_tail, cut_with_note
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import IMAGE_TAG, LOOKING_TAG, STARTING_TAGS, SUMMARY_TAG, Message
 from codecompanion.summary_frame import bare_summary
@@ -23,10 +23,10 @@ from codecompanion.summary_frame import bare_summary
 _WRAPPER = regex(r"<(\s*/?\s*)(message|conversation)\b", re.IGNORECASE)
 _BASE64 = regex(r"data:[\w.+-]+/[\w.+-]+;base64,[A-Za-z0-9+/=]{64,}")
 _LINE_START = regex(r"^(?=\[(?:user|assistant|tool|system|previous summary)\]|--- Turn )", re.MULTILINE)
-_SPOKEN = regex(r'(?:--- Turn \d+ ---\n)?\[user\]|<message role="user">')
+_SPOKEN = regex(r'(?:--- Turn \d+ ---\n)?\[user\]|<message role="[uU]ser">')
 _MEGABYTE = 1_000_000
 PREVIOUS_SUMMARY = "[previous summary]"
-
+_LABELS = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool"}
 
 _ALL = Caps()
 
@@ -60,7 +60,7 @@ def _is_told(message: Message, params: FormatTranscript) -> bool:
     """Return whether a summariser needs to see the message."""
     if message.tag == SUMMARY_TAG:
         return True
-    left_out = (*STARTING_TAGS, LOOKING_TAG, IMAGE_TAG) if params.style == "xml" else (*STARTING_TAGS, LOOKING_TAG)
+    left_out = (*STARTING_TAGS, LOOKING_TAG) if params.style == "lines" else (*STARTING_TAGS, LOOKING_TAG, IMAGE_TAG)
     return message.role != "system" and message.tag not in left_out and not message.compacted
 
 
@@ -70,6 +70,8 @@ def _entries(messages: tuple[Message, ...], params: FormatTranscript) -> tuple[s
             entries = tuple(format_entry(message, params.caps) for message in messages)
         case "lines":
             entries = format_lines(messages, params.caps)
+        case "labels":
+            return tuple(format_labelled(message, params.max_entry_chars) for message in messages)
         case _:
             assert_never(params.style)
     return tuple(cut_middle(entry, params.max_entry_chars) for entry in entries)
@@ -83,6 +85,18 @@ def format_entry(message: Message, caps: Caps = _ALL) -> str:
     for call in message.tool_calls:
         lines.append(f"Tool: {escape(call.name)}({escape(cut_middle_or_tail(call.arguments, caps.call))})")
     return f'<message role="{message.role}">' + "\n".join(lines) + "</message>"
+
+
+def format_labelled(message: Message, max_chars: int) -> str:
+    """Return one message with its label in the wrapper (R-126), in at most `max_chars` characters, 0 = all (R-127)."""
+    text = _text(message, _ALL)
+    lines = [text] if text else []
+    lines += [f"[image {part.path or part.mime}]" for part in message.images]
+    lines += [f"{call.name}({call.arguments})" for call in message.tool_calls]
+    text, label = "\n".join(lines), _LABELS[message.role]
+    if max_chars:
+        text = cut_with_note(text, max_chars, max_chars, f"\n[... {len(text) - max_chars} chars truncated]")
+    return f'<message role="{label}">\n{label}: {escape(text)}\n</message>'
 
 
 def format_lines(messages: tuple[Message, ...], caps: Caps = _ALL) -> tuple[str, ...]:

@@ -100,7 +100,11 @@ def outcome(policy: Policy, scene: str, share: float, writer: str) -> tuple[Any,
     messages = SCENES[scene]
     window = round(sum(map(count, messages)) / share)
     warm = {"cache": CacheState(warm_tokens=window // 2), "now": 1.0} if "cache" in scene else {}
-    prepared, asked = run(messages, window, policy=policy, script=WRITERS[writer], reserve=window // 20, **warm)
+    keys = {message.id: f"r{place}" for place, message in enumerate(messages)}
+    prepared, asked = run(
+        messages, window, policy=policy, script=WRITERS[writer], reserve=window // 20,
+        key_of=lambda message_id: keys.get(message_id, ""), **warm,
+    )  # fmt: skip
     shaped = shape(prepared.messages, PARTS, policy, env(prepared.messages, window))
     return texts(shaped.messages), len(asked), policy.recall is not None  # the memory is tested in chats
 

@@ -70,11 +70,15 @@ def test_parts_are_asked_for_at_once_only_while_nothing_is_in_doubt(replies, is_
 @pytest.mark.parametrize("script", MAX)
 @pytest.mark.parametrize("name", policy_names())
 def test_a_failing_summariser_is_asked_no_more_often_than_it_takes_to_know(name, script, has_utility, manual):
-    """R-526, R-529: neither for other parts, nor by the next way, nor as the chat's own model when it is the same."""
+    """R-526, R-529: neither for other parts, nor as the chat's own model when it is the same.
+
+    The next tier asks when the replies were not summaries (R-120), never when the call failed.
+    """
     env = {"has_utility": has_utility, "summariser_window": 3000, "writer_is_proven": False}
     prepared, asked = prepared_under(name, script, manual=manual, **env)
     compacting = [ask for ask in asked if ask.stage.event == "context_compacted"]
-    assert len([ask for ask in compacting if not ask.use_chat_adapter]) <= MAX[script]
+    tiers = 2 if name == "codebuddy" and script not in ("failing", "slow") else 1
+    assert len([ask for ask in compacting if not ask.use_chat_adapter]) <= tiers * MAX[script]
     assert len([ask for ask in compacting if ask.use_chat_adapter]) <= (MAX[script] if has_utility else 0)
     for report in prepared.reports:
         if report.asked and report.event == "context_compacted":
