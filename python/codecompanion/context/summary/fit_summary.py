@@ -2,7 +2,8 @@
 
 Runs after `insert_summary`, so that what is measured is what will be sent. What shrinks is what the summary says:
 element, header and quoted request stay, and so do the headings of what an agent needs to go on. What code quotes has a
-budget of its own beside the model's (R-431): when even that is too much, quotes become excerpts with their keys.
+budget of its own beside the model's (R-431), wherever the form has it, be it the form asked for or another: when even
+that is too much, quotes become excerpts with their keys.
 """
 
 from __future__ import annotations
@@ -11,21 +12,13 @@ import msgspec
 
 from codecompanion.context.strategy_parameters import EXCERPT_CHARS, FitSummary
 from codecompanion.context.summary_text.quote_lines import parse_quotes, render_quotes
-from codecompanion.context.summary_text.quote_user_messages import fit_quotes
+from codecompanion.context.summary_text.quote_user_messages import fit_quotes, put_quotes, take_quotes
 from codecompanion.context.summary_text.recall_keys import put_span, put_text, read_span, without_span
-from codecompanion.context.summary_text.sections import (
-    Part,
-    Schema,
-    Sectioned,
-    guess_schema,
-    load_schema,
-    parse_sections,
-)
+from codecompanion.context.summary_text.sections import Sectioned, guess_schema, parse_sections
 from codecompanion.context.thresholds import is_within, room_of, threshold_tokens
 from codecompanion.context.work import Env, Outcome, Work
 from codecompanion.formats.cutting import cut_with_note
 from codecompanion.model.messages import SUMMARY_TAG
-from codecompanion.placeholders import QUOTES_HEADING
 from codecompanion.summary_frame import split_frame
 
 CUT_MARKER = "\n\n[... content truncated due to length ...]"
@@ -36,40 +29,24 @@ _SHRINK = 0.75
 def fit_summary(work: Work, params: FitSummary, env: Env) -> Outcome:
     """Return the work with its summary as small as it must be; untouched when it fits.
 
-    It is cut to its own budget first (R-433). `details` say what it measured before.
+    What the model wrote is cut to its own budget first (R-433). `details` say what the summary measured before.
     """
     place = next((i for i, message in enumerate(work.messages) if message.tag == SUMMARY_TAG), None)
     if place is None:
         return work
     whole = split_frame(work.messages[place].text).summary
-    schema = _schema(work, whole)
     budget = work.details.summary_budget_tokens or 0
-    fitted = whole
-    own = _size_of_quotes(whole, schema, env)
-    if budget and env.count_text(whole) > budget + own:
-        fitted = shrink(whole, schema, budget + own, env, may_drop=False)
+    fitted = _within_budget(whole, budget, env) if budget else whole
     work = _with_summary(work, place, fitted, env)
     room = room_of(env, work.messages, params.limit)
     allowed = _first_cut(work, place, params, env)
     while not is_within(params.limit, env.measure(work.messages), room) and allowed >= params.floor_tokens:
-        fitted = shrink(whole, schema, allowed, env, may_drop=True)
+        fitted = _shrunk(whole, allowed, env)
         work = _with_summary(work, place, fitted, env)
         allowed = _next_cut(allowed, params.floor_tokens)
     if fitted == whole:
         return work
     return work.saying(summary_cut_from_tokens=env.count_text(whole))
-
-
-def _schema(work: Work, text: str) -> Schema | None:
-    return load_schema(work.details.schema) if work.details.schema else guess_schema(text)
-
-
-def _size_of_quotes(text: str, schema: Schema | None, env: Env) -> int:
-    """Return the tokens of what code put into the summary: quotes, keys, a ledger."""
-    found = parse_sections(text, schema)
-    users = schema.number_of("user_messages") if schema is not None else 0
-    bodies = [part.body for part in found.parts if users and part.number == users]
-    return env.count_text("".join([*bodies, found.tail]))
 
 
 def _first_cut(work: Work, place: int, params: FitSummary, env: Env) -> int:
@@ -91,92 +68,93 @@ def _with_summary(work: Work, place: int, text: str, env: Env) -> Work:
     return msgspec.structs.replace(put_text(work, place, text, env), summary=text)
 
 
-def shrink(text: str, schema: Schema | None, tokens: int, env: Env, *, may_drop: bool) -> str:
+def _within_budget(text: str, tokens: int, env: Env) -> str:
+    """Return the text with at most `tokens` of the model's own; what code put in (quotes, keys, a ledger) stays."""
+    told, quotes = take_quotes(without_span(text))
+    tail = parse_sections(told).tail
+    told = told[: len(told) - len(tail)]
+    if env.count_text(told) <= tokens:
+        return text
+    return _put_back(level(told, tokens, env) + ("\n\n" if tail else "") + tail, quotes, text)
+
+
+def _shrunk(text: str, tokens: int, env: Env) -> str:
     """Return at most `tokens` of the summary, as far as headings allow; the line that tells the keys always stays.
 
-    Sections are dropped whole in the schema's order when that is allowed, then the longest are cut (R-441). A text
-    without sections keeps its head (R-442).
+    Sections are dropped whole in the form's order, and of what the user said as much stays as there is room for; then
+    the longest are cut (R-441). A text without sections leaves half of the room to what the user said.
     """
     span = read_span(text)
-    if span is not None:
-        text, tokens = without_span(text), max(0, tokens - env.count_text(span.line) - 2)
-    shrunk = _shrunk(text, schema, tokens, env, may_drop=may_drop)
-    return put_span(shrunk, span) if span is not None else shrunk
-
-
-def _shrunk(text: str, schema: Schema | None, tokens: int, env: Env, *, may_drop: bool) -> str:
-    found = parse_sections(text, schema)
-    if schema is None or not found.is_sectioned:
-        return _cut_text(text, tokens, env)
-    users = schema.number_of("user_messages")
-    for number in schema.drop_first if may_drop else ():
-        over = env.count_text(found.text) - tokens
+    told, quotes = take_quotes(without_span(text))
+    tokens = max(0, tokens - (env.count_text(span.line) + 2 if span is not None else 0))
+    form = guess_schema(told)
+    users = form.number_of("user_messages") if form is not None else 0
+    for number in form.drop_first if form is not None else ():
+        over = env.count_text(_put_back(told, quotes)) - tokens
         if over <= 0:
             break
-        changed = (_less(part, users, over, env) if part.number == number else part for part in found.parts)
-        found = msgspec.structs.replace(found, parts=tuple(part for part in changed if part is not None))
-    if env.count_text(found.text) <= tokens:
-        return found.text.rstrip("\n")
-    return _level(found, schema, tokens, env)
+        if number == users and quotes:
+            quotes = _fewer(quotes, env.count_text(quotes) - over, env)
+        if number != users or not quotes:
+            found = parse_sections(told, form)
+            parts = tuple(part for part in found.parts if part.number != number)
+            told = msgspec.structs.replace(found, parts=parts).text.rstrip("\n")
+    beside = env.count_text(_put_back(told, quotes)) - env.count_text(told)
+    if not users and beside > max(tokens // 2, tokens - env.count_text(told)):
+        room = max(tokens // 2, tokens - env.count_text(told))
+        quotes = _fewer(quotes, room - (beside - env.count_text(quotes)), env)
+        beside = env.count_text(_put_back(told, quotes)) - env.count_text(told)
+    if env.count_text(told) + beside > tokens:
+        told = level(told, tokens - beside, env)
+    return _put_back(told, quotes, text)
 
 
-def _less(part: Part, users: int, over: int, env: Env) -> Part | None:
-    """Return None, a section is dropped whole; but of what the user said as much stays as there is room for."""
-    if part.number != users:
-        return None
-    room = env.count_text(part.body) - over
-    kept = fit_quotes(parse_quotes(part.body.split("\n")), room, EXCERPT_CHARS, env.count_text)
-    if not kept.quotes:
-        return None
-    ahead = "\n" if part.body.startswith("\n") else ""
-    return msgspec.structs.replace(part, body=ahead + "\n".join(render_quotes(kept)) + "\n\n")
+def _put_back(told: str, quotes: str, whole: str = "") -> str:
+    """Return what is left of the model's text with the quotes in it, and with the keys that the whole had."""
+    text = put_quotes(told, quotes) if quotes else told
+    span = read_span(whole)
+    return put_span(text, span) if span is not None else text
 
 
-def _cut_text(text: str, tokens: int, env: Env) -> str:
-    """Return the head of a text without sections; what code quotes below it stays in half of the room."""
-    head, heading, quotes = text.partition(f"\n\n{QUOTES_HEADING}\n")
-    if heading and 2 * env.count_text(heading + quotes) > tokens:
-        room = tokens // 2 - env.count_text(heading)
-        kept = fit_quotes(parse_quotes(quotes.split("\n")), room, EXCERPT_CHARS, env.count_text)
-        quotes = "\n".join(render_quotes(kept))
-        heading = heading if kept.quotes else ""
-    if not heading:
-        return cut_plainly(head, tokens)
-    return cut_plainly(head, tokens - env.count_text(heading + quotes)) + heading + quotes
+def _fewer(quotes: str, tokens: int, env: Env) -> str:
+    """Return as many of the quoted messages as there is room for, "" when not one of them has any."""
+    kept = fit_quotes(parse_quotes(quotes.split("\n")), tokens, EXCERPT_CHARS, env.count_text)
+    return "\n".join(render_quotes(kept)) if kept.quotes else ""
+
+
+def level(text: str, tokens: int, env: Env) -> str:
+    """Return at most `tokens` of the text, as far as headings allow: the longest sections are cut to one length.
+
+    A text without sections keeps its head (R-442).
+    """
+    found = parse_sections(text)
+    if not found.is_sectioned:
+        return cut_plainly(text, tokens)
+    low, high = 0, max(map(len, (found.preamble, found.tail, *(part.body for part in found.parts))))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if env.count_text(_cut_to(found, middle)) <= tokens:
+            low = middle
+        else:
+            high = middle - 1
+    return _cut_to(found, low)
 
 
 def cut_plainly(text: str, tokens: int) -> str:
     """Return the head of the text and a marker, never longer than four characters a token (R-413)."""
-    limit = tokens * _CHARS_PER_TOKEN
+    limit = max(0, tokens) * _CHARS_PER_TOKEN
     return cut_with_note(text, limit, max(0, limit - 100), CUT_MARKER)
 
 
-def _level(found: Sectioned, schema: Schema, tokens: int, env: Env) -> str:
-    """Cut the longest sections to the length at which all fit; what the user said keeps its length if it can."""
-    user_messages = schema.number_of("user_messages")
-    for exempt in (user_messages, 0):
-        low, high = 0, max(len(part.body) for part in found.parts)
-        while low < high:
-            middle = (low + high + 1) // 2
-            if env.count_text(_cut_to(found, middle, exempt)) <= tokens:
-                low = middle
-            else:
-                high = middle - 1
-        text = _cut_to(found, low, exempt)
-        if env.count_text(text) <= tokens:
-            return text
-    return text
-
-
-def _cut_to(found: Sectioned, chars: int, exempt: int) -> str:
+def _cut_to(found: Sectioned, chars: int) -> str:
     """Return the text with every body cut to that many characters; what is no section stays while there is room."""
-    told = [part.head + _cut_body(part.body, part.number, chars, exempt) for part in found.parts]
+    told = [part.head + _cut_body(part.body, chars) for part in found.parts]
     return (found.preamble[:chars] + "".join(told) + found.tail[:chars]).rstrip("\n")
 
 
-def _cut_body(body: str, number: int, chars: int, exempt: int) -> str:
+def _cut_body(body: str, chars: int) -> str:
     stripped = body.strip("\n")
-    if len(stripped) <= chars or (exempt and number == exempt):
+    if len(stripped) <= chars:
         return body
     # A heading stands on its own line even when nothing of its section is left.
     ahead = "\n" if body.startswith("\n") else ""

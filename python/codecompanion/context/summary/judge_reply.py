@@ -17,7 +17,13 @@ from functools import cache
 import msgspec
 
 from codecompanion import prompts
-from codecompanion.context.summary_text.sections import Schema, guess_schema, parse_sections
+from codecompanion.context.summary_text.sections import (
+    Schema,
+    form_of,
+    guess_schema,
+    lines_and_fences,
+    parse_sections,
+)
 from codecompanion.context.work import Failed, SummaryReply
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.formats.plural import counted
@@ -88,7 +94,7 @@ def _stripped(given: str) -> str | Failed:
     wrapped = _SUMMARY.search(text)
     if not wrapped and "<analysis>" in text.lower():
         return Failed("the summariser wrote only its analysis, no summary", again=True)
-    text = (wrapped.group(1) if wrapped else text).strip()
+    text = _unfenced((wrapped.group(1) if wrapped else text).strip())
     if not text:
         only = "the summariser wrote only its thinking, no summary" if given.strip() else ""
         return Failed(only or "the summariser returned an empty summary", again=True)
@@ -97,11 +103,21 @@ def _stripped(given: str) -> str | Failed:
     return text
 
 
+def _unfenced(text: str) -> str:
+    """Return the text without the code fence that it stands in as a whole."""
+    lines = lines_and_fences(text)
+    is_fenced = len(lines) > 2 and lines[0][1] and lines[0][1] == lines[-1][1]
+    return "".join(line for line, _ in lines[1:-1]).strip() if is_fenced else text
+
+
 def in_order(text: str, schema: Schema) -> str:
     """Return the text with its sections by their numbers: the most important ones were asked for first (R-433)."""
-    found = parse_sections(text, schema)
+    form = form_of(text, schema)
+    if form is None or form.headings == "labels":
+        return text
+    found = parse_sections(text, form)
     numbers = [part.number for part in found.parts]
-    if not found.is_sectioned or numbers == sorted(numbers) or schema.headings == "labels":
+    if numbers == sorted(numbers):
         return text
     sorted_parts = sorted(found.parts, key=lambda part: part.number)
     body = "\n\n".join(part.text.strip("\n") for part in sorted_parts)
@@ -113,7 +129,7 @@ def inside_form(text: str, schema: Schema) -> str:
 
     So does the note on an order that was left out: nobody should have to guess why something is missing.
     """
-    form = _form_of(text, schema)
+    form = form_of(text, schema)
     found = parse_sections(text, form)
     said = found.preamble.strip()
     if not said or not found.parts or form is None or form.headings == "labels":
@@ -127,7 +143,7 @@ def inside_form(text: str, schema: Schema) -> str:
 
 def complete_sections(text: str, schema: Schema) -> str:
     """Return a cut text up to its last complete section (R-433), "" when none is complete."""
-    found = parse_sections(text, schema)
+    found = parse_sections(text, form_of(text, schema))
     if not found.is_sectioned:
         return ""
     kept = "".join(part.text for part in found.parts[:-1])
@@ -140,7 +156,7 @@ def _sections_missing(text: str, schema: Schema, prompt: str) -> str:
     A model that answers in another known form is understood. "None" is an answer, but not to everything, and what the
     prompt says of a section is none.
     """
-    form = schema if schema.headings == "labels" else _form_of(text, schema)
+    form = schema if schema.headings == "labels" else form_of(text, schema)
     if form is None:
         return f"the answer has none of the {counted(len(schema.section), 'section')} asked for"
     bodies = [part.body.strip() for part in parse_sections(text, form).parts if part.number <= len(form.section)]
@@ -153,13 +169,6 @@ def _sections_missing(text: str, schema: Schema, prompt: str) -> str:
     if 2 * len(answered) < asked:
         return f"the answer has {len(answered)} of the {counted(asked, 'section')} asked for"
     return "" if len(telling) >= min(2, asked) else "its sections say nothing"
-
-
-def _form_of(text: str, schema: Schema) -> Schema | None:
-    for form in (schema, guess_schema(text)):
-        if form is not None and form.section and parse_sections(text, form).is_sectioned:
-            return form
-    return None
 
 
 def _not_about(text: str, told: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ import msgspec
 from codecompanion import prompts
 from codecompanion.context.ledger.ledger import summarise
 from codecompanion.context.strategy_parameters import SummarizeLedger, SummarizeOne
-from codecompanion.context.summary.fit_summary import shrink
+from codecompanion.context.summary.fit_summary import level
 from codecompanion.context.summary.judge_reply import inside_form
 from codecompanion.context.summary.summary_run import SummaryRun, Texts
 from codecompanion.context.transcript.chunk_entries import chunk_entries, fit_entry
@@ -54,7 +54,7 @@ def summarize_one(work: Work, params: SummarizeOne, env: Env) -> Steps:
     most = min(run.output, max(_SMALLEST_BUDGET, run.count(work.transcript) // 2))
     if run.source == "model" and env.count_text(text) > most:
         said = said.saying(summary_shortened_from_tokens=env.count_text(text))
-        text = shrink(text, run.schema, most, env, may_drop=False)
+        text = level(text, most, env)
     return msgspec.structs.replace(said, summary=text)
 
 

@@ -17,12 +17,11 @@ import msgspec
 from codecompanion.context.ledger.facts import decisions_in
 from codecompanion.context.message_facts.plain_sentences import facts_of_sentences
 from codecompanion.context.strategy_parameters import EXCERPT_CHARS, Caps, SummarizeOne, SummarizeRaw
-from codecompanion.context.summary.fit_summary import shrink
+from codecompanion.context.summary.fit_summary import level
 from codecompanion.context.summary.summarize_one import summary_budget
 from codecompanion.context.summary_text.quote_lines import Quotes, render_quotes
 from codecompanion.context.summary_text.quote_user_messages import QuoteFacts, fit_quotes, put_quotes, take_quotes
 from codecompanion.context.summary_text.recall_keys import without_keys
-from codecompanion.context.summary_text.sections import guess_schema
 from codecompanion.context.transcript.format_transcript import format_lines
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.formats.cutting import cut_line, cut_middle_or_tail
@@ -112,7 +111,7 @@ class _Raw:
         lines += [kept[place].replace("\n", f"\n{_INDENT}") for place in sorted(kept)]
         text = "\n".join(lines)
         if self._earlier:
-            shown = shrink(self._earlier, guess_schema(self._earlier), earlier, self._env, may_drop=False)
+            shown = level(self._earlier, earlier, self._env)
             text = f"{shown}\n\n{text}"
         return self._with_quotes(text, user)
 

@@ -353,7 +353,13 @@ def put_quotes(summary: str, block: str) -> str:
 
 
 def _section(summary: str) -> tuple[Schema, int] | None:
-    """Return the schema a summary is written in and its section of user messages, None when it has none."""
+    """Return the schema a summary is written in and its section of user messages, None when it has none.
+
+    None too where a section about something else has the number.
+    """
     schema = guess_schema(summary)
     number = schema.number_of("user_messages") if schema is not None else 0
-    return (schema, number) if schema is not None and number else None
+    if schema is None or not number:
+        return None
+    titles = [part.title for part in parse_sections(summary, schema).parts if part.number == number]
+    return (schema, number) if all(schema.is_called(number, title) for title in titles) else None

@@ -1,8 +1,8 @@
 """Summaries in sections: the schemas as data, and reading and rewriting a text that follows one (K17, R-430, R-454).
 
-A model asked for `3. **Title**` writes `3) Title`, `## Title` or `**3. Title:** text` as well: reading is lenient,
-writing is not. Code fences and quotations hold no headings. What a text holds besides its sections (a preamble, a
-ledger, the quoted request) is never lost: the parts joined are the text.
+A model asked for `3. **Title**` writes `3) Title`, `## Title`, `- **Title**` or `**3. Title:** text` as well, or the
+headings of another schema: reading is lenient, writing is not. Code fences and quotations hold no headings. What a text
+holds besides its sections (a preamble, a ledger, the quoted request) is never lost: the parts joined are the text.
 """
 
 from __future__ import annotations
@@ -30,8 +30,11 @@ FEWEST_SECTIONS = 3
 _LINE = regex(r"[^\n]*\n|[^\n]+")
 _FENCE = regex(r"\s{0,3}(`{3,}|~{3,})")
 _HEADING = regex(
-    r"\s{0,3}(?P<hash>\#{1,6}\s+)?(?P<bold>\*\*|__)?(?:(?P<number>\d{1,2})[.)]\s+)?(?P<late>\*\*|__)?(?P<words>\S.*)"
+    r"\s{0,3}(?P<item>[-*+]\s+)?(?P<hash>\#{1,6}\s+)?(?P<bold>\*\*|__)?"
+    r"(?:(?:section\s+)?(?P<number>\d{1,2})(?P<point>[.):]|\s+[-–—:])\s+)?(?P<late>\*\*|__)?(?P<words>\S.*)",
+    re.IGNORECASE,
 )
+_AROUND = regex(r"\A[\W_]+|[\W_]+\Z")
 _EDGES = " \t:.–—-*_#"
 _LIKE_A_TITLE = 80
 
@@ -61,6 +64,11 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Return the heading as code writes it."""
         title = self.section[number - 1].title
         return f"{number}. **{title}**" if self.headings == "numbered" else f"{title}:"
+
+    def is_called(self, number: int, title: str) -> bool:
+        """Return whether a title as a model writes it is this section's, not another's with its number."""
+        said, known = _plain(title), _plain(self.section[number - 1].title)
+        return bool(said) and (said.startswith(known) or known.startswith(said))
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -132,6 +140,17 @@ def guess_schema(text: str) -> Schema | None:
         if matched > most:
             best, most = schema, matched
     return best
+
+
+def form_of(text: str, asked: Schema) -> Schema | None:
+    """Return the schema a text follows: the one whose titles it has, else the one asked for if its numbers are there.
+
+    None for a text without sections.
+    """
+    known = guess_schema(text)
+    if known is not None or not asked.section:
+        return known
+    return asked if parse_sections(text, asked).is_sectioned else None
 
 
 def parse_sections(text: str, schema: Schema | None = None) -> Sectioned:
@@ -230,14 +249,15 @@ def _read_heading(line: str, start: int, schema: Schema | None) -> _Heading | No
     section = _section_called(title, number, marked, schema) if schema else 0
     if section and schema and not closed:
         # Nothing ends the title of `6. All User Messages: "…"` but the title itself.
-        known = schema.section[section - 1].title
-        title = words[: len(known)] if _plain(words[: len(known)]) == _plain(known) else title
-    if not section and not (number and marked and len(title) <= _LIKE_A_TITLE):
+        known = re.search(re.escape(schema.section[section - 1].title), words, re.IGNORECASE)
+        title = words[: known.end()] if known else title
+    numbered = number and marked and not match["item"] and match["point"] in (".", ")")
+    if not section and not (numbered and len(title) <= _LIKE_A_TITLE):
         return None
     body = match.start("words") + len(title) + len(closed)
     while body < len(line) and line[body] in ":–—-* \t":
         body += 1
-    clearness = int(marked) + int(number == section)
+    clearness = int(marked and not match["item"]) + int(number == section)
     return _Heading(start, start + body, section or number, title.strip(_EDGES), section, clearness)
 
 
@@ -262,7 +282,7 @@ def _label_form(title: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=1024)  # each line that may be a heading is compared with each title
 def _plain(title: str) -> str:
-    return " ".join(title.strip(_EDGES).casefold().split())
+    return " ".join(_AROUND.sub("", title).casefold().split())
 
 
 def _choose(headings: list[_Heading], schema: Schema | None) -> list[_Heading]:
