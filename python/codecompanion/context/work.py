@@ -88,9 +88,9 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     `input_limit` is what the model takes as input (0 = the window). `turn_id` is the running turn, "" between
     turns. `artifact` is what the last summary was rendered from, when it was typed (R-319), `history` gives the
     messages of the whole log as they were before any compaction (None = the log is not at hand), `key_of` the key under
-    which `recall` gives a message back, by its id ("" = not at all). `has_utility`:
-    somebody else than the chat's own model writes summaries. `prompt_text` is the system prompt. `exists` knows the
-    files of the workspace. `sent` counts a request as it goes out, where that is shaped and so smaller than what
+    which `recall` gives a message back, by its id ("" = not at all). `has_utility`: somebody else than the chat's own
+    model writes summaries. `prompt_text` is the system prompt, `title` the chat's name. `exists` knows the files of the
+    workspace. `sent` counts a request as it goes out, where that is shaped and so smaller than what
     `measure` counts (R-338; None = it goes out as it is). `asks_models` false: whoever writes summaries has failed too
     often, and nobody is asked (R-532). `writer_is_proven` false: the first part of a long history is asked for alone.
     """
@@ -114,6 +114,7 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     history: Callable[[], Messages] | None = None
     has_utility: bool = False
     prompt_text: str = ""
+    title: str = ""
     cache: CacheState = CacheState()
     last_flush: LastFlush = LastFlush()
     exists: Callable[[str], bool] = lambda path: False

@@ -66,6 +66,18 @@ async def test_a_long_chat_is_handed_on_again_and_again(tmp_path):
     assert [event.reason for event in bench.of(TurnFinished)] == ["done"] * 30
 
 
+async def test_the_prompt_for_the_summary_names_the_task(tmp_path):
+    """R-435: the title of the chat."""
+    adapter = ScriptedAdapter("s", Scripted())
+    bench = Bench(tmp_path, adapter, window=WINDOW, settings={"policy": "cowork"})
+    session = await bench.open()
+    await talk(bench, session, 12)
+    assert session.log.title == "question 1"
+    asked = [request.messages[-1].text for request in adapter.requests if request.purpose == "summary"]
+    assert asked
+    assert all("\n\nThe task is called: question 1\n\n" in prompt.split("<conversation>")[0] for prompt in asked)
+
+
 async def test_what_the_user_said_survives_every_round(tmp_path):
     """R-431: quoted or counted, and carried on from summary to summary."""
     bench = bench_of(tmp_path, Scripted())

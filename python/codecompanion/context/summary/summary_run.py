@@ -16,12 +16,15 @@ import msgspec
 from codecompanion import prompts
 from codecompanion.context.summary.judge_reply import accept_reply
 from codecompanion.context.summary_text.sections import Schema, load_schema
-from codecompanion.context.transcript.format_transcript import wrap
+from codecompanion.context.transcript.format_transcript import escape, wrap
 from codecompanion.context.work import Env, Failed, Messages, SummaryReply, SummaryRequest, Work
+from codecompanion.formats.cutting import cut_line
 from codecompanion.formats.sanitise import leave_out_orders
 from codecompanion.model.messages import is_typed_by_user
 
 _INSTRUCTIONS = "The user asks for this in particular:\n\n{instructions}"
+_TASK = "The task is called: {title}"
+_TITLE_CHARS = 200
 WORDS_PER_TOKEN = 0.7
 """Of plain English with names in it; a budget in words is a wish, the limit of the request stands after it."""
 _MIN_WORDS = 40
@@ -43,9 +46,15 @@ class Answer(msgspec.Struct, frozen=True):
     source: str = "model"
 
 
-def summary_prompt(schema: str, instructions: str, budget: int = 0) -> str:
-    """Return the prompt of the schema with its length in words (R-433) and the user's own wishes (R-533)."""
-    prompt = prompts.load(load_schema(schema).prompt)
+def summary_prompt(schema: str, instructions: str, budget: int = 0, title: str = "") -> str:
+    """Return the prompt of the schema with its length in words (R-433) and the user's own wishes (R-533).
+
+    Where the schema says so, the task's `title` is in it (R-435).
+    """
+    form = load_schema(schema)
+    prompt = prompts.load(form.prompt)
+    if form.names_task and title.strip():
+        prompt += "\n\n" + _TASK.format(title=escape(cut_line(title, _TITLE_CHARS)))
     if budget:
         words = max(_MIN_WORDS, round(budget * WORDS_PER_TOKEN / 10) * 10)
         prompt += "\n\n" + prompts.load("summary_budget").format(words=words)
@@ -68,7 +77,7 @@ class SummaryRun:
         self.schema = load_schema(schema)
         self.window = env.summariser_window or env.window
         self.output = max(1, min(max_tokens, int(self.window * window_share)))
-        self.prompt = summary_prompt(schema, env.instructions, self.output)
+        self.prompt = summary_prompt(schema, env.instructions, self.output, env.title)
         self.ratio, self._is_proven = env.summariser_ratio, env.writer_is_proven
         self.source = ""
 

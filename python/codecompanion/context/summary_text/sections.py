@@ -47,7 +47,10 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The headings of a kind of summary and the prompt that asks for them; no sections = free text."""
+    """The headings of a kind of summary and the prompt that asks for them; no sections = free text.
+
+    `names_task`: the prompt says what the task is called.
+    """
 
     name: str
     prompt: str
@@ -55,6 +58,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     headings: Literal["numbered", "labels"] = "numbered"
     open: tuple[int, ...] = ()
     drop_first: tuple[int, ...] = ()
+    names_task: bool = False
 
     def number_of(self, role: Role) -> int:
         """Return the number of the section with this role, 0 when there is none."""

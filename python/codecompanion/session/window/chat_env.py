@@ -41,6 +41,7 @@ class ChatEnv:
             history=self._sources.history,
             has_utility=bool(chat.policy.summary_adapter.name),
             prompt_text=chat.system_message.text,
+            title=chat.log.title,
             key_of=lambda message_id: chat.log.keys.get(message_id, ""),
             last_flush=self._effects.last_flush,
             writer_is_proven=self._watch.writer_is_proven,
