@@ -35,6 +35,7 @@ def long_chat(window: int, pad: int):
     return chat(system(), *[m for wish in wishes for m in (user(wish), assistant(reply))], user("and now?"))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("words", [12, 25, 400])
 @pytest.mark.parametrize(("window", "pad"), [(8_000, 1), (32_000, 5)])
 @pytest.mark.parametrize("answered", schema_names())

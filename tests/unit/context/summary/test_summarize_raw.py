@@ -150,6 +150,7 @@ def failing_rounds(window: int, wish: str, rounds: int = 5):
     return freed, next(message.text for message in messages if message.tag == SUMMARY_TAG), messages, turn
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("wish", ["please change it", "please change it, and mind who calls it. " * 15])
 @pytest.mark.parametrize("window", [8_000, 16_000, 64_000])
 def test_round_after_round_without_a_model_frees_as_much_and_says_nothing_twice(window, wish):
