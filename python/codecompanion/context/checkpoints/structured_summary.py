@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from codecompanion.context.summary_text.recall_keys import without_keys
 from codecompanion.formats.regex import regex
 from codecompanion.model.checkpoint import StructuredSummary, SummarySource
-from codecompanion.placeholders import NO_ROOM
+from codecompanion.placeholders import NO_ROOM, QUOTES_HEADING
 
 FALLBACK_CHARS = 400
 _LABEL = regex(
@@ -44,7 +45,9 @@ _NOTHING = regex(r"^\W*(?:none|n/a|nothing|keine?)\b[^a-z]*$", re.IGNORECASE)
 def parse_summary(text: str, source: SummarySource) -> StructuredSummary:
     """Return the lists of the summary; deterministic, never fails."""
     found: dict[str, list[str]] = {}
-    for name, item in _labelled(text) if any(_LABEL.match(line) for line in text.splitlines()) else _numbered(text):
+    # What the user said stands in no list: code quotes it at the end of a summary without sections.
+    said = without_keys(text.partition(f"\n{QUOTES_HEADING}\n")[0])
+    for name, item in _labelled(said) if any(_LABEL.match(line) for line in said.splitlines()) else _numbered(said):
         if item != NO_ROOM and not _NOTHING.match(item) and item not in found.setdefault(name, []):
             found[name].append(item)
     lists = {name: tuple(items) for name, items in found.items() if items}

@@ -1,0 +1,188 @@
+"""CoWork's chats without tools, and what is kept of a chat in files (R-456…R-459, R-467…R-477)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pytest
+
+from codecompanion.model.invariants import violations
+from codecompanion.session.storage.from_checkpoint import restore_chat
+from tests.conform.chat import BRIEF, chat_with
+from tests.conform.cowork import CLOSE, FRAME, TITLES, handoffs, nine, talk
+from tests.unit.session.compaction.test_effects import kept
+from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
+from tests.unit.session.storage.test_from_checkpoint import opened
+
+NO_WORTH = {"context_management": {"chat": {"min_tokens": 0}}}
+
+
+async def without_tools(root, messages, **settings):
+    return await chat_with(root, "cowork", messages, 100_000, summary=nine(), **settings)
+
+
+async def test_a_chat_without_tools_is_a_cached_summary_and_its_newest_messages(tmp_path):
+    """R-456, R-457, R-458: used again until eight more have left the window; then of the old one and those."""
+    chat = await without_tools(tmp_path, talk(23, 200), **NO_WORTH)
+    for number in range(12):
+        await chat.say(f"u{number} " + "q" * 800, number)
+    lengths = [len(request.messages) for request in chat.sent]
+    # System prompt, summary, the 16 newest messages, the current one.
+    assert lengths[:6] == [25, 1 + 1 + 16 + 1, 21, 23, 25, 19]
+    first, second, *_ = chat.prompts
+    assert "<conversation>\n[previous summary]\n" not in first
+    assert "<conversation>\n[previous summary]\n1. **Primary Request and Intent**\ntold 1" in second
+    cached = [next(m.text for m in request.messages if m.pinned) for request in chat.sent[1:]]
+    assert all(text.startswith(FRAME) and text.endswith(CLOSE) for text in cached)
+    assert cached[0] == cached[3] != cached[4] == cached[7]
+    assert len(set(cached)) == len(chat.asked) == 3
+    assert len(handoffs(chat)) == 1
+
+
+async def test_each_message_is_in_the_request_or_in_a_summary(tmp_path):
+    """R-458: before anything would be in neither, the summary is written again."""
+    chat = await without_tools(tmp_path, [], **NO_WORTH)
+    for number in range(40):
+        await chat.say(f"u{number} " + "q" * 800, number)
+    told = ""
+    for request in chat.bench.adapter.requests:
+        if request.purpose == "summary":
+            told += request.messages[-1].text
+            continue
+        texts = "\n".join(message.text for message in request.messages)
+        newest = max(i for i in range(40) if f"u{i} q" in texts)
+        assert all(f"u{i} q" in texts or f"u{i} q" in told for i in range(newest))
+    assert len(chat.asked) > 4
+
+
+@pytest.mark.parametrize(
+    ("chars", "settings", "asked"), [(800, {}, 0), (8_000, {}, 1), (20, NO_WORTH, 0), (800, NO_WORTH, 1)]
+)
+async def test_a_summary_must_be_worth_it(tmp_path, chars, settings, asked):
+    """R-458: 12,000 tokens while the provider caches the chat, and always 200."""
+    chat = await without_tools(tmp_path, [], replies=lambda request: says("a" * chars), **settings)
+    for number in range(13):
+        await chat.say("q" * chars, number)
+    assert len(chat.asked) == asked
+
+
+def written(bench: Bench, kind: str) -> dict:
+    """Return the newest checkpoint of a kind, as it is in its file."""
+    found = [one.raw for one in bench.services.keeping.checkpoints.payloads_of("chat-1")]
+    return next(raw for raw in found if raw.get("checkpointKind") == kind)
+
+
+async def kept_chat(root, summary: str, questions: int = 3, **settings):
+    """Return the bench and the session of a chat of some questions that was compacted."""
+    adapter = ScriptedAdapter("s", lambda r: says(summary if r.purpose == "summary" else "an answer " * 60))
+    tools = {"enabled": False} if settings.pop("bare", False) else None
+    bench = kept(root, adapter, settings={"on_compact": "stop", **settings}, tools=tools)
+    session = await bench.open()
+    for number in range(questions):
+        session.submit(submit(f"question {number} " + "of many words " * 60, number))
+        await bench.idle(session)
+    await session.effects.settled()
+    session.compact("")
+    await bench.idle(session)
+    await session.effects.settled()
+    return bench, session
+
+
+async def test_the_summary_of_a_chat_without_tools_is_in_its_snapshots(tmp_path):
+    """R-459."""
+    bench, session = await kept_chat(tmp_path, nine(), 12, bare=True, policy="cowork")
+    (summary,) = [m.text for m in session.log.view.messages if m.pinned]
+    assert summary.startswith(FRAME)
+    state = written(bench, "snapshot")["transcript"]
+    assert "told 1" in state["explicitChatSummaryBlock"]
+    assert state["explicitChatSummaryCreatedAt"] == 1_000_000
+    assert state["explicitChatSummarySourceMessageCount"] == 24 - 16
+
+
+async def test_a_checkpoint_has_a_summary_and_the_exact_words(tmp_path):
+    """R-467, R-468: kind, event, strategy, structured summary, evidence with its hash, and why it was written."""
+    bench, _ = await kept_chat(tmp_path, nine("- one thing of"), policy="cowork")
+    raw = written(bench, "pre_compaction")
+    change = next(e.payload for e in bench.store.load_events("chat-1") if getattr(e.payload, "kind", "") == "compacted")
+    assert raw["sourceEventId"] == change.change_id
+    assert (raw["sourceTimestamp"], raw["resumeStrategy"]) == (1_000_000, "checkpoint")
+    assert raw["sourceMetadata"]["triggerEventType"]
+    assert raw["sourceMetadata"]["meaningfulExchangeCount"] == 6
+    packet = raw["evidencePacket"]
+    assert raw["dedupeHash"] == packet["spanHash"]
+    assert packet["spanCount"] == len(packet["spans"]) == len(change.removed)
+    assert packet["generatedAt"] == 1_000_000
+    parts = []
+    for span in packet["spans"]:
+        assert span["sourceType"] in ("transcript_span", "task_message")
+        assert {"objectId", "taskId", "timestamp", "type", "excerpt", "text", "start", "end"} <= set(span)
+        assert len(span["excerpt"]) <= 500 < len(span["text"])
+        parts.append(f"{span['objectId']}:{span['timestamp']}:{span['type']}:{span['text']}")
+    assert packet["spanHash"] == hashlib.sha256("|".join(parts).encode()).hexdigest()
+
+
+async def test_a_periodic_checkpoint_has_the_newest_twelve_messages(tmp_path):
+    """R-467, R-468."""
+    adapter = ScriptedAdapter("s", lambda request: says(f"answer {len(request.messages)}"))
+    bench = kept(tmp_path, adapter, settings={"policy": "cowork", "checkpoint_every_messages": 14})
+    session = await bench.open()
+    for number in range(7):
+        session.submit(submit(f"question {number}", number))
+        await bench.idle(session)
+    await session.effects.settled()
+    raw = written(bench, "periodic")
+    spans = raw["evidencePacket"]["spans"]
+    assert [span["text"] for span in spans] == [m.text for m in session.log.view.messages][-12:]
+    assert {span["type"] for span in spans} == {"user_message", "assistant_message"}
+
+
+LABELLED = (
+    "Decisions:\n- use SQLite\n- ports from settings\n\nOpen Loops:\n- the docs of the answer\n\nNext Actions:\n"
+    "- write the test of the question\n\nKey Findings:\n- many words are used in each question\n" + BRIEF
+)
+NINE = "\n\n".join(f"{n}. **{title}**\n- point {n}\n- more of {n}" for n, title in enumerate(TITLES, 1))
+
+
+@pytest.mark.parametrize(
+    ("policy", "summary", "expected"),
+    [
+        ("cowork", NINE, (["point 6", "more of 6"], ["point 7", "more of 7"], ["point 9", "more of 9"],
+                          ["point 4", "more of 4", "point 5", "more of 5"])),
+        ("codebuddy", LABELLED, (["use SQLite", "ports from settings"], ["the docs of the answer"],
+                                 ["write the test of the question"], ["many words are used in each question"])),
+        ("codebuddy", "an answer of many words. " * 40, ([], [], [], [("an answer of many words. " * 40)[:400]])),
+    ],
+)  # fmt: skip
+async def test_the_structured_summary_is_read_from_the_summary(tmp_path, policy, summary, expected):
+    """R-471: nine sections, labelled lists, or the first 400 characters as one finding."""
+    bench, _ = await kept_chat(tmp_path, summary, 5, policy=policy)
+    raw = written(bench, "pre_compaction")
+    read = raw["structuredSummary"]
+    assert read["source"] == "compaction_summary"
+    assert (read["decisions"], read["openLoops"], read["nextActions"], read["keyFindings"]) == expected
+
+
+async def test_after_a_restore_pairs_are_whole(tmp_path):
+    """R-477: before anything else, so that the next request can be sent."""
+    call = {"id": "c1", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}
+    history = [
+        {"role": "user", "content": "look"},
+        {"role": "tool", "tool_call_id": "c0", "content": "an orphan"},
+        {"role": "assistant", "content": "", "tool_calls": [call, {**call, "id": "c2"}]},
+        {"role": "tool", "tool_call_id": "c1", "content": "found"},
+        {"role": "user", "content": "and now?"},
+    ]
+    folder = tmp_path / "state/transcripts/checkpoints"
+    folder.mkdir(parents=True)
+    (folder / "old.json").write_text(json.dumps({"conversationHistory": history, "checkpointKind": "periodic"}))
+    bench = kept(tmp_path, ScriptedAdapter("offline", [says("here")]), settings={"policy": "cowork"})
+    restored = await restore_chat(bench.services, "old", "")
+    session = await opened(bench, restored["chat"])
+    assert violations(session.log.view.messages) == []
+    assert [m.tool_call_id for m in session.log.view.messages if m.role == "tool"] == ["c1", "c2"]
+    session.submit(submit("go on", 9))
+    await bench.idle(session)
+    assert session.log.view.messages[-1].text == "here"
+    sent = bench.adapter.requests[-1].messages
+    assert [m.tool_call_id for m in sent if m.role == "tool"] == ["c1", "c2"]
