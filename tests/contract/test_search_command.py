@@ -141,11 +141,11 @@ def test_the_pipeline_of_the_document_has_its_tiers_and_their_weights(tmp_path, 
     _, [all_of_it], _ = search(tmp_path, *at, "--pipeline", "document", "user")
     assert (len(one["results"]), len(all_of_it["results"])) == (1, 2)
     for arguments, said in (
-        (("--hybrid", '{"top_k": 1}'), "does not read it"),
+        (("--hybrid", '{"top_k": 1}'), "has no effect under pipeline ranked"),
         (("--strict", "--hybrid", '{"top": 1}'), "unknown field `top`"),
         (("--strict", "--hybrid", "{"), "hybrid"),
         (("--pipeline", "ranked", "--tier", "fts"), "the pipeline ranked has no tiers"),
-        (("--pipeline", "ranked", "--strict"), "expected no pipeline beside it"),
+        (("--pipeline", "ranked", "--strict"), "but pipeline is 'ranked'; expected one of them"),
     ):
         status, answers, err = search(tmp_path, *at, *arguments, "user")
         assert (status, answers) == (2, [])

@@ -46,7 +46,7 @@ def pipeline_of(pipeline: str | None, strict: bool | None, default: PipelineName
         raise InputError(f"pipeline is {pipeline!r}; expected {' or '.join(NAMES)}")
     if strict:
         if pipeline not in (None, STRICT):
-            raise InputError(f"strict is the pipeline {STRICT}; expected no pipeline beside it, found {pipeline!r}")
+            raise InputError(f"strict runs the pipeline {STRICT}, but pipeline is {pipeline!r}; expected one of them")
         return STRICT
     return next((name for name in NAMES if name == pipeline), default)
 
@@ -67,7 +67,7 @@ def hybrid_of(given: dict[str, Any] | str | None, pipeline: PipelineName) -> Hyb
     if given is None:
         return default
     if pipeline != STRICT:
-        raise InputError(f"hybrid: the pipeline {pipeline} does not read it; expected pipeline {STRICT}")
+        raise InputError(f"hybrid: has no effect under pipeline {pipeline}; expected pipeline {STRICT}")
     try:
         asked = typed.read_json(given, type=dict[str, Any]) if isinstance(given, str) else given
         return typed.convert(_merged(msgspec.to_builtins(default), asked), HybridSettings)

@@ -133,7 +133,7 @@ def _check_gathering(services: Services) -> None:
     if any(policy.gathers and is_strict(policy) for policy in policies):
         return
     for name in changed:
-        mistake = ConfigError(f"context.hybrid.{name}", "the pipeline ranked does not read it")
+        mistake = ConfigError(f"context.hybrid.{name}", "has no effect under pipeline ranked")
         services.mistakes.append(f'{mistake}. It counts with context.pipeline = "document".')
 
 

@@ -17,7 +17,7 @@ from codecompanion.adapters.registry import AdapterRegistry
 from codecompanion.context.policy.policy import Policy
 from codecompanion.context.policy.policy_catalog import known_names, load_policy
 from codecompanion.context.policy.policy_options import unknown_options, with_known_options
-from codecompanion.context.policy.strict import deviations, strict
+from codecompanion.context.policy.strict import deviations, strict_form
 from codecompanion.counting.calibration import FIGURES, Calibration, start_marks
 from codecompanion.counting.model_windows import ModelLimits, ResolvedLimits, resolve_limits
 from codecompanion.errors import ConfigError
@@ -209,7 +209,7 @@ class Services(msgspec.Struct):
         policies: list[Policy] = []
         for name in known_names(self.settings.chat.policies):
             policy = load_policy(name, self.settings.chat.policies, POLICIES_KEY)
-            policies += [policy, strict(policy)] if deviations(policy) and not policy.ours else [policy]
+            policies += [policy, strict_form(policy)] if deviations(policy) and not policy.ours else [policy]
         return tuple(policies)
 
     def limits(self, adapter_name: str, model: str, default_window: int) -> ResolvedLimits:

@@ -16,7 +16,7 @@ from codecompanion.context.policy.hints import nearest
 from codecompanion.context.policy.policy import OWN_FIELDS, Policy, Stage
 from codecompanion.context.policy.policy_file import read_policy_file
 from codecompanion.context.policy.policy_options import with_options
-from codecompanion.context.policy.strict import SUFFIX, strict
+from codecompanion.context.policy.strict import SUFFIX, strict_form
 from codecompanion.context.policy.table import read_shared, read_stages, without_lost_options
 from codecompanion.context.policy.table_checks import convert, refuse_nonsense, table_of, with_sizes
 from codecompanion.errors import ConfigError
@@ -50,7 +50,8 @@ def load_policy(name: str, custom: Mapping[str, Mapping[str, Any]] | None = None
 
 def _load(name: str, custom: Mapping[str, Mapping[str, Any]], key: str, extending: tuple[str, ...]) -> Policy:
     if name.endswith(SUFFIX) and name not in custom:
-        return strict(_load(name.removesuffix(SUFFIX), custom, key, extending), f"{key}.{name}")
+        where = f"{key}.{extending[-1]}.extends" if extending else "policy"
+        return strict_form(_load(name.removesuffix(SUFFIX), custom, key, extending), where)
     if name in custom and name not in extending:
         table = table_of(custom[name], f"{key}.{name}", '{ extends = "codecompanion", … }')
         refuse_nonsense(table, f"{key}.{name}")

@@ -24,6 +24,7 @@ RECALL = "recall"
 """The place of what a new chat starts with."""
 SUFFIX = " strict"
 """`codebuddy strict` is the policy `codebuddy` without what is ours."""
+_DESCRIPTION = "Exactly as its document has it, without our additions; see :help codecompanion-strict."
 ALWAYS = (
     "No request is sent that is larger than the window: results are cut, then the chat is compacted without a model.",
     "A tool call still waiting for its result is never compacted, and no call is sent without its result.",
@@ -88,10 +89,15 @@ def strict(policy: Policy, key: str = "") -> Policy:
         ConfigError: the whole policy is ours, or what remains cannot work; names `key`.
     """
     if policy.ours:
-        raise ConfigError(key, f"policy {policy.name} is our own and follows no document", "a policy that does")
+        raise ConfigError(key, f"{policy.name} follows no document, so it has no strict form")
     made = without(policy, frozenset(one.place for one in deviations(policy)), key)
     other = made.without_tools
     return msgspec.structs.replace(made, name=_strict_name(made.name), without_tools=other and _strict_name(other))
+
+
+def strict_form(policy: Policy, key: str = "") -> Policy:
+    """Return the policy that is listed as `… strict`; raises `ConfigError` as `strict`."""
+    return msgspec.structs.replace(strict(policy, key), description=_DESCRIPTION)
 
 
 def is_strict(policy: Policy) -> bool:

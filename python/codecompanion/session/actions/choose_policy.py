@@ -34,7 +34,7 @@ async def choose_policy(chat: Chat, name: str) -> None:
         ConfigError: there is no such policy, or it is stopped; nothing is changed.
         StoreError: the choice cannot be stored; it holds until the chat is closed.
     """
-    control = chat.control
+    control, name = chat.control, " ".join(name.split())
     if name in control.services.stopped:
         stopped = control.services.stopped[name]
         raise ConfigError(f"/policy {name}", f"the policy is stopped ({stopped.problem})")

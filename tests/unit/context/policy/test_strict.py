@@ -144,7 +144,7 @@ def test_the_documents_program_is_left() -> None:
 
 
 def test_a_policy_of_our_own_is_never_strict() -> None:
-    with pytest.raises(ConfigError, match="adaptive is our own and follows no document"):
+    with pytest.raises(ConfigError, match="adaptive follows no document"):
         load_policy("adaptive strict")
     adaptive = load_policy("adaptive")
     assert "strict" not in option_names(adaptive)

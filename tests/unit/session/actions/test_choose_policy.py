@@ -125,7 +125,7 @@ async def test_a_chat_may_be_managed_as_the_document_has_it(tmp_path: Path) -> N
     reopened = await bench.resume()
     assert reopened is not None
     assert reopened.control.policy.name == "codebuddy strict"
-    with pytest.raises(ConfigError, match="adaptive is our own and follows no document"):
+    with pytest.raises(ConfigError, match="adaptive follows no document"):
         await choose_policy(reopened, "adaptive strict")
     assert reopened.control.policy.name == "codebuddy strict"
 
@@ -144,3 +144,22 @@ async def test_all_chats_may_be_strict(tmp_path: Path) -> None:
     off = msgspec.structs.replace(bench.services.settings.tools, enabled=False)
     bench.services.settings = msgspec.structs.replace(bench.services.settings, tools=off)
     assert bench.services.policy({}, "cowork").name == "cowork_chat strict"
+
+
+async def test_strict_forms_are_told_apart_and_errors_name_what_was_typed(tmp_path: Path) -> None:
+    """A list in which two rows say the same, or a key that no configuration has, helps nobody."""
+    session = await Bench(tmp_path, ScriptedAdapter("first", [])).open()
+    descriptions = [row["description"] for row in list_policies(session.control) if "strict" not in row["name"]]
+    (strict,) = {row["description"] for row in list_policies(session.control) if "strict" in row["name"]}
+    assert strict not in descriptions
+    with pytest.raises(ConfigError, match=r"^policy: adaptive follows no document, so it has no strict form$"):
+        await choose_policy(session, "adaptive strict")
+    await choose_policy(session, " codebuddy   strict ")
+    assert session.control.policy.name == "codebuddy strict"
+
+
+async def test_a_strict_policy_of_the_users_own_keeps_its_description(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, ScriptedAdapter("first", []))
+    configure(bench, policies={"mine": {**MINE, "strict": True}})
+    session = await bench.open()
+    assert {row["name"]: row["description"] for row in list_policies(session.control)}["mine strict"] == "Early."
