@@ -42,6 +42,16 @@ end
 ---@return string
 local function context_values(opts)
   local policy = opts.policy
+  local found = require("codecompanion.config").findings()
+  local sentence = ("Policy %s is stopped; "):format(tostring(policy))
+  local instead
+  for _, problem in ipairs(vim.list_extend(found.failures, found.problems)) do
+    local _, last = problem:find(sentence, 1, true)
+    instead = instead or last and problem:match("^(.-) is used instead", last + 1)
+  end
+  if instead then
+    policy = ("%s (stopped; %s is used)"):format(policy, instead)
+  end
   if type(policy) == "table" then
     policy = vim.inspect(policy, { newline = " ", indent = "" })
   end

@@ -853,10 +853,13 @@
 ---@field names string[]
 
 ---Evaluated functions of the config (R-502, R-503): the subtree `context_management` for this chat.
+---
+---`wrong`: a sentence for each function that failed or returned a value of the wrong type, beginning with its key.
 ---@class CodeCompanion.Request.SetOverrides
 ---@field id? integer
 ---@field chat? string
 ---@field context_management table<string, any>
+---@field wrong? string[]
 
 ---Empty the view (`/clear`); the log keeps everything.
 ---@class CodeCompanion.Request.Clear

@@ -95,3 +95,30 @@ def test_the_style_below_sessions_is_used(nvim_factory: Factory, tmp_path: Path)
             opened_with(nvim_factory, root, server, opts).say("hello")
             sent.append(server.requests[-1].json["messages"][0]["content"])
     assert len(sent[0]) > len(sent[1])
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"), [("'no'", "'no' is not a trigger"), ("nil", "the function returned nil"), ("-1", "is negative")]
+)
+def test_a_function_with_a_wrong_answer_stops_the_policy_and_checkhealth_names_the_one_that_runs(
+    nvim_factory: Factory, tmp_path: Path, answer: str, said: str
+) -> None:
+    with ChatServerThread([reply("ok")], key=KEY) as server:
+        chat = start_chat(
+            nvim_factory, tmp_path, server, opened=False, size=(120, 30),
+            options={"interactions": {"chat": {"opts": {"policy": "cowork"}}}},
+        )  # fmt: skip
+        chat.nvim.lua(
+            "local user = require('codecompanion.config').user"
+            f" user.interactions.chat.opts.context_management = {{ compaction = {{ trigger = function() return {answer}"
+            " end } } require('codecompanion').setup(user)"
+        )
+        chat.open()
+        chat.nvim.wait_screen(r"policy cowork stopped: compaction\.trigger")
+        chat.nvim.wait_lua(
+            "return #vim.tbl_filter(function(one) return one:find('Policy cowork is stopped') end,"
+            " require('codecompanion.config').findings().failures) == 1"
+        )
+        health = chat.health()
+        assert said in health
+        assert "policy = cowork (stopped; codecompanion is used)" in health

@@ -221,6 +221,7 @@ end
 ---The functions in `context_management` evaluated for a chat: the payload of the request `set_overrides`.
 ---@param ctx { adapter: string, model: string, window: integer }
 ---@return table overrides Empty when the configuration holds no such function
+---@return string[] wrong A sentence for each function that gave nothing usable
 function M.evaluate_overrides(ctx)
   local adapters = require("codecompanion.adapters")
   local settings = adapters.resolve(ctx.adapter, result().options.adapters.http).settings
@@ -228,7 +229,7 @@ function M.evaluate_overrides(ctx)
   local asked = { adapter = info, model = ctx.model, window = ctx.window }
   local overrides, problems = require("codecompanion.config.settings_for_host").overrides(result().given, asked)
   report(result(), problems)
-  return overrides
+  return overrides, problems
 end
 
 ---Keys that the configuration gives as functions: of this adapter and of the one that writes summaries.

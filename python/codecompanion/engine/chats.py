@@ -81,7 +81,7 @@ async def carry_out(services: Services, session: Session, request: requests.Requ
         case requests.ListPolicies():
             return list_policies(session.control)
         case requests.SetOverrides():
-            session.use_overrides(request.context_management)
+            session.use_overrides(request.context_management, request.wrong)
         case requests.Clear():
             await session.clear()
         case requests.Regenerate():

@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from codecompanion import settings
 from codecompanion.context.policy.hints import nearest
 from codecompanion.context.policy.policy import Policy
 from codecompanion.context.policy.policy_catalog import known_names, load_policy, policy_names
@@ -20,7 +19,7 @@ from codecompanion.context.policy.strict import SUFFIX, strict
 from codecompanion.engine.policy_files import PolicyFiles, told_by_file
 from codecompanion.errors import ConfigError
 from codecompanion.session.services import OPTIONS_KEY, POLICY_KEY, Services
-from codecompanion.session.stopped_policies import POLICIES_KEY, StoppedPolicy, running_policy
+from codecompanion.session.stopped_policies import POLICIES_KEY, StoppedPolicy, default_policy, running_policy
 
 _CHAT_KEY = OPTIONS_KEY.rpartition(".")[0]
 _OF_STYLE = ("response_style", "context_packet")
@@ -182,8 +181,3 @@ def _are_stopped(names: Sequence[str]) -> str:
 def _use(services: Services, **changes: Any) -> None:
     chat = msgspec.structs.replace(services.settings.chat, **changes)
     services.settings = msgspec.structs.replace(services.settings, chat=chat)
-
-
-def default_policy() -> str:
-    """Return the name of the policy of an empty configuration."""
-    return settings.load({}).chat.policy

@@ -142,10 +142,12 @@ class Session(Chat):
         if self.control.window.refresh():
             self.show_meter()
 
-    def use_overrides(self, overrides: Mapping[str, Any]) -> None:
-        """Take the triggers that are functions in the configuration (R-502)."""
-        self.control.use_overrides(overrides)
-        self.show_meter()
+    def use_overrides(self, overrides: Mapping[str, Any], wrong: Sequence[str] = ()) -> None:
+        """Take the triggers that are functions in the configuration (R-502); `wrong`: those that failed."""
+        try:
+            self.control.use_overrides(overrides, wrong)
+        finally:
+            self.show_meter()
 
     async def clear(self) -> None:
         """Empty the view but for rules and memory (`/clear`); the log keeps everything. What runs is stopped first."""

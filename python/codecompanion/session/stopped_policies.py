@@ -8,7 +8,7 @@ import msgspec
 
 from codecompanion.context.policy.policy import Policy
 from codecompanion.context.policy.policy_catalog import load_policy
-from codecompanion.settings import Settings
+from codecompanion.settings import Settings, load
 
 POLICIES_KEY = "interactions.chat.opts.policies"
 
@@ -19,6 +19,11 @@ class StoppedPolicy(msgspec.Struct, frozen=True):
     instead: str
     key: str
     problem: str
+
+
+def default_policy() -> str:
+    """Return the name of the policy of an empty configuration; it is never stopped."""
+    return load({}).chat.policy
 
 
 def running_policy(settings: Settings, stopped: Mapping[str, StoppedPolicy], name: str) -> Policy:

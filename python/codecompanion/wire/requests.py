@@ -324,9 +324,13 @@ class GiveOpenFiles(Request, frozen=True, kw_only=True):
 
 
 class SetOverrides(Request, frozen=True, kw_only=True):
-    """Evaluated functions of the config (R-502, R-503): the subtree `context_management` for this chat."""
+    """Evaluated functions of the config (R-502, R-503): the subtree `context_management` for this chat.
+
+    `wrong`: a sentence for each function that failed or returned a value of the wrong type, beginning with its key.
+    """
 
     context_management: dict[str, Any]
+    wrong: tuple[str, ...] = ()
 
 
 class Clear(Request, frozen=True, kw_only=True):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from msgspec import UNSET
 
 from codecompanion.adapters.base import AdapterSettings, Finished, TextDelta
 from codecompanion.errors import ConfigError, ContextOverflow, Overloaded
 from codecompanion.model.history import UsageReported
 from codecompanion.model.messages import GO_ON_TAG, Usage
+from codecompanion.session.actions.choose_policy import choose_policy
 from codecompanion.wire.events import Meter, TurnFinished
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
@@ -78,6 +80,29 @@ async def test_a_function_with_a_wrong_answer_leaves_the_answers_of_the_others(t
     assert [stage.trigger.at for stage in session.control.policy.stages][-1] == 0.5
     session.use_overrides({})
     assert [stage.trigger.at for stage in session.control.policy.stages][-1] == 0.85
+
+
+async def test_a_wrong_answer_of_a_function_stops_the_policy_that_reads_it_in_this_chat(tmp_path):
+    """R-347: said in the header line; another policy runs, and a right answer ends it."""
+    bench = Bench(tmp_path, ScriptedAdapter("first", []), window=20_000)
+    session = await bench.open()
+    await choose_policy(session, "cowork")
+    with pytest.raises(ConfigError, match="Policy cowork is stopped; codecompanion is used instead"):
+        session.use_overrides({"compaction": {"trigger": -1}})
+    assert session.control.policy.name == "codecompanion"
+    assert (bench.of(Meter)[-1].stopped, bench.of(Meter)[-1].stopped_by) == ("cowork", "compaction.trigger")
+    assert any("Policy cowork is stopped" in sentence for sentence in bench.services.failures)
+    await choose_policy(session, "cowork strict")
+    assert bench.of(Meter)[-1].stopped == "cowork strict"
+    await choose_policy(session, "codecompanion strict")
+    assert session.control.policy.name == "codecompanion strict"
+    assert bench.of(Meter)[-1].stopped is UNSET
+    await choose_policy(session, "cowork")
+    session.use_overrides({}, ["interactions.chat.opts.context_management.compaction.trigger: the function failed"])
+    assert bench.of(Meter)[-1].stopped_by == "compaction.trigger"
+    session.use_overrides({"compaction": {"trigger": 0.5}})
+    assert session.control.policy.name == "cowork"
+    assert bench.of(Meter)[-1].stopped is UNSET
 
 
 async def test_an_overflow_of_the_model_before_is_no_reason_to_shrink(tmp_path):

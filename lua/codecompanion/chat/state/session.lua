@@ -150,13 +150,13 @@ end
 ---Evaluate the functions of the config that depend on adapter and model, and tell the host.
 ---@param chat CodeCompanion.Chat
 function M.send_overrides(chat)
-  local overrides = require("codecompanion.config").evaluate_overrides({
+  local overrides, wrong = require("codecompanion.config").evaluate_overrides({
     adapter = chat.adapter,
     model = chat.model,
     window = chat.window,
   })
-  if next(overrides) ~= nil and not chat.read_only then
-    host().notify("set_overrides", { chat = chat.id, context_management = overrides })
+  if (next(overrides) ~= nil or #wrong > 0) and not chat.read_only then
+    host().notify("set_overrides", { chat = chat.id, context_management = overrides, wrong = wrong })
   end
 end
 

@@ -14,7 +14,9 @@ from typing import Any
 from codecompanion import prompts
 from codecompanion.adapters.base import Adapter, ChatRequest
 from codecompanion.context.editing.cache_state import find_cache_state
-from codecompanion.context.policy.policy import Stage
+from codecompanion.context.policy.policy import Policy, Stage
+from codecompanion.context.policy.policy_options import option_names
+from codecompanion.context.policy.strict import SUFFIX
 from codecompanion.context.shaping.prompt_shape import TERSE, Fragment, join_fragments
 from codecompanion.context.thresholds import Room, threshold_tokens
 from codecompanion.context.work import Measure, Messages
@@ -26,6 +28,7 @@ from codecompanion.session.accounts.meter import ContextMeter
 from codecompanion.session.compaction.watch import Standing
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services
+from codecompanion.session.stopped_policies import StoppedPolicy, default_policy
 from codecompanion.session.toolbox.chat_tools import ChatTools
 from codecompanion.session.window.environment_block import environment_fragment
 from codecompanion.tools.tool_registry import ToolRegistry
@@ -41,6 +44,10 @@ class ChatModel:
         self.services, self.log, self.chat_id = services, log, log.chat_id
         self.adapter_name = self.model = ""
         self.overrides: Mapping[str, Any] = {}
+        self.wrong_overrides: Mapping[str, str] = {}
+        """What is wrong with the answers of functions in the configuration, by option (R-347)."""
+        self.stopped_here: tuple[str, StoppedPolicy] | None = None
+        """The policy that these stop in this chat."""
         self.chosen_policy = ""
         """The policy the chat chose, "" when it follows the configuration."""
         self.purpose = ""
@@ -58,6 +65,21 @@ class ChatModel:
         )
         self.specs = self._offered_tools()
         self.meter.set_fixed_part(self.system_message, self.specs)
+
+    def find_policy(self, name: str, adapter_name: str) -> Policy:
+        """Return the policy that runs when the chat wants `name` ("" = as configured); sets `stopped_here`.
+
+        Raises:
+            ConfigError: there is no such policy, or an option does not fit.
+        """
+        policy, default = self.services.policy(self.overrides, name, adapter_name), default_policy()
+        known = option_names(policy)
+        wrong = next((option for option in self.wrong_overrides if option in known), "")
+        if not wrong or policy.name.removesuffix(SUFFIX) == default:
+            self.stopped_here = None
+            return policy
+        self.stopped_here = policy.name, StoppedPolicy(default, wrong, self.wrong_overrides[wrong])
+        return self.services.policy(self.overrides, default, adapter_name)
 
     def adapter(self) -> Adapter:
         """Return the chat's adapter."""

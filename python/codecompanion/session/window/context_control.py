@@ -7,7 +7,7 @@ left to the provider, `pause` what an undo has stopped, `plans` what the policy 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import UNSET
@@ -26,7 +26,7 @@ from codecompanion.session.compaction.effects import EffectRunner
 from codecompanion.session.compaction.summary_sources import SummarySources
 from codecompanion.session.compaction.watch import CompactionWatch
 from codecompanion.session.history.chat_log import ChatLog
-from codecompanion.session.services import Services
+from codecompanion.session.services import OPTIONS_KEY, Services
 from codecompanion.session.window.chat_env import ChatEnv
 from codecompanion.session.window.chat_model import ChatModel
 from codecompanion.session.window.fitting import Fitting
@@ -85,7 +85,7 @@ class ContextControl(ChatModel):
             ConfigError: there is no such adapter.
         """
         adapter = self.services.adapters.get(adapter_name)
-        self.policy = self.services.policy(self.overrides, self.chosen_policy, adapter_name)
+        self.policy = self.find_policy(self.chosen_policy, adapter_name)
         self.adapter_name, self.model = adapter_name, model or adapter.default_model
         self.window.resolve()
         self.meter.switch_model(
@@ -94,23 +94,39 @@ class ContextControl(ChatModel):
         )
         self.compose_prompt()
 
-    def use_overrides(self, overrides: Mapping[str, Any]) -> None:
+    def use_overrides(self, overrides: Mapping[str, Any], wrong: Sequence[str] = ()) -> None:
         """Lay the chat's own settings over the policy (triggers that are functions in the configuration).
+
+        A wrong one stops the policy that reads it in this chat, unless it is the default (R-347). `wrong`: sentences of
+        the editor on functions that gave nothing usable.
 
         Raises:
             ConfigError: an option does not exist or does not fit; the others are taken.
         """
         refused: ConfigError | None = None
+        told = {sentence.partition(":")[0].removeprefix(f"{OPTIONS_KEY}."): sentence for sentence in wrong}
         self.overrides = {}
-        self.policy = self.services.policy({}, self.chosen_policy, self.adapter_name)
         for name, value in overrides.items():
             taken = {**self.overrides, name: value}
             try:
-                self.policy = self.services.policy(taken, self.chosen_policy, self.adapter_name)
+                self.services.policy(taken, self.chosen_policy, self.adapter_name)
                 self.overrides = taken
             except ConfigError as error:
                 refused = refused or error
+                told[error.key.removeprefix(f"{OPTIONS_KEY}.")] = str(error)
+        self.wrong_overrides = told
+        before = self.stopped_here
+        self.policy = self.find_policy(self.chosen_policy, self.adapter_name)
+        if self.stopped_here and self.stopped_here != before:
+            name, stopped = self.stopped_here
+            sentence = f"{stopped.problem}. Policy {name} is stopped; {stopped.instead} is used instead."
+            self.services.report_failure(sentence)
+            if not refused:
+                self.notice(Severity.WARN, sentence)
+            else:
+                raise ConfigError(refused.key, sentence.removeprefix(f"{refused.key}: "))
         if refused:
+            self.services.report_failure(str(refused))
             raise refused
 
     def use_policy(self, name: str) -> None:
@@ -119,7 +135,7 @@ class ContextControl(ChatModel):
         Raises:
             ConfigError: there is no such policy; the one in force stays.
         """
-        self.policy = self.services.policy(self.overrides, name, self.adapter_name)
+        self.policy = self.find_policy(name, self.adapter_name)
         self.chosen_policy = name
         self.watch.reset()
         self.compose_prompt()
@@ -306,7 +322,8 @@ class ContextControl(ChatModel):
         """Return the meter as the editor shows it: the request as it would be sent (R-302)."""
         shaped, window = self.shaper.current(), self.limits.context_window
         tokens, left_out = shaped.measure.tokens, shaped.raw.tokens - shaped.measure.tokens
-        name, stopped = self.services.stopped_policy(self.chosen_policy, self.adapter_name) or (UNSET, None)
+        found = self.services.stopped_policy(self.chosen_policy, self.adapter_name) or self.stopped_here
+        name, stopped = found or (UNSET, None)
         return Meter(
             chat=self.chat_id,
             tokens=tokens,
