@@ -93,7 +93,8 @@ class CodeChat:
 def changed(options: Any, given: Mapping[str, Any]) -> Any:
     """Return options with these values; a table changes the options that it names."""
     below = {
-        name: changed(getattr(options, name), one) if isinstance(one, dict) else one for name, one in given.items()
+        name: changed(now, one) if isinstance(now := getattr(options, name), msgspec.Struct) else one
+        for name, one in given.items()
     }
     return msgspec.structs.replace(options, **below)
 

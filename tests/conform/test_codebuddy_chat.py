@@ -7,8 +7,9 @@ import re
 
 import pytest
 
-from codecompanion.adapters.base import ChatRequest
+from codecompanion.adapters.base import AdapterSettings, ChatRequest
 from codecompanion.adapters.catalog import limits_of
+from codecompanion.adapters.openai_chat.render import ChatRenderer, RenderOptions
 from codecompanion.errors import AdapterError
 from codecompanion.model.invariants import violations
 from codecompanion.wire.events import Compacted, Meter, Notice
@@ -194,6 +195,25 @@ async def test_no_content_closes_the_frame_and_long_messages_are_cut(tmp_path):
     assert len(entries(prompt)) == prompt.count("</message>")
     assert f"[... {len(long) - 10_000} chars truncated]" in prompt
     assert "L" * 10_000 not in prompt
+
+
+async def test_each_message_of_a_transcript_has_its_label_twice(tmp_path):
+    """R-126: the role as an attribute and in front of the text."""
+    given = [{"role": "user", "content": "go"}, *tool_step(0, "module 0 uses 8089"), *talk(60)]
+    chat = await compacted(tmp_path, given, 12_500)
+    prompt = "".join(chat.prompts)
+    for label, text in (("User", "go"), ("Tool", "module 0 uses 8089"), ("Assistant", talk(1)[1]["content"])):
+        assert f'<message role="{label}">\n{label}: {text}\n</message>' in prompt, label
+
+
+async def test_an_endpoint_with_one_system_message_gets_the_summary_as_a_turn(tmp_path):
+    """R-146: `[System context]` from the user, `Understood.` from the assistant."""
+    chat = await compacted(tmp_path, [*talk(60), {"role": "user", "content": "and then?"}], 12_500)
+    entry = AdapterSettings(name="local", kind="openai_compatible")
+    renderer = ChatRenderer(entry, RenderOptions(one_system_message=True), lambda sha: b"")
+    sent = json.loads(b"".join(renderer.render(chat.sent[-1])))["messages"]
+    assert [one["role"] for one in sent[:4]] == ["system", "user", "assistant", "user"]
+    assert [one["content"] for one in sent[1:3]] == [f"[System context]\n{chat.request[0].text}", "Understood."]
 
 
 def half_only(text: str = BRIEF, half: int = 58) -> Summariser:

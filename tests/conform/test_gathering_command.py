@@ -207,3 +207,39 @@ def test_tokens_can_be_chosen_and_those_in_a_file_are_harmless():
     text = "a = '<|fim_suffix|>'\nb = \n"
     [answer] = completions("qwen2.5-coder", text=text)
     assert answer["prompt"].count("<|fim_suffix|>") == 1
+
+
+ABOUT_THE_PROJECT = {
+    "": False,
+    "   ": False,
+    "explain it without the database schema": False,
+    "load_user": True,
+    "cron": False,
+    "cron daemon": True,
+    "refactor": True,
+    "roses and poems": False,
+}
+"""Question → answer: empty, a negation, a pattern, one keyword, two, a strong word, nothing."""
+
+
+def test_words_decide_in_the_documents_order():
+    """R-207: empty and negated questions first; then a pattern, two keywords or one strong word."""
+    answered = classified(*ABOUT_THE_PROJECT)
+    related = [one["isCodebaseRelated"] for one in answered]
+    assert dict(zip(ABOUT_THE_PROJECT, related, strict=True)) == ABOUT_THE_PROJECT
+    assert {one["source"] for one in answered} == {"keywords"}
+
+
+@pytest.mark.parametrize("word", ["not", "no", "without", "exclude", "avoid"])
+def test_a_negation_reaches_three_words(word):
+    """R-208: a keyword among the next three, and not the fourth."""
+    near, far = classified(f"tell {word} of a database schema", f"tell {word} one two more database schema")
+    assert (near["isCodebaseRelated"], far["isCodebaseRelated"]) == (False, True)
+
+
+def test_long_words_may_be_misspelt():
+    """R-211: two letters in words of five and more; "the" is not "rest" outside `strict`."""
+    misspelt, other = classified("middlewre endpont", "gardening tulips")
+    assert (misspelt["isCodebaseRelated"], other["isCodebaseRelated"]) == (True, False)
+    [the] = answers("classify", {"text": "the rats and the cats in the mud"})
+    assert the["isCodebaseRelated"] is False

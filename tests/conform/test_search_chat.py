@@ -177,7 +177,7 @@ async def test_results_differ_from_each_other_where_that_is_switched_on(code_cha
     chat = await code_chat(TWINS, vectors=vectors, hybrid=hybrid(2), replies=model_of("nowhere", "neither"))
     assert (chat.defaults.hybrid.mmr.enabled, chat.defaults.hybrid.mmr.lambda_) == (False, 0.7)
     chat.set(hybrid={"mmr": {"enabled": enabled}})
-    await chat.ask("which one")
+    await chat.ask("zebra")
     assert {piece.path for piece in chat.pieces if piece.source == "search"} == {"one.py", second}
 
 
@@ -200,7 +200,7 @@ async def test_scores_of_old_code_decay_where_that_is_switched_on(code_chat, ena
         database.execute("UPDATE files SET indexed_at = ?", (int(time.time()),))
         database.execute("UPDATE files SET indexed_at = ? WHERE path = 'one.py'", (int(time.time()) - days * 86_400,))
     database.close()
-    await chat.ask("which one")
+    await chat.ask("zebra")
     assert [piece.path for piece in chat.pieces if piece.source == "search"] == [first]
 
 
@@ -235,7 +235,7 @@ async def test_vectors_of_other_dimensions_and_empty_ones_are_skipped(code_chat,
     stored = {hashes["one.py"]: (0.6, 0.8), hashes["twin.py"]: (1.0, 0.0, 0.0), hashes["other.py"]: ()}
     writer.put("one", {digest: array("f", numbers) for digest, numbers in stored.items()})
     writer.close()
-    await chat.ask("which")
+    await chat.ask("zebra")
     assert [piece.path for piece in chat.pieces if piece.source == "search"] == found
     assert chat.found["tier"] == ("hybrid" if found else "terms")
     await vectors.aclose()
