@@ -10,6 +10,7 @@ import pytest
 
 from tools.conform.claims import ClaimsWrong, parse_claims, read_all, read_claims
 from tools.conform.rows import DOCUMENTS, FOLDER, ROOT, parse_rows, read_rows
+from tools.docgen.documents_page import lines_of_document
 
 
 @cache
@@ -53,6 +54,35 @@ def test_every_test_of_a_claim_exists() -> None:
         if not (ROOT / file).exists() or name not in functions(file)
     ]
     assert not missing, "\n".join(missing)
+
+
+def test_what_a_place_names_is_in_the_help() -> None:
+    """Options, commands and help tags in `seen`."""
+    help_file = (ROOT / "doc" / "codecompanion.txt").read_text(encoding="utf-8")
+    unknown = [
+        f"{row.number}: {name}"
+        for row, claim in read_all()
+        if claim
+        for name in re.findall(r"`([^`]+)`", claim.seen)
+        for wanted in [f"*{name.removeprefix(':help ')}*" if name.startswith(":help ") else _in_help(name)]
+        if wanted not in help_file
+    ]
+    assert not unknown, "\n".join(unknown)
+
+
+def _in_help(name: str) -> str:
+    """Return what the help has of a name: without the arguments of a command."""
+    known = ("@path", "python -m codecompanion")
+    return next((one for one in known if name.startswith(one)), name.split(" ")[0])
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_the_page_has_each_promise_of_a_document(document: str) -> None:
+    """In a row with its place, or in the list of those without one."""
+    *_, last = lines = list(lines_of_document(document))
+    listed = last.rpartition(": ")[2] if last.startswith("Promised too") else ""
+    shown = set(re.findall(r"^\| (R-\d{3}) \|", "\n".join(lines), re.MULTILINE)) | set(re.findall(r"R-\d{3}", listed))
+    assert shown == {row.number for row in read_rows(document) if row.in_document}
 
 
 @pytest.mark.parametrize(

@@ -217,6 +217,7 @@ def test_the_list_of_generated_files_is_complete() -> None:
     find_nvim()
     assert {path.relative_to(REPO).as_posix() for path in generated.generate()} == {
         "doc/codecompanion.txt",
+        "doc/compared-documents.md",
         "doc/dev/requirements/deviations.md",
         "lua/codecompanion/types.lua",
         "python/codecompanion/settings_defaults.json",

@@ -4,8 +4,11 @@
 
     [R-412]
     tests = ["tests/…/test_x.py::test_y"]     # each drives a session, a real Neovim or the command line
-    seen = "the card of the compaction"       # key, command or screen; required where the document says it
+    promise = "The system prompt stays."      # the document's promise in our words; else the row's first sentence
+    seen = "the inspector (`gd`)"             # key, command, option or screen
     not_applicable = "reason"                 # in place of tests: the row is about the source's internals
+
+`promise` and `seen` are printed in `doc/compared-documents.md`.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from pathlib import Path
 from tools.conform.rows import DOCUMENTS, Row, read_rows
 
 FOLDER = Path(__file__).parent / "claims"
+_KEYS = {"tests", "promise", "seen", "not_applicable"}
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,7 @@ class Claim:
     """What is said of one row."""
 
     tests: tuple[str, ...] = ()
+    promise: str = ""
     seen: str = ""
     not_applicable: str = ""
 
@@ -41,11 +46,11 @@ def parse_claims(text: str, file: str) -> dict[str, Claim]:
     claims = dict[str, Claim]()
     for number, table in tomllib.loads(text).items():
         place = f"{file}: [{number}]"
-        if unknown := set(table) - {"tests", "seen", "not_applicable"}:
-            raise ClaimsWrong(f"{place}: unknown key {sorted(unknown)[0]}; expected tests, seen or not_applicable")
+        if unknown := set(table) - _KEYS:
+            raise ClaimsWrong(f"{place}: unknown key {sorted(unknown)[0]}; expected one of {', '.join(sorted(_KEYS))}")
         if bool(table.get("tests")) == bool(table.get("not_applicable")):
             raise ClaimsWrong(f"{place}: expected either tests or not_applicable")
-        claims[number] = Claim(tuple(table.get("tests", ())), table.get("seen", ""), table.get("not_applicable", ""))
+        claims[number] = Claim(**{**table, "tests": tuple(table.get("tests", ()))})
     return claims
 
 

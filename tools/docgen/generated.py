@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from tools.docgen.deviations_page import deviations_page
+from tools.docgen.documents_page import documents_page
 from tools.docgen.helpfile import help_file
 from tools.docgen.lua_types import lua_types
 from tools.docgen.schema import ROOT, read_schema
@@ -26,6 +27,7 @@ def generate() -> dict[Path, str]:
     defaults = json.dumps(dump.for_host, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
     return {
         ROOT / "doc" / "codecompanion.txt": help_file(PARTS, dump),
+        ROOT / "doc" / "compared-documents.md": documents_page(),
         ROOT / "doc" / "dev" / "requirements" / "deviations.md": deviations_page(),
         ROOT / "lua" / "codecompanion" / "types.lua": lua_types(dump.schema),
         ROOT / "python" / "codecompanion" / "settings_defaults.json": defaults,
