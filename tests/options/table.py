@@ -1,0 +1,40 @@
+"""All rows; the options that have no scene, with the reason; and those that have none yet.
+
+A row names the option by its path in the schema with `mine` for a free name: `rules.mine.files` is the row of
+`rules.<group>.files`.
+"""
+
+from __future__ import annotations
+
+from tests.options import host_rows
+from tests.options.row import Row, Scene
+
+__all__ = ["NOT_YET", "NOT_YET_AT_MOST", "ROWS", "WITHOUT_SCENE", "Row", "Scene"]
+
+ROWS: tuple[Row, ...] = (*host_rows.rows(),)
+
+WITHOUT_SCENE: dict[str, str] = {}
+"""Why an option can have no scene, by path."""
+
+NOT_YET: tuple[str, ...] = (
+    "adapters.http.*",
+    "completion.*",
+    "context.*",
+    "display.chat.*",
+    "host",
+    "interactions.chat.editor_context.*",
+    "interactions.chat.keymaps.*",
+    "interactions.chat.roles.*",
+    "interactions.chat.slash_commands.*",
+    "interactions.chat.tools.*",
+    "interactions.cmd.*",
+    "interactions.commit.*",
+    "interactions.inline.*",
+    "interactions.shared.*",
+    "mcp.*",
+    "opts.send_code",
+    "prompt_library.*",
+    "python.*",
+)
+"""Patterns of the options whose row is not written yet, as far as they have none."""
+NOT_YET_AT_MOST = 483
