@@ -58,7 +58,11 @@ class Desk:
     @cached_property
     def chats(self) -> ChatDriver:
         """Return the driver of chat buffers whose host is the fake one."""
-        return ChatDriver(self._nvim("chats", FAKE_HOST_INIT))
+        chat = ChatDriver(self._nvim("chats", FAKE_HOST_INIT))
+        chat.open()  # the first one loads modules and grammars, which takes until after its first drawing
+        chat.reply("Hello `there`.\n")
+        chat.nvim.command("silent! only | enew | silent! %bwipeout!")
+        return chat
 
     def setup(self, nvim: Nvim, given: Given) -> None:
         """Give the configuration to a Neovim.

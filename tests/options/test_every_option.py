@@ -1,4 +1,4 @@
-"""No option without effect (issue 22, section 2): each has a scene in which another legal value is seen.
+"""No option without effect: each has a scene in which another legal value is seen.
 
 A scene is a function of the configuration that returns what can be observed: bytes of requests, texts on the screen,
 files. It is played twice with the configuration around an option, to know that only the option makes a difference.

@@ -1,0 +1,83 @@
+"""Rows of the editor: keys, windows, what is drawn, what is mentioned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.options import editor_scenes as editor
+from tests.options.row import Row
+
+BUFFER = "display = { chat = { window = { layout = 'buffer' } } }"
+"""The chat takes the whole screen."""
+TELLING = f"{{ {BUFFER}, interactions = {{ chat = {{ keymaps = _G.options_test.telling_keys() }} }} }}"
+CHAT_KEYS = (
+    "options completion send regenerate edit_message close stop clear codeblock yank_code next_chat previous_chat"
+    " next_header previous_header change_adapter attach_path toggle_live toggle_fold debug preview show_original"
+    " next_change previous_change revert_change open_file restore undo redo system_prompt yolo_mode trust next_approval"
+    " mine"
+).split()
+
+
+def rows() -> Iterator[Row]:
+    """Yield them all."""
+    yield from _of_chat_keys()
+    yield from _of_display()
+
+
+def _of_chat_keys() -> Iterator[Row]:
+    mine = "mine = { modes = { n = '<F6>' }, description = 'Mine', callback = print }"
+    with_mine = f"{{ {BUFFER}, interactions = {{ chat = {{ keymaps = {{ {mine} }} }} }} }}"
+    for name in CHAT_KEYS:
+        path = f"interactions.chat.keymaps.{name}"
+        for mode in "niv":
+            yield Row(f"{path}.modes.{mode}", "'<F5>'", editor.pressed, TELLING)
+        says = "function() table.insert(_G.options_test.pressed, 'another') end"
+        yield Row(f"{path}.callback", says, editor.pressed, TELLING)
+        yield Row(f"{path}.opts", "{ nowait = false }", editor.pressed, TELLING)
+        yield Row(f"{path}.description", "'Does something else'", editor.keys_window, with_mine)
+
+
+def _of_display() -> Iterator[Row]:
+    window = "display.chat.window"
+    for option, value in {
+        "roles.llm": "'Robot'",
+        "roles.user": "'You'",
+    }.items():
+        yield Row(f"interactions.chat.{option}", value, editor.drawn, f"{{ {BUFFER} }}")
+    for option, value in {
+        "auto_scroll": "false",
+        "intro_message": "'Good morning.'",
+        "show_header_separator": "true",
+        "show_context": "false",
+        "fold_context": "true",
+        "show_reasoning": "false",
+        "fold_reasoning": "false",
+        "fold_tools": "false",
+        "show_token_count": "false",
+        "token_count": "function(tokens) return tokens .. ' pencils' end",
+        "start_in_insert_mode": "true",
+        "window.buflisted": "true",
+        "window.opts": "{ number = true }",
+    }.items():
+        yield Row(f"display.chat.{option}", value, editor.drawn, f"{{ {BUFFER} }}")
+    lines = "{ display = { chat = { show_header_separator = true, window = { layout = 'buffer' } } } }"
+    yield Row("display.chat.separator", "'='", editor.drawn, lines)
+    yield Row("display.chat.winbar", "'always'", editor.drawn, f"{{ {BUFFER} }}")
+    no_bar = "{ display = { chat = { winbar = 'never', window = { layout = 'float' } } } }"
+    yield Row("display.chat.show_meter", "false", editor.drawn, no_bar)
+    yield Row("display.chat.notify_unseen", "false", editor.unseen, f"{{ {BUFFER} }}")
+    yield Row("display.chat.treesitter_max_lines", "10", editor.highlighted, f"{{ {BUFFER} }}")
+    yield Row("display.chat.tabline", "false", editor.drawn, _window("layout = 'tab'"))
+    yield Row(f"{window}.layout", "'horizontal'", editor.drawn, "{}")
+    yield Row(f"{window}.position", "'left'", editor.drawn, _window("position = 'right'"))
+    yield Row(f"{window}.full_height", "false", editor.drawn, "{}")
+    yield Row(f"{window}.width", "70", editor.drawn, "{}")
+    yield Row(f"{window}.min_width", "75", editor.drawn, "{}")
+    yield Row(f"{window}.narrow_layout", "'tab'", editor.drawn, _window("min_width = 110"))
+    yield Row(f"{window}.height", "9", editor.drawn, _window("layout = 'horizontal'"))
+    yield Row(f"{window}.border", "'double'", editor.drawn, _window("layout = 'float'"))
+    yield Row(f"{window}.relative", "'cursor'", editor.drawn, _window("layout = 'float', width = 40, height = 9"))
+
+
+def _window(more: str) -> str:
+    return f"{{ display = {{ chat = {{ window = {{ {more} }} }} }} }}"

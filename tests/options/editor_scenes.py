@@ -1,0 +1,106 @@
+"""Scenes of the editor alone: a chat buffer whose host is the fake one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from chat_driver import ChatDriver
+from codecompanion.wire import events
+from tests.options.desk import Desk, Given
+
+
+@contextmanager
+def chat_of(desk: Desk, given: Given) -> Iterator[ChatDriver]:
+    """Open a chat in the only window; nothing of it is left afterwards."""
+    chat = desk.chats
+    chat.nvim.lua("require('codecompanion.host').requests = {}")
+    desk.setup(chat.nvim, given)
+    chat.nvim.lua("require('codecompanion.chat.window.tabline').adopt()")  # as before the first chat
+    chat.open(opts={})
+    try:
+        yield chat
+    finally:
+        chat.nvim.feed("<Esc>")
+        chat.nvim.settle()
+        chat.nvim.command("silent! tabonly | silent! only | enew | silent! %bwipeout! | set tabline&")
+        chat.nvim.settle()
+
+
+def pressed(desk: Desk, given: Given) -> Any:
+    """Press every key of a chat buffer, and <F5>."""
+    with chat_of(desk, given) as chat:
+        return chat.nvim.lua("return _G.options_test.press_all()")
+
+
+def keys_window(desk: Desk, given: Given) -> Any:
+    """Open the window of the keys."""
+    with chat_of(desk, given) as chat:
+        chat.nvim.feed("<Esc>g?")
+        chat.nvim.settle()
+        return chat.nvim.lines()
+
+
+def drawn(desk: Desk, given: Given) -> Any:
+    """Open a chat beside a split, let a turn with reasoning, a tool call and a long reply arrive; say all screens."""
+    chat = desk.chats
+    chat.nvim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, true, vim.fn['repeat']({ 'text' }, 6))")
+    chat.nvim.command("silent! 5 | split")
+    with chat_of(desk, given) as chat:
+        nvim = chat.nvim
+        found = [nvim.request("nvim_get_mode")["mode"], nvim.screen()]
+        nvim.feed("<Esc>")
+        items = tuple(events.ContextItem(id=f"i{n}", kind="file", label=f"file{n}.py") for n in range(3))
+        chat.push(events.ContextItems(items=items))
+        chat.push(
+            events.Meter(tokens=64_000, window=128_000, ratio=0.5, exact=True, edit_at=83_000, compact_at=108_000)
+        )
+        chat.accept("Where is the pencil?", tokens=2100, number=1)
+        chat.push(
+            events.ReplyStarted(adapter="openai", model="gpt-4o"), events.Reasoning(text="I look for it.\nTwice.")
+        )
+        chat.push(events.ToolStarted(call_id="c1", name="read_file", title="read_file pencil.py"))
+        done = {"name": "read_file", "title": "read_file pencil.py", "summary": "2 lines", "preview": "one\ntwo"}
+        chat.push(events.ToolFinished(call_id="c1", message_id="t1", status="ok", **done))
+        found.append(nvim.screen())
+        nvim.feed("gg")
+        nvim.settle()
+        found.append(nvim.screen())
+        nvim.feed("G")
+        nvim.settle()
+        chat.push(events.Text(text="".join(f"line {n} {'word ' * 40}\n\n" for n in range(60))))
+        chat.push(
+            events.ReplyFinished(message_id="r", stop="stop", output_tokens=999), events.TurnFinished(reason="done")
+        )
+        nvim.settle()
+        found += [nvim.screen(), nvim.request("nvim_exec2", "ls", {"output": True})["output"]]
+        return [steady_numbers(str(text)) for text in found]
+
+
+def steady_numbers(text: str) -> str:
+    """Return the text without the numbers of buffers, which rise."""
+    return re.sub(r"^ *\d+ |chat \d+|\[\d+\]|#\d+|c//[0-9a-f]+", "~", text, flags=re.MULTILINE)
+
+
+def unseen(desk: Desk, given: Given) -> Any:
+    """Let a turn end in a chat that is not visible."""
+    with chat_of(desk, given) as chat:
+        chat.nvim.lua("_G.told = {} _G.notify = vim.notify vim.notify = function(text) table.insert(_G.told, text) end")
+        chat.accept("Where is the pencil?")
+        chat.nvim.command("enew")
+        chat.reply("There.")
+        chat.nvim.settle()
+        return steady_numbers(str(chat.nvim.lua("vim.notify = _G.notify return _G.told")))
+
+
+def highlighted(desk: Desk, given: Given) -> Any:
+    """Let the user's configuration start treesitter in a chat, and a long reply arrive."""
+    with chat_of(desk, given) as chat:
+        chat.nvim.lua("vim.treesitter.start(0, 'markdown')")
+        chat.accept("Where is the pencil?")
+        chat.reply("line\n" * 100)
+        chat.reply("Here.", message_id="r2")
+        chat.nvim.settle()
+        return chat.nvim.lua("return vim.treesitter.highlighter.active[vim.api.nvim_get_current_buf()] ~= nil")
