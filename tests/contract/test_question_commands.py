@@ -55,6 +55,34 @@ def test_classify_answers_jobs_in_order_and_damaged_ones_in_their_place():
     assert answers[5]["type"] == "General Inquiry"
 
 
+def test_classify_asks_the_index_of_a_folder(tmp_path):
+    """R-207: the index decides, `strict` and a folder without one leave it to the words."""
+    for number in range(12):
+        (tmp_path / f"redirects_{number}.py").write_text(
+            f"def follow_redirects_{number}(response):\n    return response.next_request\n"
+        )
+    asked = {"text": "where are redirects followed", "root": str(tmp_path)}
+    status, answers, _ = jobs(
+        "classify",
+        asked,
+        {**asked, "text": "recipe for lemon cake"},
+        {**asked, "strict": True},
+        {"text": asked["text"]},
+    )
+    assert status == 0
+    assert [answer["source"] for answer in answers] == ["index", "index", "keywords", "keywords"]
+    assert [answer["isCodebaseRelated"] for answer in answers[:2]] == [True, False]
+    assert answers[0]["likelihood"] > 0.5 > answers[1]["likelihood"]
+    assert answers[0]["isBroad"] is False
+    assert "likelihood" not in answers[2]
+    gathered = json.loads(run("gather", "--root", str(tmp_path), asked["text"])[1])
+    assert gathered["classification"] == answers[0]
+
+
+def test_classify_refuses_a_folder_that_is_not_there():
+    assert run("classify", "--root", "/nonexistent", "a question")[0] == 2
+
+
 def test_classify_wants_a_question():
     assert run("classify")[0] == 2
     assert run("classify", "--jobs", stdin="\n")[0] == 2

@@ -31,14 +31,18 @@ GatherSource = Literal[
 class Classification(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a question is about the project, and what about (R-204). `source`: who said so; "forced": nobody.
 
-    `overruled`: who had said that it is not, where code was asked for all the same.
+    `likelihood`: that it is about the project, by the evidence of the index, None = nobody estimated it; `is_broad`: it
+    names the project and nothing specific in it. `overruled`: who had said that it is not, where code was asked for
+    all the same.
     """
 
     is_codebase_related: bool = False
     categories: tuple[str, ...] = ()
     confidence: Confidence = "low"
-    source: Literal["model", "keywords", "forced"] = "keywords"
-    overruled: Literal["", "model", "keywords"] = ""
+    source: Literal["model", "keywords", "index", "forced"] = "keywords"
+    likelihood: float | None = None
+    is_broad: bool = False
+    overruled: Literal["", "model", "keywords", "index"] = ""
 
     @property
     def confidence_value(self) -> float:

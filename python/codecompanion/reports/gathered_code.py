@@ -15,7 +15,7 @@ from codecompanion.reports.markdown import Page, duration_text, one_line, table,
 from codecompanion.reports.record import Stretch
 
 MAX_DROPPED = 20
-_BY = {"model": "by a model", "keywords": "by keywords"}
+_BY = {"model": "by a model", "keywords": "by keywords", "index": "by the index"}
 """Who said what a question is about; nobody, where code was asked for."""
 WAS_ASKED_FOR = "code was asked for"
 NOT_INDEXED = "index not ready: what it lacks was searched as text"

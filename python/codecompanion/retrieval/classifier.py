@@ -39,25 +39,50 @@ class _Found(msgspec.Struct, frozen=True):
     strong: int
 
 
-def classify_by_words(question: object) -> Classification:
+class WordRules(msgspec.Struct, frozen=True):
+    """How words are compared. `fuzzy_from`: letters from which a word may be a misspelt keyword (R-211).
+
+    `with_exceptions`: common words are never misspelt keywords, and a negation in `why …` or in an error message
+    excludes nothing (R-208).
+    """
+
+    fuzzy_from: int = MIN_FUZZY_LENGTH
+    with_exceptions: bool = True
+
+
+DEFAULT_RULES = WordRules()
+
+
+def classify_by_words(question: object, rules: WordRules = DEFAULT_RULES) -> Classification:
     """Return what the words of a question say (R-207 … R-209); anything but a text with a word in it says nothing."""
     if not isinstance(question, str) or not question.strip():
         return Classification()
     text = _ends(question)
     words = _WORD.findall(text.lower())
-    if _is_negated(_WORD.findall(_error_messages().sub(" ", text.lower()))):
+    stated = _error_messages().sub(" ", text.lower()) if rules.with_exceptions else text.lower()
+    if _is_negated(_WORD.findall(stated), rules):
         return Classification()
-    found = _look(text, words)
+    found = _look(text, words, rules)
     if not (found.patterns or found.keywords >= MIN_KEYWORDS or found.strong):
         return Classification()
     points = PATTERN_POINTS * found.patterns + KEYWORD_POINTS * found.keywords + STRONG_POINTS * found.strong
     counted = found.by_category
-    categories = sorted((name for name in counted if counted[name]), key=lambda name: -counted[name])
     return Classification(
         is_codebase_related=True,
-        categories=tuple(categories[:MAX_CATEGORIES]) or ("general",),
+        categories=_most(counted),
         confidence="high" if points >= HIGH_POINTS else "medium" if points >= MEDIUM_POINTS else "low",
     )
+
+
+def categories_by_words(question: str) -> tuple[str, ...]:
+    """Return the categories whose keywords stand in a question, most first; `general` where there is none (R-210)."""
+    text = _ends(question)
+    return _most(_look(text, _WORD.findall(text.lower()), DEFAULT_RULES).by_category)
+
+
+def _most(counted: dict[str, int]) -> tuple[str, ...]:
+    found = sorted((name for name in counted if counted[name]), key=lambda name: -counted[name])
+    return tuple(found[:MAX_CATEGORIES]) or ("general",)
 
 
 def classification_of_reply(reply: str) -> Classification | None:
@@ -97,53 +122,59 @@ def _ends(text: str) -> str:
     return f"{text[:MAX_END_CHARS]}\n{text[-MAX_END_CHARS:]}"
 
 
-def _is_negated(words: list[str]) -> bool:
+def _is_negated(words: list[str], rules: WordRules) -> bool:
     """Return whether one of the three words after a negation is a keyword (R-208).
 
     One exception: after `why`, `not` asks for the reason that something is missing, and leaves nothing out.
     """
-    asks_why = words[:1] == ["why"]
+    asks_why = words[:1] == ["why"] and rules.with_exceptions
     for place, word in enumerate(words):
         if asks_why and word == "not":
             continue
         following = words[place + 1 : place + 1 + NEGATED_WORDS]
-        if word in _words("negations") and any(map(_keywords_of, following)):
+        if word in _words("negations") and any(_keywords_of(one, rules) for one in following):
             return True
     return False
 
 
-def _look(text: str, words: list[str]) -> _Found:
+def _look(text: str, words: list[str], rules: WordRules) -> _Found:
     stems_by_category: dict[str, set[str]] = {name: set() for name in _categories()}
     for word in dict.fromkeys(words):
-        for category in _keywords_of(word):
+        for category in _keywords_of(word, rules):
             stems_by_category[category].add(stem(word))
     return _Found(
         patterns=sum(_matches(pattern, text, excepted) for pattern, excepted in _patterns()),
         by_category={name: len(stems) for name, stems in stems_by_category.items()},
         keywords=len(set[str]().union(*stems_by_category.values())),
-        strong=sum(any(_is_strong(word, wanted) for word in set(words)) for wanted in _words("strong_indicators")),
+        strong=sum(
+            any(_is_strong(word, wanted, rules) for word in set(words)) for wanted in _words("strong_indicators")
+        ),
     )
 
 
-def _is_strong(word: str, indicator: str) -> bool:
+def _is_strong(word: str, indicator: str, rules: WordRules) -> bool:
     """Return whether a word begins with an indicator's stem, or is one misspelt."""
     if word.startswith(stem(indicator)):
         return True
-    return len(word) >= MIN_FUZZY_LENGTH and not _is_english(word) and edits_within(word, indicator, MAX_EDITS)
+    return len(word) >= rules.fuzzy_from and not _is_exempt(word, rules) and edits_within(word, indicator, MAX_EDITS)
 
 
-def _keywords_of(word: str) -> tuple[str, ...]:
+def _keywords_of(word: str, rules: WordRules) -> tuple[str, ...]:
     """Return the categories a word of a question stands for: as it is, or else misspelt, if it is no other word."""
     same = tuple(name for name, stems in _stems().items() if stem(word) in stems)
-    if same or _is_english(word):
+    if same or _is_exempt(word, rules):
         return same
     return tuple(
-        name for name, keywords in _categories().items() if any(is_same_word(word, keyword) for keyword in keywords)
+        name
+        for name, keywords in _categories().items()
+        if any(is_same_word(word, keyword, rules.fuzzy_from) for keyword in keywords)
     )
 
 
-def _is_english(word: str) -> bool:
-    """Return whether a word is a common one, and so no other word misspelt."""
+def _is_exempt(word: str, rules: WordRules) -> bool:
+    """Return whether a word is a common one, and so not another word misspelt."""
+    if not rules.with_exceptions:
+        return False
     return word in _words("no_misspelling") or stem(word) in _common_stems()
 
 

@@ -36,9 +36,14 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Classify(Stage, frozen=True, tag="classify"):
-    """Whether the question is about the project. `by`: what decides where no model does."""
+    """Whether the question is about the project. `by`: what decides where no model does.
 
-    by: Literal["words"]
+    `fuzzy_from` and `with_exceptions`: how words are compared, `retrieval/classifier.py`.
+    """
+
+    by: Literal["words", "index"]
+    fuzzy_from: int
+    with_exceptions: bool
 
 
 class ReadNamedFiles(Stage, frozen=True, tag="read_named_files"):

@@ -26,11 +26,14 @@ def stem(word: str) -> str:
 
 
 @lru_cache(16384)
-def is_same_word(word: str, keyword: str) -> bool:
-    """Return whether a word of a question stands for a keyword; both in lower case."""
+def is_same_word(word: str, keyword: str, fuzzy_from: int = MIN_FUZZY_LENGTH) -> bool:
+    """Return whether a word of a question stands for a keyword; both in lower case.
+
+    Words with fewer letters than `fuzzy_from` match exactly or by their stem.
+    """
     if word == keyword or stem(word) == stem(keyword):
         return True
-    if len(word) < MIN_FUZZY_LENGTH or len(keyword) < MIN_FUZZY_LENGTH:
+    if len(word) < fuzzy_from or len(keyword) < fuzzy_from:
         return False
     return keyword in word or keyword.startswith(word) or edits_within(word, keyword, MAX_EDITS)
 

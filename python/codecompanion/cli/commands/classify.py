@@ -1,22 +1,28 @@
 """`classify`: is a question about the project, what about, and what kind of question (`:help codecompanion-cli`).
 
-A stable contract (R-204 … R-212). Nothing is asked over the network: the words decide, or the replies of a model that a
-job brings along (`reply`, `type_reply`). Both pipelines classify by the same stage.
+A stable contract (R-204 … R-212). Nothing is asked over the network: the project's index decides, without one the
+words, or the replies of a model that a job brings along (`reply`, `type_reply`).
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 from typing import Any, TextIO
 
 import msgspec
 
+from codecompanion.cli.arguments import existing_folder
+from codecompanion.cli.command_indexes import CommandIndexes, is_project
 from codecompanion.cli.jobs import JOBS_HELP, answer_jobs, print_answer
 from codecompanion.cli.pipeline_option import add_pipeline, pipeline_of_job
 from codecompanion.errors import InputError
 from codecompanion.model.gathered import Classification, QuestionTypes
-from codecompanion.retrieval.classifier import classification_of_reply, classify_by_words
+from codecompanion.retrieval.classifier import classification_of_reply
+from codecompanion.retrieval.gather_pipeline import Classify, load_pipeline
 from codecompanion.retrieval.question_type import types_as_json, types_by_words, types_of_reply
+from codecompanion.session.code.search_code import evidence_of
+from codecompanion.session.gather.classify_question import asks_index, classify_question
 
 A_JOB = '{"text": "…"}'
 
@@ -25,6 +31,7 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One line of `--jobs`: a question, and what a model said about it, if one was asked."""
 
     text: Any
+    root: str | None = None
     reply: str | None = None
     type_reply: str | None = None
     pipeline: str | None = None
@@ -36,6 +43,8 @@ def add_parser(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "classify", help="say whether a question is about the project, and what kind of question it is"
     )
+    root = "the project's folder, whose index decides (default: this one, if it was indexed before)"
+    parser.add_argument("--root", metavar="DIR", help=root)
     add_pipeline(parser)
     parser.add_argument("--jobs", action="store_true", help=f"{JOBS_HELP}: {A_JOB}")
     parser.add_argument("text", nargs="*", metavar="TEXT", help="the question; with --jobs a file, or - (the default)")
@@ -44,22 +53,49 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
     """Carry the sub-command out; returns the exit status. Bad input is raised before anything is printed."""
-    if arguments.jobs:
-        if len(arguments.text) > 1:
-            raise InputError(f"--jobs takes its questions from the jobs; expected one file, found {arguments.text}")
-        file = arguments.text[0] if arguments.text else "-"
-        return answer_jobs("classify", file, Job, A_JOB, lambda job: _answer(job, arguments), out)
-    if not arguments.text:
-        raise InputError("no question; expected TEXT, or --jobs")
-    print_answer(_answer(Job(text=" ".join(arguments.text)), arguments), out)
-    return 0
+    with asyncio.Runner() as runner:
+        projects = _Projects(runner, arguments)
+        try:
+            if arguments.jobs:
+                if len(arguments.text) > 1:
+                    found = arguments.text
+                    raise InputError(f"--jobs takes its questions from the jobs; expected one file, found {found}")
+                file = arguments.text[0] if arguments.text else "-"
+                return answer_jobs("classify", file, Job, A_JOB, projects.answer, out)
+            if not arguments.text:
+                raise InputError("no question; expected TEXT, or --jobs")
+            print_answer(projects.answer(Job(text=" ".join(arguments.text))), out)
+            return 0
+        finally:
+            projects.close()
 
 
-def _answer(job: Job, given: argparse.Namespace) -> dict[str, Any]:
-    pipeline_of_job(job, given)  # refuses a wrong one; both classify alike
-    said = classification_of_reply(job.reply) if job.reply is not None else None
-    kinds = types_of_reply(job.type_reply) if job.type_reply is not None else None
-    return as_json(said or classify_by_words(job.text), kinds or types_by_words(job.text))
+class _Projects:
+    """The projects that questions are about."""
+
+    def __init__(self, runner: asyncio.Runner, given: argparse.Namespace) -> None:
+        self._runner, self._given, self._indexes = runner, given, CommandIndexes()
+
+    def answer(self, job: Job) -> dict[str, Any]:
+        """Return the answer to one job."""
+        stage = load_pipeline(pipeline_of_job(job, self._given)).stage(Classify)
+        said = classification_of_reply(job.reply) if job.reply is not None else None
+        kinds = types_of_reply(job.type_reply) if job.type_reply is not None else None
+        return as_json(said or self._without_model(job, stage), kinds or types_by_words(job.text))
+
+    def _without_model(self, job: Job, stage: Classify) -> Classification:
+        wanted = job.root if job.root is not None else self._given.root
+        root = existing_folder(wanted if wanted is not None else ".", "root").absolute()
+        evidence = None
+        if is_project(root) and asks_index(stage, job.text):
+            index = self._indexes.of(root) if wanted is not None else self._indexes.existing(root)
+            if index is not None:
+                evidence = self._runner.run(evidence_of(index, job.text))
+        return classify_question(job.text, stage, evidence)
+
+    def close(self) -> None:
+        """Close every index."""
+        self._runner.run(self._indexes.close())
 
 
 def as_json(classification: Classification, types: QuestionTypes) -> dict[str, Any]:
@@ -72,4 +108,12 @@ def as_json(classification: Classification, types: QuestionTypes) -> dict[str, A
         "types": types_as_json(types),
         "type": types.name,
         "source": classification.source,
+        **_of_index(classification),
     }
+
+
+def _of_index(classification: Classification) -> dict[str, Any]:
+    """Return what only an index says: how likely the question is about the project, and whether it is broad."""
+    if classification.likelihood is None:
+        return {}
+    return {"likelihood": round(classification.likelihood, 3), "isBroad": classification.is_broad}

@@ -16,11 +16,10 @@ import msgspec
 
 from codecompanion import settings
 from codecompanion.cli.arguments import budget_of, existing_folder, token_count
+from codecompanion.cli.command_indexes import CommandIndexes, is_project
 from codecompanion.cli.commands.classify import as_json
 from codecompanion.cli.commands.select import selection_as_json
 from codecompanion.cli.embed_option import CommandVectors, add_embed
-from codecompanion.cli.environment import cache_dir, home_dir
-from codecompanion.cli.index_update import try_to_update_index
 from codecompanion.cli.jobs import JOBS_HELP, answer_jobs, print_answer
 from codecompanion.cli.pipeline_option import HYBRID, add_pipeline, hybrid_of, pipeline_of
 from codecompanion.errors import InputError
@@ -28,7 +27,6 @@ from codecompanion.formats import typed
 from codecompanion.formats.plural import counted
 from codecompanion.model.gathered import Gathered, Snippet
 from codecompanion.retrieval.mentions import mentions_in
-from codecompanion.session.code.project_index import ProjectIndex
 from codecompanion.session.gather.ask import Ask
 from codecompanion.session.gather.gather_code import Means, gather
 from codecompanion.session.gather.index_search import IndexSearch
@@ -111,11 +109,11 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
 
 
 class _Projects:
-    """The projects that jobs are about; each index is brought up to date once."""
+    """The projects that jobs are about."""
 
     def __init__(self, runner: asyncio.Runner) -> None:
         self._runner = runner
-        self._indexes: dict[Path, ProjectIndex] = {}
+        self._indexes = CommandIndexes()
         self._vectors = CommandVectors()
 
     def answer(self, job: Job, defaults: Options) -> dict[str, Any]:
@@ -130,9 +128,8 @@ class _Projects:
         context = settings.load({}).context
         context = msgspec.structs.replace(context, hybrid=hybrid_of(options.hybrid, pipeline))
         vectors = self._vectors.of(options.embed) if options.embed else None
-        is_project = root not in (home_dir(), Path(root.anchor))
-        index = self._index(root, is_project)
-        if options.embed and is_project:
+        index = self._indexes.of(root)
+        if options.embed and is_project(root):
             await self._vectors.fill(options.embed, index.root, index.path, index.choice)
         mentions = mentions_in(question)
         ask = Ask(
@@ -144,26 +141,16 @@ class _Projects:
             model=options.model,
             budget=budget,
             always=options.always or mentions.codebase,
-            only_files=not is_project,
+            only_files=not is_project(root),
             pipeline=pipeline,
         )
         search = IndexSearch(index, vectors)
         return as_answer(await gather(ask, Means(context, time.monotonic, search)))
 
-    def _index(self, root: Path, is_project: bool) -> ProjectIndex:
-        """Return the index of a folder; a home folder is none, so that only named files of it are read."""
-        if root not in self._indexes:
-            index = self._indexes[root] = ProjectIndex(root, cache_dir())
-            if not is_project:
-                return index
-            try_to_update_index(index.root, index.path, index.choice)
-        return self._indexes[root]
-
     def close(self) -> None:
         """Close every index, and what makes vectors."""
         self._runner.run(self._vectors.aclose())
-        for index in self._indexes.values():
-            self._runner.run(index.close())
+        self._runner.run(self._indexes.close())
 
 
 def _options(job: Job, defaults: Options) -> Options:

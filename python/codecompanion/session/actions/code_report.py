@@ -126,7 +126,7 @@ _NOT_ABOUT = (
     "Sent as it is: no code (taken as not about the project, {by})."
     " To send what stands below, write #{{codebase}} in it."
 )
-_BY = {"model": "by a model", "keywords": "by keywords"}
+_BY = {"model": "by a model", "keywords": "by keywords", "index": "by the index"}
 
 
 async def show_gathered(chat: Chat, request: ShowGathered) -> CodeReport:

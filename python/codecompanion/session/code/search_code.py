@@ -14,7 +14,10 @@ from pathlib import Path
 
 import msgspec
 
+from codecompanion.errors import StoreUnavailable
 from codecompanion.model.found_code import SearchOutcome
+from codecompanion.retrieval.index_evidence import Evidence
+from codecompanion.session.code.evidence_search import find_evidence
 from codecompanion.session.code.lookup import Kind, look_up
 from codecompanion.session.code.project_index import Freshness, ProjectIndex
 from codecompanion.session.code.search_options import ChunkVectors, SearchOptions
@@ -76,6 +79,15 @@ async def search_code(
     nearest = None if vectors is None else await vectors.nearest(index, query)
     outcome = await asyncio.to_thread(searcher.search, query, options or SearchOptions(), nearest)
     return msgspec.structs.replace(outcome, ms=(time.perf_counter() - started) * 1000)
+
+
+async def evidence_of(index: ProjectIndex, question: str, unsaved: Mapping[str, str] | None = None) -> Evidence | None:
+    """Return what the index has of a question, None where there is none that can be asked (R-207)."""
+    searcher = await _searcher(index, unsaved)
+    try:
+        return await asyncio.to_thread(find_evidence, searcher, question)
+    except StoreUnavailable:
+        return None
 
 
 async def look_up_code(

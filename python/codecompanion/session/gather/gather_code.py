@@ -8,16 +8,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Literal, Protocol
+from typing import Protocol
 
 import msgspec
 
 from codecompanion.model.found_code import SearchOutcome
 from codecompanion.model.gathered import Classification, Gathered, QuestionTypes, Selection, Snippet
-from codecompanion.retrieval.classifier import classify_by_words
 from codecompanion.retrieval.compose import Composed
 from codecompanion.retrieval.gather_pipeline import (
     AppendCommonFiles,
+    Classify,
     FindTerms,
     GatherPipeline,
     ReadNamedFiles,
@@ -33,6 +33,7 @@ from codecompanion.retrieval.team import is_about_team, render_team
 from codecompanion.session.code.search_options import SearchOptions, search_options
 from codecompanion.session.gather.ask import Ask
 from codecompanion.session.gather.choose_code import budget_of, choose, not_sent
+from codecompanion.session.gather.classify_question import EvidenceOf, asks_index, classify_question
 from codecompanion.session.gather.gatherers import (
     MayUse,
     beside,
@@ -56,6 +57,7 @@ from codecompanion.settings_sections import GatheringSettings
 from codecompanion.workspace.project_files import Choice
 
 SHARES = {
+    "evidence": 0.25,
     "classification": 0.25,
     "files": 0.25,
     "terms": 0.25,
@@ -75,7 +77,7 @@ ENOUGH_SHARE = 0.6
 """Of its time, after which the AST search begins no further file: late, it would be missing as a whole."""
 
 
-class CodeSearch(Protocol):
+class CodeSearch(EvidenceOf, Protocol):
     """The index of the project, as it is searched."""
 
     async def __call__(self, question: str, options: SearchOptions, unsaved: Mapping[str, str]) -> SearchOutcome:
@@ -116,7 +118,7 @@ async def gather(ask: Ask, means: Means) -> Gathered:
     begun, pipeline = means.clock(), load_pipeline(ask.pipeline)
     runs = Runs(means.clock, begun + GATHERING_SHARE * means.settings.timeout_s)
     written, ask = ask.question, msgspec.structs.replace(ask, question=_words_of(ask))
-    classification, types = await _classify(ask, means, runs)
+    classification, types = await _classify(ask, means, runs, pipeline)
     result = partial(_result, written, runs, begun, classification, types)
     if not (ask.files or classification.is_codebase_related):
         return result(budget=budget_of(ask, means.settings))
@@ -174,9 +176,11 @@ def _limit(means: Means, name: str) -> float:
     return SHARES[name] * means.settings.timeout_s
 
 
-async def _classify(ask: Ask, means: Means, runs: Runs) -> tuple[Classification, QuestionTypes]:
+async def _classify(
+    ask: Ask, means: Means, runs: Runs, pipeline: GatherPipeline
+) -> tuple[Classification, QuestionTypes]:
     """Return what the question is about; asked for, everything is about the project (R-204, R-212, R-213)."""
-    said, kinds = classify_by_words(ask.question), types_by_words(ask.question)
+    said, kinds = await _without_model(ask, means, runs, pipeline.stage(Classify)), types_by_words(ask.question)
     if means.utility is not None and ask.question.strip():
         limit = _limit(means, "classification")
         by_model, types_by_model = await asyncio.gather(
@@ -185,15 +189,24 @@ async def _classify(ask: Ask, means: Means, runs: Runs) -> tuple[Classification,
         )
         said, kinds = by_model or said, types_by_model or kinds
     if (ask.always or not means.settings.classify) and not said.is_codebase_related:
-        by: Literal["model", "keywords"] = "model" if said.source == "model" else "keywords"
+        by = said.source if said.source != "forced" else ""
         said = Classification(
             is_codebase_related=bool(ask.question.strip()),
             categories=("general",),
             confidence=said.confidence,
             source="forced",
+            likelihood=said.likelihood,
             overruled=by if means.settings.classify else "",
         )
-    return said, kinds
+    return said, msgspec.structs.replace(kinds, is_architectural=kinds.is_architectural or said.is_broad)
+
+
+async def _without_model(ask: Ask, means: Means, runs: Runs, stage: Classify) -> Classification:
+    evidence = None
+    if means.search is not None and not ask.only_files and asks_index(stage, ask.question):
+        reading = means.search.evidence(ask.question, ask.unsaved)
+        evidence = await runs.run("evidence", reading, _limit(means, "evidence"), None)
+    return classify_question(ask.question, stage, evidence)
 
 
 async def _find_code(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from codecompanion.model.found_code import SearchOutcome
+from codecompanion.retrieval.index_evidence import Evidence
 from codecompanion.session.code.project_index import ProjectIndex
-from codecompanion.session.code.search_code import search_code
+from codecompanion.session.code.search_code import evidence_of, search_code
 from codecompanion.session.code.search_options import ChunkVectors, SearchOptions
 
 
@@ -19,3 +20,7 @@ class IndexSearch:
     async def __call__(self, question: str, options: SearchOptions, unsaved: Mapping[str, str]) -> SearchOutcome:
         """Return the best places; `unsaved`: path → text of changed buffers."""
         return await search_code(self._index, question, options, self._vectors, unsaved)
+
+    async def evidence(self, question: str, unsaved: Mapping[str, str]) -> Evidence | None:
+        """Return what the index has of a question, None where it cannot be asked."""
+        return await evidence_of(self._index, question, unsaved)

@@ -89,6 +89,14 @@ def find_any(
     return find_chunks(connection, _any_of(every), columns, limit, below)
 
 
+def count_pairs(connection: sqlite3.Connection, counts: WordCounts, pairs: Iterable[str]) -> dict[str, int]:
+    """Return pair → the number of chunks where the two words stand side by side; costly pairs are left out."""
+    pairs = tuple(pairs)
+    words = {word for pair in pairs for word in pair.split()}
+    chunks_with = {word: count for word in words if (count := counts.chunks_with(connection, word))}
+    return {pair: counts.chunks_with(connection, pair) for pair in _worth_their_cost(pairs, chunks_with)}
+
+
 def _worth_their_cost(pairs: Iterable[str], chunks_with: Mapping[str, int]) -> list[str]:
     """Return the pairs whose words exist, rare ones first, up to the limit; at least one."""
     costs = {

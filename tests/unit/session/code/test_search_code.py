@@ -16,7 +16,7 @@ from codecompanion.model.found_code import FoundCode, SearchOutcome, SearchTier
 from codecompanion.retrieval.search.fusion import HybridOptions
 from codecompanion.session.code.indexing import build
 from codecompanion.session.code.project_index import ProjectIndex
-from codecompanion.session.code.search_code import look_up_code, search_code
+from codecompanion.session.code.search_code import evidence_of, look_up_code, search_code
 from codecompanion.session.code.search_options import NearestChunks, SearchOptions
 from codecompanion.session.code.text_hits import MAX_FILES
 from codecompanion.store.code_index import word_search
@@ -355,4 +355,37 @@ async def test_diversity_compares_the_texts(root: Path, tmp_path: Path) -> None:
     }
     assert order[False][2] == "b/other.py"
     assert order[True][1] == "b/other.py"
+    await index.close()
+
+
+async def test_the_index_has_evidence_of_a_question(root: Path, tmp_path: Path) -> None:
+    """R-207."""
+    index = await indexed(root, tmp_path)
+    found = await evidence_of(index, "What does total price of a basket in basket.py add up?")
+    assert found is not None
+    assert found.has_file
+    assert found.name == root.name
+    assert {"total_price", "Basket"} <= found.defined
+    assert "basket" in found.in_paths
+    assert found.with_word["basket"] > found.with_word["price"] > 0
+    assert found.with_pair["total price"] > 0
+    assert found.best_bm25 > 0
+    other = await evidence_of(index, "How do volcanoes erupt?")
+    assert other is not None
+    assert (other.defined, other.in_paths, other.has_file, other.best_bm25) == (frozenset(), frozenset(), False, 0.0)
+    assert not any(other.with_word.values())
+    await index.close()
+
+
+async def test_a_folder_without_an_index_has_no_evidence(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-207: the words decide then."""
+    index = ProjectIndex(root, tmp_path / "nothing")
+
+    async def no_worker(**_: object) -> None:
+        return None
+
+    monkeypatch.setattr(index, "build", no_worker)
+    assert await evidence_of(index, "total price") is None
     await index.close()

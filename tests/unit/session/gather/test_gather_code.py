@@ -17,6 +17,7 @@ from codecompanion.adapters.base import Finished, TextDelta
 from codecompanion.errors import NetworkFailed
 from codecompanion.model.chosen_code import ChosenPiece
 from codecompanion.model.found_code import FoundCode, SearchOutcome
+from codecompanion.retrieval.index_evidence import Evidence
 from codecompanion.retrieval.mentions import mentions_in
 from codecompanion.session.gather import gather_code as gathering
 from codecompanion.session.gather.ask import Ask
@@ -91,8 +92,14 @@ class ScriptedModel:
 class FakeSearch:
     """Finds the same places for every question; `fails` is raised, `hangs` waits for ever."""
 
+    has = None
+    """What the index has of every question."""
+
     def __init__(self, *found, fails=None, hangs=False):
         self.found, self.fails, self.hangs, self.asked, self.cancelled = found, fails, hangs, [], False
+
+    async def evidence(self, question, unsaved):
+        return self.has
 
     async def __call__(self, question, options, unsaved):
         self.asked.append((question, options.in_play, dict(unsaved)))
@@ -869,3 +876,17 @@ async def test_the_budget(project, fields, budget):
     assert found.selection.budget_tokens == budget
     assert found.selection.total_tokens <= budget
     assert not fields.get("max_tokens") or len(found.text) <= 4 * budget
+
+
+async def test_the_index_decides_what_is_about_the_project(project):
+    """R-207: not under the document's pipeline, nor where code is asked for."""
+    search = FakeSearch(FOUND)
+    search.has = Evidence(pieces=100, with_word={}, with_pair={})
+    assert not (await ask(project, "How does login work?", by=means(search))).text
+    assert not search.asked
+    by_document = await ask(project, "How does login work?", by=means(search), pipeline="document")
+    assert by_document.classification.source == "keywords"
+    forced = await ask(project, "How does login work?", by=means(search), always=True)
+    assert (forced.classification.source, forced.classification.overruled) == ("forced", "index")
+    search.has = msgspec.structs.replace(search.has, has_file=True)
+    assert (await ask(project, "see other.py", by=means(search))).classification.source == "index"

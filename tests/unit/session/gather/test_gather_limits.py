@@ -20,6 +20,9 @@ COMMON = "README.md package.json CONTRIBUTING.md docs/README.md docs/architectur
 class PartialSearch(FakeSearch):
     """Finds much, in an index that is not complete."""
 
+    async def evidence(self, question, unsaved):
+        return None
+
     async def __call__(self, question, options, unsaved):
         found = await super().__call__(question, options, unsaved)
         return SearchOutcome(found.results, found.tier, is_partial=True)

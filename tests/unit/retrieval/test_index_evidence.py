@@ -1,0 +1,109 @@
+"""R-207: whether a question is about the project, by what its index has of it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codecompanion.retrieval.classifier import WordRules, classify_by_words
+from codecompanion.retrieval.index_evidence import Evidence, classify_by_index, names_asked, share_at_large
+
+NOTHING = Evidence(pieces=1_000, with_word={}, with_pair={})
+HAS = Evidence(
+    pieces=1_000,
+    with_word={"redirects": 60, "followed": 40},
+    with_pair={"redirects followed": 5},
+    defined=frozenset({"follow_redirects"}),
+    in_paths=frozenset({"redirect"}),
+    best_bm25=9.0,
+)
+
+
+def test_specific_hits_make_a_question_about_the_project() -> None:
+    found = classify_by_index("where are redirects followed", HAS)
+    assert (found.is_codebase_related, found.is_broad, found.confidence) == (True, False, "high")
+    assert found.source == "index"
+    assert found.categories == ("api",)
+    assert found.likelihood is not None
+    assert found.likelihood > 0.9
+
+
+def test_without_hits_it_is_not() -> None:
+    found = classify_by_index("where are redirects followed", NOTHING)
+    assert not found.is_codebase_related
+    assert found.likelihood is not None
+    assert found.likelihood < 0.1
+    assert found.categories == ()
+
+
+@pytest.mark.parametrize("pieces", [0, 1, 5, 50, 100_000])
+def test_what_a_project_of_any_size_does_not_have_is_not_about_it(pieces: int) -> None:
+    nothing = msgspec.structs.replace(NOTHING, pieces=pieces)
+    assert not classify_by_index("What is the capital of France?", nothing).is_codebase_related
+
+
+@pytest.mark.parametrize(
+    "question", ["what does this project do", "give me an overview of our codebase", "why is this plugin here"]
+)
+def test_a_question_that_names_the_project_without_more_is_broad(question: str) -> None:
+    found = classify_by_index(question, NOTHING)
+    assert (found.is_codebase_related, found.is_broad) == (True, True)
+
+
+def test_the_folder_names_the_project_if_it_is_a_rare_word() -> None:
+    named = msgspec.structs.replace(NOTHING, name="zustand")
+    assert classify_by_index("what is zustand?", named).is_broad
+    common = msgspec.structs.replace(NOTHING, name="main")
+    assert not classify_by_index("what is the main thing?", common).is_codebase_related
+
+
+def test_a_file_of_the_project_is_enough() -> None:
+    has_file = msgspec.structs.replace(NOTHING, has_file=True)
+    assert classify_by_index("fix _client.py", has_file).is_codebase_related
+
+
+@pytest.mark.parametrize(
+    "less",
+    [
+        {"with_word": {"redirects": 60, "followed": 0}, "with_pair": {}},
+        {"in_paths": frozenset()},
+        {"best_bm25": 1.0},
+        {"defined": frozenset()},
+        {"with_pair": {}},
+    ],
+    ids=str,
+)
+def test_each_signal_counts(less: dict[str, object]) -> None:
+    question = "where are redirects followed"
+    whole = classify_by_index(question, HAS).likelihood
+    without = classify_by_index(question, msgspec.structs.replace(HAS, **less)).likelihood
+    assert whole is not None
+    assert without is not None
+    assert without < whole
+
+
+def test_words_of_every_project_say_less() -> None:
+    assert share_at_large("file") > 5 * share_at_large("redirects") > 25 * share_at_large("zustand")
+
+
+def test_names_that_code_may_give_to_words() -> None:
+    assert {"follow_redirects", "FollowRedirects", "followRedirects"} <= set(names_asked("follow redirects now"))
+    assert "is" not in names_asked("is it")
+
+
+def test_strict_compares_words_of_any_length_and_excludes_without_exceptions() -> None:
+    """R-208, R-211."""
+    strict = WordRules(fuzzy_from=1, with_exceptions=False)
+    excused = "why is the login of this project not tested"
+    assert [classify_by_words(excused, rules).is_codebase_related for rules in (WordRules(), strict)] == [True, False]
+    short = "a haiku on autumn by the sea"
+    assert [classify_by_words(short, rules).is_codebase_related for rules in (WordRules(), strict)] == [False, True]
+
+
+@given(st.text(max_size=200), st.integers(0, 100), st.floats(0, 1e9))
+def test_any_question_has_a_likelihood(question: str, pieces: int, best: float) -> None:
+    found = classify_by_index(question, Evidence(pieces=pieces, with_word={}, with_pair={}, best_bm25=best))
+    assert found.likelihood is not None
+    assert 0 <= found.likelihood <= 1
