@@ -11,7 +11,7 @@ import pytest
 from codecompanion.model.history import MessageAdded
 from codecompanion.model.messages import TAGS
 from codecompanion.model.transcript_format import read_objects
-from codecompanion.wire.events import ApprovalRequested
+from codecompanion.wire.events import ApprovalRequested, CompactionFailed
 from codecompanion.wire.requests import Approve
 from tests.conform.chat import SYSTEM, Chat, Given, chat_with, talk, tool_step
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
@@ -274,3 +274,83 @@ async def test_the_model_keeps_notes_in_its_memory(tmp_path):
     assert len(written) == 1, written
     assert written[0].endswith("c.md")
     assert not any(SECRET[-12:] in path.read_text() for path in tmp_path.rglob("*") if path.is_file())
+
+
+async def sized(root, messages: list[Given], tokens: int, **management) -> Chat:
+    """Return a chat of 20,000 tokens whose request measures exactly so many."""
+    chat = await chat_with(
+        root, "codecompanion", messages, 20_000, summary=NINE, tools=True, context_management=management
+    )
+    await chat.say("x" * 4 * (tokens - chat.tokens()))
+    return chat
+
+
+@pytest.mark.parametrize(("editing", "at"), [(0.65, 13_000), (0.5, 10_000), (9_000, 9_000)])
+async def test_editing_begins_at_65_percent(tmp_path, editing, at):
+    """R-501, R-502: of the window, and >= compares; a share or tokens of one's own."""
+    messages = [m for number in range(1, 6) for m in cycle(number, "r" * 6_000)]
+    for tokens in (at - 1, at):
+        chat = await sized(tmp_path, messages, tokens, editing={"trigger": editing} if editing != 0.65 else {})
+        assert (len(chat.edits), chat.tiers) == (int(tokens == at), [])
+
+
+@pytest.mark.parametrize(("compaction", "at"), [(0.85, 17_000), (0.7, 14_000), (15_000, 15_000)])
+async def test_compaction_begins_at_85_percent(tmp_path, compaction, at):
+    """R-501, R-502."""
+    for tokens in (at - 1, at):
+        chat = await sized(tmp_path, talk(40), tokens, compaction={"trigger": compaction} if compaction != 0.85 else {})
+        assert (len(chat.edits), len(chat.tiers)) == (0, int(tokens == at))
+
+
+async def test_what_stays_and_what_the_summary_replaces(tmp_path):
+    """R-521, R-522, R-527: in this order; the next summary takes the place of the last."""
+    placeholder = "<important>File content for `old.lua` cleared during compaction. Re-read the file if you need it."
+    messages = [
+        tagged("rules", "Always use tabs."),
+        tagged("file", placeholder + "</important>", path="old.lua", compacted=True),
+        *talk(3),
+        *ATTACHED[:2],
+        tagged("selection", "some selected text " * 20),
+        *cycle(1, "r" * 400),
+    ]
+    chat = await chat_with(tmp_path, "codecompanion", messages, summary=NINE, tools=True, on_compact="stop")
+    await chat.compact()
+    expected = ["rules", "file", "file", "buffer"]
+    assert [m.tag for m in chat.view if m.tag in TAGS][:4] == expected
+    assert [m.text for m in chat.view][:2] == ["Always use tabs.", placeholder + "</important>"]
+    summary = chat.view[-1]
+    assert (summary.role, summary.tag) == ("user", "compact_summary")
+    assert summary.text.startswith("Below is a summary of a previous conversation:\n\n1. **Primary Request")
+    await chat.say("and now?")
+    assert chat.sent[-1].messages[0].text == SYSTEM
+    await chat.compact()
+    assert [m.tag for m in chat.view].count("compact_summary") == 1
+    assert chat.view[-1].id != summary.id
+    assert "told 1" in chat.prompts[1], "the last summary is part of what the next is of"
+
+
+NO_SUMMARY = ["ok", "", "I cannot help with that.", "Error: 500 Internal Server Error", "Which file do you mean?"]
+
+
+@pytest.mark.parametrize("reply", NO_SUMMARY)
+async def test_what_is_no_summary_replaces_nothing(tmp_path, reply):
+    """R-526: asked for once more with the reason, then it is a failure; the history is what it was."""
+    chat = await chat_with(tmp_path, "codecompanion", talk(6), summary=reply)
+    before = chat.view
+    await chat.compact()
+    assert (chat.view, chat.tiers) == (before, [])
+    assert len(chat.asked) == (2 if reply else len(chat.asked))
+    assert chat.bench.of(CompactionFailed)
+
+
+async def test_the_nine_sections_are_asked_for_and_the_analysis_is_not_stored(tmp_path):
+    """R-526."""
+    chat = await chat_with(tmp_path, "codecompanion", talk(6), summary=f"<analysis>private words</analysis>\n{NINE}")
+    await chat.compact()
+    assert re.findall(r"^(\d)\. \*\*(.+?)\*\*", chat.prompts[0], re.MULTILINE) == [
+        (str(number), title) for number, title in enumerate(TITLES, 1)
+    ]
+    assert "private words" not in chat.view[-1].text
+    half = await chat_with(tmp_path, "codecompanion", talk(6), summary="\n\n".join(NINE.split("\n\n")[:5]))
+    await half.compact()
+    assert len(half.tiers) == 1

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+from unittest.mock import patch
 
 import pytest
 
+from codecompanion.counting.tokens import MessageCounter
+from codecompanion.model.history import MessageAdded
 from codecompanion.model.invariants import violations
+from codecompanion.model.transcript_format import read_objects
 from codecompanion.session.storage.from_checkpoint import restore_chat
-from tests.conform.chat import BRIEF, chat_with
-from tests.conform.cowork import CLOSE, FRAME, TITLES, handoffs, nine, talk
+from codecompanion.session.window import chat_model
+from tests.conform.chat import BRIEF, Chat, chat_with, exchange, tool_step
+from tests.conform.cowork import CLOSE, FRAME, TITLES, handoffs, measures, nine, talk
 from tests.unit.session.compaction.test_effects import kept
-from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
+from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 from tests.unit.session.storage.test_from_checkpoint import opened
 
 NO_WORTH = {"context_management": {"chat": {"min_tokens": 0}}}
@@ -186,3 +191,92 @@ async def test_after_a_restore_pairs_are_whole(tmp_path):
     assert session.log.view.messages[-1].text == "here"
     sent = bench.adapter.requests[-1].messages
     assert [m.tool_call_id for m in sent if m.role == "tool"] == ["c1", "c2"]
+
+
+PARTS = (
+    "schema version timestamp messageCount modelId conversationHistory planSummary transcript tooling files loop "
+    "recovery queues worker verification usageTotals"
+).split()
+LOOP = (
+    "compactionCount lastCompactionAt lastCompactionTokensBefore lastCompactionTokensAfter lastPreCompactionFlushAt "
+    "lastPreCompactionFlushTokenCount"
+).split()
+
+
+async def test_a_snapshot_has_the_state_of_the_chat(tmp_path):
+    """R-461, R-462, R-478: the parts of the document's payload, in files of the user alone."""
+    bench, session = await kept_chat(tmp_path, nine(), policy="cowork")
+    raw = written(bench, "snapshot")
+    assert set(PARTS) <= set(raw)
+    assert (raw["schema"], raw["version"], raw["timestamp"]) == ("session_runtime_v2", 2, 1_000_000)
+    assert set(LOOP) <= set(raw["loop"])
+    assert raw["loop"]["compactionCount"] == 1
+    assert raw["loop"]["lastCompactionTokensAfter"] < raw["loop"]["lastCompactionTokensBefore"]
+    assert raw["messageCount"] == len(raw["conversationHistory"]) == len(session.log.view.messages)
+    files = [path for path in (tmp_path / "state/transcripts").rglob("*") if path.is_file()]
+    assert {path.relative_to(tmp_path / "state/transcripts").parts[0] for path in files} == {
+        "checkpoints", "conversations", "snapshots", "spans",
+    }  # fmt: skip
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+
+
+async def test_texts_in_a_snapshot_are_limited(tmp_path):
+    """R-463: 50,000 characters, 10,000 of a tool's result."""
+    (tmp_path / "long.txt").write_text("a line of the file\n" * 1_500)
+    steps = iter([calls(("c1", "read_file", '{"path": "long.txt"}')), says("a" * 300)])
+    adapter = ScriptedAdapter("s", lambda request: next(steps))
+    bench = kept(tmp_path, adapter, settings={"policy": "cowork"})
+    session = await bench.open()
+    session.submit(submit("u" * 60_000))
+    await bench.idle(session)
+    await session.close()
+    user, _, result, _ = written(bench, "completion")["conversationHistory"]
+    assert 49_000 < len(user["content"]) <= 50_000
+    assert 9_000 < len(result["content"]) <= 10_000
+    assert len(session.log.view.messages[2].text) > 20_000
+
+
+@pytest.mark.parametrize(("number", "chars", "asked"), [(8, 2_800, 0), (9, 2_800, 1), (11, 400, 0), (12, 400, 1)])
+async def test_the_first_summary_comes_at_24_messages_or_12000_tokens(tmp_path, number, chars, asked):
+    """R-457: the latter with more than 16 messages; at most 1536 tokens; calls and results are none."""
+    messages = [m for i in range(number) for m in exchange(i, chars)]
+    messages[2:2] = tool_step(1, "r" * 400)
+    chat = await without_tools(tmp_path, messages, **NO_WORTH)
+    await chat.say()
+    assert [request.max_output_tokens for request in chat.asked] == [1536] * asked
+    if asked:
+        assert [m.text for m in chat.request[1:]] == [*[m["content"] for m in messages[-16:]], "now"]
+        assert not any(m.tool_calls or m.role == "tool" for m in chat.request)
+
+
+FLUSHED = "Decisions:\n- keep it\n\nOpen Loops:\n- none\n\nNext Actions:\n- test it\n\nKey Findings:\n- it is slow\n"
+
+
+async def flushed(root, tokens: int, *, remembers=True, messages=20):
+    """Return a chat of 20,000 tokens whose request measures exactly so many, and its bench."""
+    adapter = ScriptedAdapter("s", lambda r: says(FLUSHED if r.purpose == "summary" else "done"))
+    bench = kept(root, adapter, window=20_000, settings={"policy": "cowork"}, remembers=remembers)
+    with patch.object(chat_model, "MessageCounter", lambda text: MessageCounter.chars4()):
+        session = await bench.open()
+    found = read_objects(talk(messages, 16_000 // messages), "given").messages
+    await session.log.write(*(MessageAdded(message=message) for message in found))
+    chat = Chat(bench, session)
+    await measures(chat, tokens)
+    await session.effects.settled()
+    return chat
+
+
+@pytest.mark.parametrize(
+    ("tokens", "more", "asked"),
+    [(17_800, {}, 0), (17_801, {}, 1), (17_801, {"remembers": False}, 0), (17_801, {"messages": 2}, 0)],
+)
+async def test_the_memory_is_flushed_when_less_than_1200_tokens_are_left(tmp_path, tokens, more, asked):
+    """R-409, R-446: below window − 5 %, also when nothing is compacted; not off, nor for fewer than 4 messages."""
+    chat = await flushed(tmp_path, tokens, **more)
+    assert [request.max_output_tokens for request in chat.asked] == [220] * asked
+    assert (chat.changes, len(chat.named("memory_flushed"))) == ([], asked)
+    if asked:
+        for title in ("Decisions", "Open Loops", "Next Actions", "Key Findings"):
+            assert title in chat.prompts[0]
+        await chat.say("more " * 20, 2)
+        assert len(chat.asked) == 1, "within 120 seconds it is not flushed again"
