@@ -8,6 +8,7 @@ import re
 import msgspec
 import pytest
 
+from codecompanion.errors import AdapterError
 from codecompanion.model.history import MessageAdded
 from codecompanion.model.messages import TAGS
 from codecompanion.model.transcript_format import read_objects
@@ -354,3 +355,26 @@ async def test_the_nine_sections_are_asked_for_and_the_analysis_is_not_stored(tm
     half = await chat_with(tmp_path, "codecompanion", talk(6), summary="\n\n".join(NINE.split("\n\n")[:5]))
     await half.compact()
     assert len(half.tiers) == 1
+
+
+@pytest.mark.parametrize("falls_back", [False, True])
+@pytest.mark.parametrize("failing", ["error", "empty"])
+async def test_another_adapter_that_fails_is_tried_once_more_with_the_chats_own_where_that_is_wanted(
+    tmp_path, failing, falls_back
+):
+    """R-504, R-529: by default the round is skipped, the user is told, and the history is what it was."""
+    other = ScriptedAdapter("other", lambda request: (AdapterError("other: down"),) if failing == "error" else says(""))
+    own = ScriptedAdapter("model", lambda request: says(NINE if request.purpose == "summary" else "word " * 1_500))
+    compaction = {"adapter": "other", "fallback_to_chat_adapter": falls_back}
+    settings = {"context_management": {"compaction": compaction}, "on_compact": "stop"}
+    bench = Bench(tmp_path, own, other, settings=settings)
+    session = await bench.open()
+    session.submit(submit("before"))
+    await bench.idle(session)
+    before = session.log.view.messages
+    session.compact("")
+    await bench.idle(session)
+    assert other.requests
+    assert [request.purpose for request in own.requests] == ["chat", *["summary"] * falls_back]
+    assert (session.log.view.messages == before) is not falls_back
+    assert bool(bench.of(CompactionFailed)) is not falls_back

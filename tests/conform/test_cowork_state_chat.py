@@ -280,3 +280,45 @@ async def test_the_memory_is_flushed_when_less_than_1200_tokens_are_left(tmp_pat
             assert title in chat.prompts[0]
         await chat.say("more " * 20, 2)
         assert len(chat.asked) == 1, "within 120 seconds it is not flushed again"
+
+
+async def test_evidence_covers_all_that_was_removed_within_64_kib(tmp_path):
+    """R-469: the very text with its place; of what is too much the oldest results of tools are cut first."""
+    adapter = ScriptedAdapter("s", lambda r: says(nine() if r.purpose == "summary" else "done"))
+    bench = kept(tmp_path, adapter, settings={"policy": "cowork", "on_compact": "stop"})
+    session = await bench.open()
+    steps = [*tool_step(1, "o" * 38_000), *tool_step(2, "n" * 30_000)]
+    found = read_objects([*talk(16, 20), *steps, *talk(40, 500)], "given").messages
+    await session.log.write(*(MessageAdded(message=message) for message in found))
+    session.compact("")
+    await bench.idle(session)
+    await session.effects.settled()
+    spans = written(bench, "pre_compaction")["evidencePacket"]["spans"]
+    change = next(e.payload for e in bench.store.load_events("chat-1") if getattr(e.payload, "kind", "") == "compacted")
+    assert [span["objectId"] for span in spans] == [m.id for m in found if m.id in change.removed]
+    assert len(spans) > 12
+    words = {message.id: message.text for message in found}
+    cut = [span for span in spans if span["truncated"]]
+    assert [words[span["objectId"]][0] for span in cut] == ["o"]
+    for span in spans:
+        if span["type"] != "assistant_message":
+            assert span["text"] == words[span["objectId"]][span["start"] : span["end"]]
+    assert 60_000 < sum(len(span["text"]) + len(span["excerpt"]) for span in spans) <= 64 * 1024
+
+
+@pytest.mark.parametrize(("messages", "source"), [(2, 2), (6, 1)])
+async def test_an_older_checkpoint_with_fewer_messages_never_wins(tmp_path, messages, source):
+    """R-473, R-474: the order is the document's, but for that; both times are told."""
+    for kind, number, ms in (("checkpoints", messages, 5_000), ("snapshots", 4, 9_000)):
+        folder = tmp_path / f"state/transcripts/{kind}"
+        folder.mkdir(parents=True)
+        history = [{"role": "user", "content": f"{kind} {i}"} for i in range(number)]
+        payload = {"schema": "session_runtime_v2", "version": 2, "timestamp": ms, "conversationHistory": history}
+        (folder / "old.json").write_text(json.dumps(payload))
+    bench = kept(tmp_path, ScriptedAdapter("offline", []), settings={"policy": "cowork"})
+    restored = await restore_chat(bench.services, "old", "")
+    assert restored["source"] == source
+    session = await opened(bench, restored["chat"])
+    assert session.log.view.messages[0].text == ("checkpoints 0" if source == 1 else "snapshots 0")
+    (told,) = [e.payload.fields for e in bench.store.load_events(restored["chat"]) if hasattr(e.payload, "fields")]
+    assert (told["source"], told["checkpointAt"], told["snapshotAt"]) == (source, 5_000, 9_000)
