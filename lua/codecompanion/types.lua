@@ -1077,10 +1077,22 @@
 
 ---→ `{rows: [{id, role, tag, name, tokens, cycle, age, state, preview, cache, cost}], total, window, cost}`.
 ---
----The next request, message by message; `cache` is `hit`, `miss` or "", `cost` US dollars or null.
+---The next request, message by message; `cache` is `hit`, `miss` or "", `cost` US dollars or null. With `request` the
+---one of that number (from 1, −1 = the newest) as it was sent, with its `turn`, a `note` and how many `requests`.
 ---@class CodeCompanion.Request.Inspect
 ---@field id? integer
 ---@field chat? string
+---@field request? integer
+
+---→ `{title, text, filetype, state}`: the body of a request as JSON, 0 = the next one; or one message of it.
+---
+---The text differs from the bytes that were sent by white space between JSON values alone. `item`: id of a message,
+---`system` or `tools`.
+---@class CodeCompanion.Request.ShowRequest
+---@field id? integer
+---@field chat? string
+---@field request? integer
+---@field item? string
 
 ---→ `{title, text, filetype, state}`: what the policy would change, as a diff; nothing is sent (R-546).
 ---
@@ -1479,6 +1491,7 @@
 ---@field change_trust CodeCompanion.Request.ChangeTrust
 ---@field check_mentions CodeCompanion.Request.CheckMentions
 ---@field inspect CodeCompanion.Request.Inspect
+---@field show_request CodeCompanion.Request.ShowRequest
 ---@field preview CodeCompanion.Request.Preview
 ---@field forecast_compaction CodeCompanion.Request.ForecastCompaction
 ---@field show_original CodeCompanion.Request.ShowOriginal

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import msgspec
 import pytest
 
 from codecompanion.wire import events
@@ -28,6 +29,31 @@ def test_the_inspector_gives_the_cursor_back_to_the_chat(nvim_factory, tmp_path,
         chat.nvim.feed("q")
         assert chat.nvim.lua("return vim.bo.filetype") == "codecompanion"
         assert f" {total[1].lstrip('~')}/128.0k" in chat.nvim.lua("return require('codecompanion').statusline()")
+
+
+def test_the_inspector_goes_back_to_requests_that_were_sent(nvim_factory, tmp_path):
+    """R-328: `[` shows each as it was sent, `b` its body, `]` leads back to the next one."""
+    with ChatServerThread(key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, size=(120, 40))
+        chat.say("hello")
+        chat.say("and again")
+        sent = [one.body for one in server.requests if one.method == "POST"]
+        chat.nvim.feed("<Esc>gd")
+        chat.nvim.wait_screen(r"Next request: .*, 5 messages")
+        chat.nvim.feed("[")
+        chat.nvim.wait_screen(r"Request 2 of 2, turn-2: .*, 4 messages")
+        chat.nvim.feed("[[")
+        chat.nvim.wait_screen(r"Request 1 of 2, turn-1: .*, 2 messages")
+        chat.nvim.feed("6G<CR>")
+        chat.nvim.wait_screen(r"╭ user ")
+        chat.nvim.feed("qb")
+        chat.nvim.wait_screen('"messages": ')
+        shown = "\n".join(chat.nvim.lines())
+        assert msgspec.json.format(shown.encode(), indent=-1) == sent[0]
+        chat.nvim.feed("q]")
+        chat.nvim.wait_screen(r"Request 2 of 2")
+        chat.nvim.feed("]")
+        chat.nvim.wait_screen(r"Next request: ")
 
 
 def test_what_is_attached_is_named_from_the_workspace(nvim_factory, tmp_path):

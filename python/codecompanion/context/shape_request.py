@@ -49,7 +49,7 @@ class Shaped(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of a request and how they came about.
 
     `raw` is the size without shaping, `measure` the size as it is sent, `pruned` how many results are placeholders,
-    `packet_tokens` what facts of the workspace take.
+    `packets` are the facts of the workspace that are sent, by the cycle they stand before.
     """
 
     messages: Messages
@@ -60,6 +60,7 @@ class Shaped(msgspec.Struct, frozen=True, kw_only=True):
     savings: Savings = Savings()
     pruned: int = 0
     packet_tokens: int = 0
+    packets: Mapping[int, Message] = {}
     kept: Kept = Kept()
     levels: Levels = Levels()
 
@@ -150,9 +151,9 @@ class _Shaping:
         """Return the size of the request as it is so far; a list is measured once."""
         saved = self._prompt_saved + self._tools_saved
         if saved and self._parts.measure is not None:
-            return self._parts.measure(_with_packets(self._messages, self._packets), self._system, self._specs)
+            return self._parts.measure(with_packets(self._messages, self._packets), self._system, self._specs)
         if self._measured is None:
-            self._measured = self._env.measure(_with_packets(self._messages, self._packets))
+            self._measured = self._env.measure(with_packets(self._messages, self._packets))
         return Measure(max(0, self._measured.tokens - saved), max(0, self._measured.upper - saved))
 
     def take(self, step: ShapeStep) -> None:
@@ -220,18 +221,19 @@ class _Shaping:
         history = self._env.size(originals[i] for i in pruned) - self._env.size(pruned.values())
         return msgspec.structs.replace(
             self._plain,
-            messages=_with_packets(self._messages, self._packets),
+            messages=with_packets(self._messages, self._packets),
             system=self._system,
             specs=self._specs,
             measure=self._size(),
             savings=Savings(history, self._prompt_saved, self._tools_saved, self._left_out),
             pruned=len(pruned),
             packet_tokens=sum(message.tokens for message in self._packets.values()),
+            packets=self._packets,
             kept=Kept(pruned, frozenset(self._kept_steps)),
         )
 
 
-def _with_packets(messages: Messages, packets: Mapping[int, Message]) -> Messages:
+def with_packets(messages: Messages, packets: Mapping[int, Message]) -> Messages:
     """Return the messages with each packet in front of the first one of its turn."""
     if not packets:
         return messages

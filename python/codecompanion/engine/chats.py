@@ -37,7 +37,12 @@ async def carry_out(services: Services, session: Session, request: requests.Requ
     """Carry out one request about an open chat and return its result; raises `CodeCompanionError`."""
     if isinstance(
         request,
-        requests.RedrawChat | requests.GoOn | requests.Inspect | requests.ForecastCompaction | requests.Preview,
+        requests.RedrawChat
+        | requests.GoOn
+        | requests.Inspect
+        | requests.ShowRequest
+        | requests.ForecastCompaction
+        | requests.Preview,
     ):
         await session.log.write_late()  # they are about all that was shown
     from codecompanion.session.actions.choose_policy import choose_policy, list_policies  # not part of the start
@@ -110,6 +115,7 @@ async def carry_out(services: Services, session: Session, request: requests.Requ
             | requests.ForecastCompaction()
             | requests.Preview()
             | requests.ShowOriginal()
+            | requests.ShowRequest()
             | requests.ShowSystemPrompt()
         ):
             from codecompanion.engine.look import look

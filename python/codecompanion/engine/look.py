@@ -8,18 +8,30 @@ from typing import Any, assert_never
 from codecompanion.session.actions.forecast_compaction import forecast
 from codecompanion.session.actions.preview_compaction import compare_with_last, preview
 from codecompanion.session.chat.inspection import inspect, original, state_of
+from codecompanion.session.chat.sent_requests import SentRequest, inspect_sent, read_sent, show
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
-from codecompanion.wire.requests import ForecastCompaction, Inspect, Preview, ShowOriginal, ShowSystemPrompt
+from codecompanion.wire.requests import (
+    ForecastCompaction,
+    Inspect,
+    Preview,
+    ShowOriginal,
+    ShowRequest,
+    ShowSystemPrompt,
+)
 
-Look = Inspect | ForecastCompaction | Preview | ShowOriginal | ShowSystemPrompt
+Look = Inspect | ForecastCompaction | Preview | ShowOriginal | ShowRequest | ShowSystemPrompt
 
 
 async def look(services: Services, session: Session, request: Look) -> object:
     """Return what the request asks to see."""
     match request:
-        case Inspect():
+        case Inspect(request=0):
             return inspect(session.control, session.log, session.narrowing.narrows)
+        case Inspect():
+            return inspect_sent(await _read_sent(services, session, request.request), session.control)
+        case ShowRequest():
+            return await _show_request(services, session, request)
         case ForecastCompaction():
             return await asyncio.to_thread(forecast, session.control, session.log)
         case Preview(against="last_request"):
@@ -33,6 +45,23 @@ async def look(services: Services, session: Session, request: Look) -> object:
             return {"text": session.control.system_message.text, "tools": names}
         case _:
             assert_never(request)
+
+
+async def _read_sent(services: Services, session: Session, number: int) -> SentRequest:
+    events = await session.log.events()
+    return await asyncio.to_thread(read_sent, events, number, session.control, services.store.read_blob)
+
+
+async def _show_request(services: Services, session: Session, request: ShowRequest) -> dict[str, Any]:
+    control = session.control
+    if request.request:
+        found = await _read_sent(services, session, request.request)
+        adapter, wanted, title = found.sent.adapter, found.request, f"Request {found.number} of {found.count}"
+    else:
+        adapter, title = control.adapter_name, "Next request"
+        wanted = control.shaper.request_of(control.shaper.current(), control.native.compact_at)
+    body = b"" if request.item else await asyncio.to_thread(services.adapters.get(adapter).render, wanted)
+    return show(wanted, request.item, body, title)
 
 
 async def _show_original(services: Services, session: Session, item: str) -> dict[str, Any]:

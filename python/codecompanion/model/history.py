@@ -193,12 +193,26 @@ class TurnEnded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="tur
     error: str = ""
 
 
+class Shaping(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """How the messages of a request differ from the view, since the request before it (R-328).
+
+    `replaced` are sent in place of the messages with their ids, `packets` before the turn of their cycle, `dropped`
+    (ids) no longer. `whole`: it counts from the view itself, not from the request before.
+    """
+
+    replaced: tuple[Message, ...] = ()
+    packets: tuple[Message, ...] = ()
+    dropped: tuple[str, ...] = ()
+    whole: bool = False
+
+
 class RequestSent(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="request_sent"):
-    """What one provider request was: for `/trace`.
+    """What one provider request was: for `/trace` and the inspector.
 
     `mix` is the estimate by parts: `prompt` (instructions), `conversation`, `tools`. `shaping` holds what was left out
     of this request alone, in tokens: `prompt`, `tools`, `results`, `packet`, `packet_omitted`. `limits`: the size of
     the `window`, and from where on an `edit` and a `compaction` were due, in tokens; without what was off or unknown.
+    `prompt` and `tools` name the stored system prompt and tool schemas, "" in logs of earlier versions.
     """
 
     turn_id: str
@@ -211,6 +225,11 @@ class RequestSent(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="r
     mix: dict[str, int] = {}
     shaping: dict[str, int] = {}
     limits: dict[str, int] = {}
+    prompt: str = ""
+    tools: str = ""
+    shaped: Shaping | None = None
+    max_output_tokens: int = 0
+    compact_at: int = 0
 
 
 class Retry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

@@ -554,8 +554,22 @@ class CheckMentions(Request, frozen=True, kw_only=True):
 class Inspect(Request, frozen=True, kw_only=True):
     """→ `{rows: [{id, role, tag, name, tokens, cycle, age, state, preview, cache, cost}], total, window, cost}`.
 
-    The next request, message by message; `cache` is `hit`, `miss` or "", `cost` US dollars or null.
+    The next request, message by message; `cache` is `hit`, `miss` or "", `cost` US dollars or null. With `request` the
+    one of that number (from 1, −1 = the newest) as it was sent, with its `turn`, a `note` and how many `requests`.
     """
+
+    request: int = 0
+
+
+class ShowRequest(Request, frozen=True, kw_only=True):
+    """→ `{title, text, filetype, state}`: the body of a request as JSON, 0 = the next one; or one message of it.
+
+    The text differs from the bytes that were sent by white space between JSON values alone. `item`: id of a message,
+    `system` or `tools`.
+    """
+
+    request: int = 0
+    item: str = ""
 
 
 class Preview(Request, frozen=True, kw_only=True):

@@ -75,6 +75,19 @@ local function column(title, rows, text, most)
   return math.min(width, most)
 end
 
+---Which request the table is about, in words.
+---@param result { request?: integer, requests?: integer, turn?: string }
+---@param is_narrow boolean
+---@return string
+local function which(result, is_narrow)
+  if (result.request or 0) == 0 then
+    return is_narrow and "" or "Next request"
+  elseif is_narrow then
+    return ("%d/%d: "):format(result.request, result.requests)
+  end
+  return ("Request %d of %d, %s"):format(result.request, result.requests, result.turn)
+end
+
 ---The table as lines.
 ---@param result { rows: table[], total: integer, window: integer, guess?: string, reserve: integer?, cost?: number }
 ---@param exact boolean?
@@ -95,9 +108,10 @@ function M.lines(result, exact, width)
       return ""
     end
   end
-  local title = is_narrow and "# %s%s of %s (%d%%), %s" or "# Next request: %s%s of %s tokens (%d%%), %s"
+  local title = is_narrow and "# %s%s%s of %s (%d%%), %s" or "# %s: %s%s of %s tokens (%d%%), %s"
   local lines = {
     title:format(
+      which(result, is_narrow),
       exact and "" or "~",
       numbers.short(result.total),
       numbers.short(result.window) .. ((result.guess or "") ~= "" and "?" or ""),
@@ -133,9 +147,11 @@ function M.lines(result, exact, width)
   if (result.reserve or 0) > 0 then
     lines[#lines + 1] = ("%7s  kept free for the reply"):format(numbers.short(result.reserve))
   end
-  if (result.guess or "") ~= "" then
-    lines[#lines + 1] = ""
-    vim.list_extend(lines, fit.wrap("? " .. result.guess, width))
+  for _, note in ipairs({ result.guess or "", result.note or "" }) do
+    if note ~= "" then
+      lines[#lines + 1] = ""
+      vim.list_extend(lines, fit.wrap("? " .. note, width))
+    end
   end
   return lines
 end
@@ -181,12 +197,13 @@ local function redraw(chat, bufnr, result)
   fill(bufnr, M.lines(result, chat.meter and chat.meter.exact, width), result.rows)
 end
 
----Ask again what the next request holds, and write it again.
+---Ask again for the messages of a request, and write them again.
 ---@param chat CodeCompanion.Chat
 ---@param bufnr integer
 ---@param current { result: table }
-local function refill(chat, bufnr, current)
-  session.request(chat, "inspect", {}, function(result)
+---@param request integer 0 = the next one
+local function refill(chat, bufnr, current, request)
+  session.request(chat, "inspect", { request = request }, function(result)
     if api.nvim_buf_is_valid(bufnr) then
       current.result = result
       redraw(chat, bufnr, result)
@@ -198,12 +215,21 @@ end
 ---@param bufnr integer
 ---@param current { result: table }
 local function set_keys(chat, bufnr, current)
+  local function request()
+    return current.result.request or 0
+  end
+
+  ---@return string? id Of a message that can be changed; those of a sent request cannot
   local function id()
-    return message_id(row_under_cursor(current))
+    return request() == 0 and message_id(row_under_cursor(current)) or nil
   end
 
   local function refresh()
-    refill(chat, bufnr, current)
+    refill(chat, bufnr, current, request())
+  end
+
+  local function show_sent(item)
+    session.request(chat, "show_request", { request = request(), item = item }, float.show)
   end
 
   local function map(keys, desc, action)
@@ -211,10 +237,28 @@ local function set_keys(chat, bufnr, current)
   end
 
   map({ "<CR>", "K", "gf" }, "Show the message", function()
-    if id() then
+    local row = row_under_cursor(current)
+    if request() > 0 then
+      if row then
+        show_sent(row.id)
+      end
+    elseif id() then
       originals.message(chat, id())
-    elseif row_under_cursor(current) then
+    elseif row then
       originals.system_prompt(chat)
+    end
+  end)
+  map("b", "Show the body of the request", function()
+    show_sent("")
+  end)
+  map("[", "The request before this one, as it was sent", function()
+    if request() ~= 1 then
+      refill(chat, bufnr, current, request() == 0 and -1 or request() - 1)
+    end
+  end)
+  map("]", "The request after this one", function()
+    if request() > 0 then
+      refill(chat, bufnr, current, request() == current.result.requests and 0 or request() + 1)
     end
   end)
   map("p", "Pin, or unpin", function()
@@ -257,7 +301,18 @@ local function show(chat, result)
     width = 1,
     max_width = WIDEST,
     wrap = false,
-    footer = { "<CR> show", "p pin", "c clear", "r restore", "u undo", "= compare", "<C-r> redo", "q close" },
+    footer = {
+      "<CR> show",
+      "p pin",
+      "c clear",
+      "r restore",
+      "u undo",
+      "= compare",
+      "[ ] requests sent",
+      "b body",
+      "<C-r> redo",
+      "q close",
+    },
     on_resize = function(bufnr)
       redraw(chat, bufnr, current.result)
     end,

@@ -21,6 +21,7 @@ from codecompanion.model.history import MessageAdded
 from codecompanion.model.messages import GO_ON_TAG, Message, ToolCall
 from codecompanion.session.accounts.accounting import RequestParts
 from codecompanion.session.accounts.meter import ContextMeter
+from codecompanion.session.accounts.request_contents import RequestContents
 from codecompanion.session.attachments.chosen_tools import Choice, chosen_by
 from codecompanion.session.attachments.context_block import ContextBlock
 from codecompanion.session.chat.buffer_entries import ASKED_TO_GO_ON
@@ -79,6 +80,7 @@ class Chat:
         """The sources in the view that narrow grants."""
         self.grants = Grants(services, self.chat_id, self.desk, self.root)
         self.parts = RequestParts(self.control.meter.counter)
+        self.contents = RequestContents(services.store.put_blob)
         self.gathering = CodeGathering(services, self.control, self._on_gathering)
         self.mentioned = MentionedContext(services, self.control, self._on_gathering)
         updates = LiveUpdates(services, self.control)

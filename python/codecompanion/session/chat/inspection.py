@@ -9,12 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from codecompanion.context.editing.cache_state import find_cache_state
-from codecompanion.context.shape_request import Shaped
 from codecompanion.context.strategies import STRATEGIES
 from codecompanion.context.work import Messages
 from codecompanion.errors import InputError
 from codecompanion.model.history import LogEvent
-from codecompanion.model.messages import GATHERED_TAG, MEMORY_TAG, RULES_TAG, SUMMARY_TAG, Message, Source
+from codecompanion.model.messages import GATHERED_TAG, MEMORY_TAG, RULES_TAG, SUMMARY_TAG, Message, Source, ToolSpec
 from codecompanion.model.provenance import is_cleared, sources_of
 from codecompanion.session.codebase.shown_code import title_of_gathered
 from codecompanion.session.history.chat_log import ChatLog
@@ -42,23 +41,9 @@ def inspect(control: ContextControl, log: ChatLog, narrows: Callable[[Source], b
     """
     view, shaped = log.view, control.shaper.current()
     total, reasons = shaped.measure.tokens, _reasons(control, view.messages)
-    system, specs_tokens, *figures = _figures(control, shaped, total)
-    titles = _titles(control.tools.all(), shaped.messages)
-    messages = [(shaped.system, system), *zip(shaped.messages, figures, strict=True)]
-    tools = {call.id: call.name for message in shaped.messages for call in message.tool_calls}
-    rows = [_row(message, tokens, view.cycle, titles) for message, tokens in messages]
-    for row, (message, _) in zip(rows, messages, strict=True):
-        sources = sources_of(message, tools.get(message.tool_call_id or "", ""))
-        told = [source for source in sources if source.kind not in ("user", "model", "plugin")]
-        row["source"] = ", ".join(f"{source.kind} {source.name}".rstrip() for source in told)
-        row["narrows"] = not is_cleared(message) and any(map(narrows, told))
+    rows = describe_rows(control, (shaped.system, *shaped.messages), shaped.specs, view.cycle, total, narrows)
     for row in rows:
         row["preview"] = " · ".join(filter(None, (reasons.get(row["id"]), row["preview"])))[:PREVIEW_CHARS]
-    schemas = {
-        "id": "tools", "role": "tools", "tag": "", "name": f"{len(control.specs)} tool schemas",
-        "tokens": specs_tokens, "cycle": 0, "age": 0, "state": "live", "preview": "", "source": "", "narrows": False,
-    }  # fmt: skip
-    rows = [rows[0], schemas, *rows[1:]]
     prices = control.services.prices(control.adapter_name, control.model, total)
     for row, cache in zip(rows, _expected_cache(control, log), strict=True):
         price = None if prices is None else prices.cache_read if cache == "hit" else prices.input
@@ -68,11 +53,36 @@ def inspect(control: ContextControl, log: ChatLog, narrows: Callable[[Source], b
     limits = control.limits
     return {
         "rows": rows, "total": total, "window": limits.context_window, "guess": control.window.guess,
-        "reserve": limits.reply_reserve, "cost": cost,
+        "reserve": limits.reply_reserve, "cost": cost, "request": 0,
     }  # fmt: skip
 
 
-def _titles(tools: ToolRegistry, messages: Messages) -> dict[str, str]:
+def describe_rows(
+    control: ContextControl,
+    messages: Sequence[Message],
+    specs: Sequence[ToolSpec],
+    cycle: int,
+    total: int,
+    narrows: Callable[[Source], bool] = _none,
+) -> list[dict[str, Any]]:
+    """Return a row for each message, the system prompt first, then the tools; their tokens sum up to `total`."""
+    system, specs_tokens, *figures = _figures(control, messages, specs, total)
+    titles = _titles(control.tools.all(), messages[1:])
+    tools = {call.id: call.name for message in messages for call in message.tool_calls}
+    rows = [_row(*one, cycle, titles) for one in zip(messages, (system, *figures), strict=True)]
+    for row, message in zip(rows, messages, strict=True):
+        sources = sources_of(message, tools.get(message.tool_call_id or "", ""))
+        told = [source for source in sources if source.kind not in ("user", "model", "plugin")]
+        row["source"] = ", ".join(f"{source.kind} {source.name}".rstrip() for source in told)
+        row["narrows"] = not is_cleared(message) and any(map(narrows, told))
+    schemas = {
+        "id": "tools", "role": "tools", "tag": "", "name": f"{len(specs)} tool schemas",
+        "tokens": specs_tokens, "cycle": 0, "age": 0, "state": "live", "preview": "", "source": "", "narrows": False,
+    }  # fmt: skip
+    return [rows[0], schemas, *rows[1:]]
+
+
+def _titles(tools: ToolRegistry, messages: Sequence[Message]) -> dict[str, str]:
     """Return what each call is named, by its id: a result says by itself neither which file nor which command."""
     return {call.id: title_of_call(tools, call) for message in messages for call in message.tool_calls}
 
@@ -108,7 +118,7 @@ def _expected_cache(control: ContextControl, log: ChatLog) -> list[str]:
     return ["hit"] * (same + 2) + ["miss"] * (count - same)
 
 
-def _figures(control: ContextControl, shaped: Shaped, total: int) -> list[int]:
+def _figures(control: ContextControl, messages: Sequence[Message], specs: Sequence[ToolSpec], total: int) -> list[int]:
     """Return the tokens of system prompt, tools and each message; their sum is the meter's figure.
 
     A message has the number that the line below it in the chat has. What a provider counted beside that is put down to
@@ -116,12 +126,12 @@ def _figures(control: ContextControl, shaped: Shaped, total: int) -> list[int]:
     twice of what they are estimated at, all of it is scaled alike.
     """
     meter = control.meter
-    fixed = [meter.counter.message(shaped.system), meter.counter.tools(shaped.specs)]
-    messages = [meter.scaled(message.tokens) for message in shaped.messages]
-    rest, estimate = total - sum(messages), meter.scaled(sum(fixed))
+    fixed = [meter.counter.message(messages[0]), meter.counter.tools(specs)]
+    sizes = [meter.scaled(message.tokens) for message in messages[1:]]
+    rest, estimate = total - sum(sizes), meter.scaled(sum(fixed))
     if estimate <= 2 * rest <= 4 * estimate:
-        return [*scaled(fixed, rest), *messages]
-    return scaled([*fixed, *(message.tokens for message in shaped.messages)], total)
+        return [*scaled(fixed, rest), *sizes]
+    return scaled([*fixed, *(message.tokens for message in messages[1:])], total)
 
 
 def scaled(figures: Sequence[int], total: int) -> list[int]:

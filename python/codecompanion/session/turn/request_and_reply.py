@@ -64,7 +64,9 @@ class Exchange:
             shaping=chat.control.shaper.savings(),
             limits=_limits(chat.control.meter_event()),
         )
-        chat.log.write_unawaited(chat.parts.described(request, sent))
+        sent = chat.parts.described(request, sent)
+        chat.log.write_unawaited(chat.contents.described(request, chat.control.shaper.sent, sent))
+        await chat.contents.store()
         chat.enter(State.STREAMING, "waiting for the model")
         chat.emit(ReplyStarted(chat=chat.chat_id, adapter=chat.adapter_name, model=chat.model))
         self.reply = reply = ReplySoFar()
