@@ -17,11 +17,16 @@ CHAT_KEYS = (
     " mine"
 ).split()
 
+EDITOR_ITEMS = "buffer buffers selection viewport diagnostics quickfix diff file lsp terminal messages mine".split()
+WITH_ARGUMENT = ("buffer", "diagnostics", "diff", "file", "terminal", "mine")
+
 
 def rows() -> Iterator[Row]:
     """Yield them all."""
     yield from _of_chat_keys()
     yield from _of_display()
+    yield from _of_editor_context()
+    yield from _of_decisions()
 
 
 def _of_chat_keys() -> Iterator[Row]:
@@ -81,3 +86,34 @@ def _of_display() -> Iterator[Row]:
 
 def _window(more: str) -> str:
     return f"{{ display = {{ chat = {{ window = {{ {more} }} }} }} }}"
+
+
+def _of_editor_context() -> Iterator[Row]:
+    def items(how: str, more: str = "") -> str:
+        chat = f"chat = {{ editor_context = _G.options_test.own_items({{ {how} }}) }}"
+        return f"{{ {BUFFER}, interactions = {{ {chat} }}, {more} }}"
+
+    scene = editor.mentioned
+    for name in EDITOR_ITEMS:
+        path = f"interactions.chat.editor_context.{name}"
+        yield Row(f"{path}.callback", "function() return 'another text' end", scene, items(""))
+        yield Row(f"{path}.description", "'Gives something else'", scene, items(""))
+        yield Row(f"{path}.opts.async", "true", scene, items(""))
+        yield Row(f"{path}.opts.timeout", "1", scene, items("async = true, silent = true"))
+        yield Row(f"{path}.opts.has_params", "false" if name in WITH_ARGUMENT else "true", scene, items(""))
+        yield Row(f"{path}.opts.complete", "function() return { 'pencil' } end", scene, items("has_params = true"))
+        no_code = items("contains_code = true", "opts = { send_code = false }")
+        yield Row(f"{path}.opts.contains_code", "false", scene, no_code)
+
+
+def _of_decisions() -> Iterator[Row]:
+    names = {
+        "shared": "accept_change reject_change always_accept cancel skip_hunk next_hunk previous_hunk view_diff",
+        "inline": "options stop retry follow_up open_chat accept_change reject_change always_accept",
+    }
+    keys = f"{{ {BUFFER}, interactions = _G.options_test.deciding_keys() }}"
+    for where in names:
+        for name in names[where].split():
+            for mode in "niv":
+                path = f"interactions.{where}.keymaps.{name}.modes.{mode}"
+                yield Row(path, "'<F5>'", editor.decided, keys)

@@ -104,3 +104,34 @@ def highlighted(desk: Desk, given: Given) -> Any:
         chat.reply("Here.", message_id="r2")
         chat.nvim.settle()
         return chat.nvim.lua("return vim.treesitter.highlighter.active[vim.api.nvim_get_current_buf()] ~= nil")
+
+
+def mentioned(desk: Desk, given: Given) -> Any:
+    """Mention each item of the editor, with and without an argument, and complete its name."""
+    with chat_of(desk, given) as chat:
+        offered = chat.nvim.lua(MENTION_ALL)
+        chat.nvim.lua(
+            "local over = false vim.defer_fn(function() over = true end, 30) vim.wait(5000, function() return over end)"
+        )
+        return offered, chat.sent("submit"), chat.sent("editor_context")
+
+
+MENTION_ALL = """
+local taken = require("codecompanion.editor_context")
+local host = require("codecompanion.host")
+local chat = require("codecompanion.chat").last_chat()
+return _G.options_test.mention_all(function(text)
+  local items, later, problem = taken.take(text, { id = chat.id, bufnr = chat.bufnr })
+  host.notify("submit", { text = text, items = items, problem = problem })
+  if later then
+    later(function(late) host.notify("editor_context", { items = late }) end)
+  end
+end)
+"""
+
+
+def decided(desk: Desk, given: Given) -> Any:
+    """Press every key of a proposed change and of an edit in place, and <F5>."""
+    with chat_of(desk, given) as chat:
+        chat.nvim.lua("_G.options_test.show_proposal()")
+        return chat.nvim.lua("return _G.options_test.press_all()")

@@ -14,6 +14,15 @@ OTHER = """adapters = { http = { other = {
     schema = { model = { default = "MODEL" } },
   } } }"""
 """A second adapter."""
+ADAPTERS = (
+    "anthropic azure_openai bedrock cerebras chatgpt copilot deepseek fireworks gemini groq huggingface kimi llama_cpp"
+    " lmstudio minimax mistral nebius novita ollama openai openai_compatible openai_responses openrouter together"
+    " vertex vllm xai zai"
+).split()
+ENTRY = """{
+    env = { url = "URL", api_key = "cmd:echo pencil" }, schema = { model = { default = "test-model" } },
+    formatted_name = "NAME", headers = { MORE }, opts = { max_retries = 0, context_window = WINDOW },
+  }"""
 
 
 def rows() -> Iterator[Row]:
@@ -164,5 +173,14 @@ def _of_adapters() -> Iterator[Row]:
     own = "{ extends = 'openai_compatible', env = { url = 'URL' }, schema = { model = { default = 'MODEL' } } }"
     chosen = loop(f"adapters = {{ http = {{ mine = {own} }} }}, interactions = {{ chat = {{ adapter = 'mine' }} }}")
     yield Row("adapters.http.mine", own.replace("MODEL", "other"), host.talk, chosen)
+    for name in ADAPTERS:
+        entry = ENTRY.replace("MORE", "").replace("WINDOW", "128000").replace("NAME", "One")
+        around = loop(
+            f"adapters = {{ http = {{ {name} = {entry} }} }}, interactions = {{ chat = {{ adapter = '{name}' }} }}"
+        )
+        other = ENTRY.replace("MORE", "['x-mine'] = 'yes'").replace("WINDOW", "64000").replace("NAME", "Other")
+        if name in {"chatgpt", "copilot"}:  # they have a login and one address
+            other = "'loop'"
+        yield Row(f"adapters.http.{name}", other, host.asked_once, around)
     few = loop("adapters = { http = { loop = { opts = { max_retries = 0 } } } }")
     yield Row("adapters.http.opts.proxy", "'http://127.0.0.1:9'", host.talk, few)

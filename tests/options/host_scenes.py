@@ -286,3 +286,14 @@ def ruled(desk: Desk, given: Given) -> Any:
         return host.bodies(), await host.runtime.handle(requests.ListRules(snapshot=host.snapshot()))
 
     return play(desk, given, act, [reply("Hi.")], workspace)
+
+
+def asked_once(desk: Desk, given: Given) -> Any:
+    """Say hello to a provider, whatever it answers."""
+
+    async def act(host: Host) -> Any:
+        await host.say("Hello")
+        ends = [steady(event.error) for event in host.of(events.TurnFinished)]
+        return host.headers("x-mine"), host.of(events.Meter)[-1].window, ends
+
+    return play(desk, given, act, [reply("Hi.")])

@@ -207,7 +207,7 @@ function M.set(bufnr, actions, further)
     return not is_verb(one.verb)
   end, further or {})
   for _, verb in ipairs(verbs()) do
-    for _, mode in ipairs({ "n", "v" }) do
+    for _, mode in ipairs({ "n", "i", "v" }) do
       local action = actions[verb[1]]
       local own = vim.tbl_filter(function(one)
         return one.verb == verb[1] and one.mode == mode

@@ -76,7 +76,7 @@ local function configured(name, given, known)
   return {
     name = name,
     description = given.description or known and known.description or "Your own",
-    argument = opts.has_params and "argument" or known and known.argument or nil,
+    argument = opts.has_params and (known and known.argument or "argument") or nil,
     complete = opts.complete or known and known.complete or nil,
     callback = given.callback,
     async = opts.async,

@@ -17,9 +17,13 @@ M.NAMES = {
   "messages",
 }
 
+---Built-in items that take an argument.
+local WITH_ARGUMENT = { "buffer", "diagnostics", "diff", "file", "terminal" }
+
 ---@param optional boolean
+---@param takes_argument boolean
 ---@return CodeCompanion.Option[]
-local function fields_of(optional)
+local function fields_of(optional, takes_argument)
   return {
     {
       name = "callback",
@@ -55,8 +59,9 @@ local function fields_of(optional)
         {
           name = "has_params",
           type = "boolean",
-          default = false,
-          description = "It can be written with an argument, `#{name:argument}`.",
+          default = takes_argument,
+          description = optional and "Your callback takes an argument, `#{name:argument}`."
+            or "It can be written with an argument, `#{name:argument}`.",
         },
         {
           name = "contains_code",
@@ -83,7 +88,7 @@ function M.fields()
       name = name,
       description = ("`#{%s}`"):format(name),
       disable = true,
-      fields = fields_of(true),
+      fields = fields_of(true, vim.list_contains(WITH_ARGUMENT, name)),
     }
   end, M.NAMES)
 end
@@ -94,7 +99,7 @@ function M.own()
     name = "<name>",
     description = "Your own item, `#{name}`.",
     disable = true,
-    fields = fields_of(false),
+    fields = fields_of(false, false),
     require = "callback",
   }
 end
