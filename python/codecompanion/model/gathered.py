@@ -170,3 +170,8 @@ class Gathered(msgspec.Struct, frozen=True, kw_only=True):
 def chars_to_tokens(chars: int) -> int:
     """Return the tokens of so many characters: ceil(chars / 4) (R-245)."""
     return -(-chars // 4)
+
+
+def likely_text(likelihood: float) -> str:
+    """Return the likelihood that a question is about the project, in words: `12 % likely`."""
+    return f"{min(100 * likelihood, 99):.0f} % likely"

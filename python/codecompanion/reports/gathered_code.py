@@ -11,6 +11,7 @@ from typing import Any
 
 from codecompanion.formats.cutting import cut_mark
 from codecompanion.formats.plural import counted
+from codecompanion.model.gathered import likely_text
 from codecompanion.reports.markdown import Page, duration_text, one_line, table, tokens_text
 from codecompanion.reports.record import Stretch
 
@@ -78,13 +79,20 @@ def _how_much(fields: Mapping[str, Any], pieces: Sequence[Mapping[str, Any]]) ->
 
 def classified_text(fields: Mapping[str, Any]) -> str:
     """Return how the question was understood, in words."""
-    by = _BY.get(fields.get("classified_by", ""), "")
+    by = who_classified(fields.get("classified_by", ""), fields.get("likelihood"))
     if not by:
         return WAS_ASKED_FOR
     if not fields.get("is_codebase_related"):
         return f"not about the project ({by})"
     about = ", ".join(fields.get("categories", ())) or "the project"
-    return f"about {about} · {fields.get('confidence', '')} confidence, {by} · {fields.get('type', '')}".rstrip(" ·")
+    sure = f"{fields.get('confidence', '')} confidence, " if fields.get("likelihood") is None else ""
+    return f"about {about} · {sure}{by} · {fields.get('type', '')}".rstrip(" ·")
+
+
+def who_classified(source: str, likelihood: float | None) -> str:
+    """Return who said what a question is about and how likely it is about the project; "" = code was asked for."""
+    by = _BY.get(source, "")
+    return f"{by}, {likely_text(likelihood)}" if by and likelihood is not None else by
 
 
 def _numbers(piece: Mapping[str, Any]) -> tuple[str, str, str]:

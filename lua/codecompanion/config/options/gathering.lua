@@ -93,7 +93,7 @@ return {
     name = "classify",
     type = "boolean",
     default = true,
-    description = "Look for code only when the question is about the project, as `utility` or its words tell. False"
+    description = "Look for code only when the question is about the project, as `utility` or the index says. False"
       .. " looks for code for every question.",
   },
   {
@@ -102,7 +102,7 @@ return {
     optional = true,
     adapter = true,
     description = "Adapter that classifies questions and finds search terms: its name, or { name = …, model = … }; a"
-      .. " small and fast model will do. Without it the words of the question decide, and nothing is asked over the"
+      .. " small and fast model will do. Without it the project's index decides, and nothing is asked over the"
       .. " network.",
   },
   {

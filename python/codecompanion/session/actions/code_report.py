@@ -20,7 +20,7 @@ from codecompanion.model.chosen_code import (
 from codecompanion.model.gathered import PIN_IS_GONE, Gathered
 from codecompanion.model.history import LogEvent, MessageAdded, PolicyEvent
 from codecompanion.model.messages import GATHERED_TAG, Message, is_typed_by_user
-from codecompanion.reports.gathered_code import NOT_INDEXED, WAS_ASKED_FOR, place_of
+from codecompanion.reports.gathered_code import NOT_INDEXED, WAS_ASKED_FOR, place_of, who_classified
 from codecompanion.retrieval.compose import TAKEN_OUT
 from codecompanion.session.chat.chat import Chat
 from codecompanion.session.codebase.gathered_message import gathered_record
@@ -114,11 +114,12 @@ def _as_sent(wish: Wish | None, gathered: Gathered) -> tuple[str, ...]:
     """Return what sending the question as it is would do, where that is not what the rows show."""
     if wish is None or not wish.is_wanted:
         return (_NOT_BY_ITSELF,)
-    by = gathered.classification.overruled
+    said = gathered.classification
+    by = who_classified(said.overruled, said.likelihood)
     is_named = any(one.source == "mention" for one in gathered.found)
     if not by or wish.mentions.codebase or is_named:
         return ()
-    return (_NOT_ABOUT.format(by=_BY[by]),)
+    return (_NOT_ABOUT.format(by=by),)
 
 
 _NOT_BY_ITSELF = "Sent as it is: no code. To send what stands below, write #{codebase} in it, or name a file with @."
@@ -126,7 +127,6 @@ _NOT_ABOUT = (
     "Sent as it is: no code (taken as not about the project, {by})."
     " To send what stands below, write #{{codebase}} in it."
 )
-_BY = {"model": "by a model", "keywords": "by keywords", "index": "by the index"}
 
 
 async def show_gathered(chat: Chat, request: ShowGathered) -> CodeReport:
@@ -214,7 +214,7 @@ def _report(fields: Mapping[str, Any], chosen: ChosenCode, text: str) -> CodeRep
 
 def _understood(fields: Mapping[str, Any]) -> str:
     """Return how the question was understood, in words; `/trace` has the document's."""
-    by = _BY.get(fields.get("classified_by", ""))
+    by = who_classified(fields.get("classified_by", ""), fields.get("likelihood"))
     about = "about" if fields.get("is_codebase_related") else "not about"
     return f"taken as {about} the project ({by})" if by else WAS_ASKED_FOR
 

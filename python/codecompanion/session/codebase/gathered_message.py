@@ -82,6 +82,7 @@ def gathered_record(gathered: Gathered, message_id: str, turn_id: str) -> Policy
         "categories": list(said.categories),
         "confidence": said.confidence,
         "classified_by": said.source,
+        **({} if said.likelihood is None else {"likelihood": round(said.likelihood, 3)}),
         "type": gathered.types.name,
         "terms": list(gathered.terms),
         "tier": gathered.tier,

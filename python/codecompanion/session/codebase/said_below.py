@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from codecompanion.formats.plural import counted
-from codecompanion.model.gathered import Gathered
+from codecompanion.model.gathered import Gathered, likely_text
 from codecompanion.model.messages import Message
 from codecompanion.retrieval.asking import asks_something
 from codecompanion.workspace.secret_files import is_secret
 
-NOT_ABOUT = "No code · taken as not about the project · #{codebase} sends it"
+NOT_ABOUT = "No code added ({why}) · #{{codebase}} adds it"
+_NO_KEYWORDS = "question did not look project-related"
 
 
 def why_no_code(text: str, gathered: Gathered, asked_in: Path | None, *, is_project: bool) -> tuple[str, ...]:
@@ -20,8 +21,12 @@ def why_no_code(text: str, gathered: Gathered, asked_in: Path | None, *, is_proj
     """
     if asked_in is not None:
         return (f"No code · {_why_nothing(gathered, asked_in, is_project)} · why: /context",)
-    is_left_out = not gathered.classification.is_codebase_related
-    return (NOT_ABOUT,) if is_left_out and asks_something(text) else ()
+    said = gathered.classification
+    if said.is_codebase_related or not asks_something(text):
+        return ()
+    if said.likelihood is None:
+        return (NOT_ABOUT.format(why=_NO_KEYWORDS),)
+    return (NOT_ABOUT.format(why=f"{likely_text(said.likelihood)} to be about the project"),)
 
 
 def _why_nothing(gathered: Gathered, root: Path, is_project: bool) -> str:

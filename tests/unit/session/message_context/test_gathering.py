@@ -12,6 +12,7 @@ from codecompanion.model.chosen_code import GATHERED_EVENT
 from codecompanion.model.gathered import Classification, Dropped, Gathered, Selection, Snippet
 from codecompanion.model.history import Insertion, LogEvent, MessageAdded, PolicyEvent, ViewChanged
 from codecompanion.model.messages import GATHERED_TAG, Message
+from codecompanion.reports.gathered_code import classified_text
 from codecompanion.retrieval.mentions import MAX_FILES
 from codecompanion.session.actions.code_report import show_gathered
 from codecompanion.session.actions.forking import fork
@@ -418,7 +419,7 @@ async def test_a_secret_file_that_went_out_is_named_in_a_line_of_its_own(project
     assert said in [entry.text for entry in entries(await session.log.events())]
 
 
-NOT_ABOUT = "No code · taken as not about the project · #{codebase} sends it"
+NOT_ABOUT = "No code added (question did not look project-related) · #{codebase} adds it"
 
 
 @pytest.mark.parametrize(
@@ -441,6 +442,23 @@ async def test_a_question_taken_as_not_about_the_project_says_so(project, text, 
     await asked(bench, session, ask(text))
     assert [notice.text for notice in of(bench, Notice)] == ([NOT_ABOUT] if is_said else [])
     assert len(bench.adapter.requests) == 1
+
+
+async def test_how_likely_a_question_is_about_the_project_is_shown(project):
+    """R-207: below the message without code, and in the trace."""
+    said = Classification(source="index", likelihood=0.124)
+    gatherer = FakeGatherer("auto", text="", snippets=0, classification=said)
+    bench, session = await bench_with(project, gatherer, settings={"policy": "codebuddy"})
+    await asked(bench, session, ask("where are the help texts wrapped?"))
+    assert [notice.text for notice in of(bench, Notice)] == [
+        "No code added (12 % likely to be about the project) · #{codebase} adds it"
+    ]
+    records = [e.payload for e in await session.log.events() if isinstance(e.payload, PolicyEvent)]
+    [fields] = [record.fields for record in records if record.name == GATHERED_EVENT]
+    assert fields["likelihood"] == 0.124
+    assert classified_text(fields) == "not about the project (by the index, 12 % likely)"
+    about = {**fields, "is_codebase_related": True, "likelihood": 0.98, "categories": ["api"], "type": "Debugging"}
+    assert classified_text(about) == "about api · by the index, 98 % likely · Debugging"
 
 
 async def test_why_there_is_no_code_is_said_each_time(project, monkeypatch):
