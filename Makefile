@@ -55,7 +55,7 @@ pictures: setup ## take the pictures of README and documents again, into doc/pic
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" UV_PROJECT_ENVIRONMENT=.venv UV_SYSTEM_CERTS=1 uv sync --quiet --locked --inexact --group screens
 	@PYTHONPATH=python:. $(PYTHON_ENV) -m tools.pictures $(PICTURES)
 
-conform: setup ## each row of the five documents: the tests that show it in a chat, a table; 2 minutes; T=--conform-rows lists all
+conform: setup ## each row of the five documents: the tests that show it in a chat, a table; 3 minutes; T=--conform-rows lists all
 	@$(PYTHON_ENV) -m tests.conform -n $(WORKERS) $(T)
 
 external: export EXTERNAL = all
