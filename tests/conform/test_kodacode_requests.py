@@ -172,7 +172,7 @@ OLDER = {
 async def test_parameters_of_older_documents_are_no_default_and_can_be_said(tmp_path):
     """R-362: by default 89 % of the window summarises; with them nothing happens, and above 90 % results go."""
     turns = [m for n in range(30) for m in searching(n, 12_000, "memo")]
-    own = {"policies": {"older": {"extends": "kodacode", "stage": [OLDER]}}}
+    own = {"policies": {"older": {"extends": "kodacode strict", "stage": [OLDER]}}}
     by_default = await kodacode(tmp_path, turns, 102_000)
     await by_default.say()
     assert [m.role for m in by_default.request if m.role == "tool"] == ["tool"] * 2

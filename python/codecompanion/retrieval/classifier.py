@@ -40,13 +40,12 @@ class _Found(msgspec.Struct, frozen=True):
 
 
 class WordRules(msgspec.Struct, frozen=True):
-    """How words are compared. `fuzzy_from`: letters from which a word may be a misspelt keyword (R-211).
+    """How words are compared.
 
     `with_exceptions`: common words are never misspelt keywords, and a negation in `why …` or in an error message
     excludes nothing (R-208).
     """
 
-    fuzzy_from: int = MIN_FUZZY_LENGTH
     with_exceptions: bool = True
 
 
@@ -156,7 +155,7 @@ def _is_strong(word: str, indicator: str, rules: WordRules) -> bool:
     """Return whether a word begins with an indicator's stem, or is one misspelt."""
     if word.startswith(stem(indicator)):
         return True
-    return len(word) >= rules.fuzzy_from and not _is_exempt(word, rules) and edits_within(word, indicator, MAX_EDITS)
+    return len(word) >= MIN_FUZZY_LENGTH and not _is_exempt(word, rules) and edits_within(word, indicator, MAX_EDITS)
 
 
 def _keywords_of(word: str, rules: WordRules) -> tuple[str, ...]:
@@ -165,9 +164,7 @@ def _keywords_of(word: str, rules: WordRules) -> tuple[str, ...]:
     if same or _is_exempt(word, rules):
         return same
     return tuple(
-        name
-        for name, keywords in _categories().items()
-        if any(is_same_word(word, keyword, rules.fuzzy_from) for keyword in keywords)
+        name for name, keywords in _categories().items() if any(is_same_word(word, keyword) for keyword in keywords)
     )
 
 

@@ -38,11 +38,10 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class Classify(Stage, frozen=True, tag="classify"):
     """Whether the question is about the project. `by`: what decides where no model does.
 
-    `fuzzy_from` and `with_exceptions`: how words are compared, `retrieval/classifier.py`.
+    `with_exceptions`: how words are compared, `retrieval/classifier.py`.
     """
 
     by: Literal["words", "index"]
-    fuzzy_from: int
     with_exceptions: bool
 
 

@@ -26,14 +26,14 @@ def stem(word: str) -> str:
 
 
 @lru_cache(16384)
-def is_same_word(word: str, keyword: str, fuzzy_from: int = MIN_FUZZY_LENGTH) -> bool:
+def is_same_word(word: str, keyword: str) -> bool:
     """Return whether a word of a question stands for a keyword; both in lower case.
 
-    Words with fewer letters than `fuzzy_from` match exactly or by their stem.
+    Words with fewer letters than `MIN_FUZZY_LENGTH` match exactly or by their stem (R-211).
     """
     if word == keyword or stem(word) == stem(keyword):
         return True
-    if len(word) < fuzzy_from or len(keyword) < fuzzy_from:
+    if len(word) < MIN_FUZZY_LENGTH or len(keyword) < MIN_FUZZY_LENGTH:
         return False
     return keyword in word or keyword.startswith(word) or edits_within(word, keyword, MAX_EDITS)
 

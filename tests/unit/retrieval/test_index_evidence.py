@@ -93,13 +93,13 @@ def test_names_that_code_may_give_to_words() -> None:
     assert "is" not in names_asked("is it")
 
 
-def test_strict_compares_words_of_any_length_and_excludes_without_exceptions() -> None:
-    """R-208, R-211."""
-    strict = WordRules(fuzzy_from=1, with_exceptions=False)
+def test_strict_excludes_without_exceptions() -> None:
+    """R-208; R-211: short words are never misspelt keywords, strict or not."""
+    strict = WordRules(with_exceptions=False)
     excused = "why is the login of this project not tested"
     assert [classify_by_words(excused, rules).is_codebase_related for rules in (WordRules(), strict)] == [True, False]
     short = "a haiku on autumn by the sea"
-    assert [classify_by_words(short, rules).is_codebase_related for rules in (WordRules(), strict)] == [False, True]
+    assert [classify_by_words(short, rules).is_codebase_related for rules in (WordRules(), strict)] == [False, False]
 
 
 @given(st.text(max_size=200), st.integers(0, 100), st.floats(0, 1e9))

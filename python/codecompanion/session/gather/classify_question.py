@@ -28,4 +28,4 @@ def classify_question(question: object, stage: Classify, evidence: Evidence | No
     """Return what the index says of a question; without evidence, what its words say."""
     if evidence is not None and isinstance(question, str) and asks_index(stage, question):
         return classify_by_index(question, evidence)
-    return classify_by_words(question, WordRules(stage.fuzzy_from, stage.with_exceptions))
+    return classify_by_words(question, WordRules(stage.with_exceptions))
