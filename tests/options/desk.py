@@ -14,6 +14,8 @@ from chat_driver import ChatDriver
 from harness import NO_PROVIDER, Nvim, lua_string
 from tests.leftovers import kept_for_the_run
 from tests.providers.chat.thread import ChatServerThread
+from tests.providers.completion.server import FillServer
+from tests.providers.loopback.thread import LoopbackThread
 
 _GIVEN = Path(__file__).with_name("given.lua")
 _LOAD = f"_G.options_test = dofile({lua_string(str(_GIVEN))})\n"
@@ -49,6 +51,12 @@ class Desk:
         """Return the loopback server of Chat Completions; a scene sets its script and clears its requests."""
         with kept_for_the_run():
             return self._stack.enter_context(ChatServerThread(check=False, key=""))
+
+    @cached_property
+    def filler(self) -> Any:
+        """Return the loopback server that fills in code."""
+        with kept_for_the_run():
+            return self._stack.enter_context(LoopbackThread(FillServer))
 
     @cached_property
     def reader(self) -> Nvim:

@@ -68,6 +68,7 @@ class Host:
     def _filled(self, text: str) -> str:
         """Put the provider's address and the user's configuration folder into a Lua text."""
         url = self.desk.provider.url.removesuffix("/v1")
+        text = text.replace("FILL_URL", self.desk.filler.address) if "FILL_URL" in text else text
         return text.replace("URL", url).replace("CONFIG", str(self.root / "config_dir"))
 
     async def open(self, chat: str = "chat", **fields: Any) -> None:

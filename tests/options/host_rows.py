@@ -35,6 +35,8 @@ def rows() -> Iterator[Row]:
     yield from _of_memory()
     yield from _of_rules()
     yield from _of_adapters()
+    yield from _of_completion()
+    yield from _of_gathering()
 
 
 def _of_tools() -> Iterator[Row]:
@@ -182,5 +184,58 @@ def _of_adapters() -> Iterator[Row]:
         if name in {"chatgpt", "copilot"}:  # they have a login and one address
             other = "'loop'"
         yield Row(f"adapters.http.{name}", other, host.asked_once, around)
+    offline = loop("interactions = { chat = { adapter = 'offline' } }")
+    yield Row("adapters.http.offline", "'loop'", host.asked_once, offline)
     few = loop("adapters = { http = { loop = { opts = { max_retries = 0 } } } }")
     yield Row("adapters.http.opts.proxy", "'http://127.0.0.1:9'", host.talk, few)
+
+
+def _of_completion() -> Iterator[Row]:
+    at = "enabled = true, url = 'FILL_URL'"
+
+    def around(more: str = "") -> str:
+        return loop(f"completion = {{ {at}, {more} }}")
+
+    by_other = (
+        "(function(t) t.adapters.http.loop.headers = { ['x-mine'] = 'yes' } return t end)("
+        + loop(f"completion = {{ enabled = true, endpoint = 'chat', adapter = 'other' }}, {OTHER}")
+        + ")"
+    )
+    yield Row("completion.endpoint", "'llamacpp'", host.completed, around())
+    yield Row("completion.url", "'http://127.0.0.1:9'", host.completed, around())
+    yield Row("completion.adapter", "'loop'", host.completed, by_other)
+    yield Row("completion.api_key", "'OTHER_KEY'", host.completed, around("endpoint = 'mistral', api_key = 'FILL_KEY'"))
+    yield Row("completion.model", "'granite'", host.completed, around())
+    yield Row("completion.family", "'starcoder'", host.completed, around("endpoint = 'completions'"))
+    tokens = "{ prefix = '<A>', suffix = '<B>', middle = '<C>', eot = '<E>' }"
+    yield Row("completion.tokens", tokens, host.completed, around("endpoint = 'completions'"))
+    yield Row("completion.max_tokens", "9", host.completed, around())
+    yield Row("completion.temperature", "0.9", host.completed, around())
+    yield Row("completion.multi_line", "false", host.completed, around())
+    yield Row("completion.project", "false", host.completed, around())
+
+
+def _of_gathering() -> Iterator[Row]:
+    def around(more: str = "") -> str:
+        return loop(f"context = {{ {more} }}, opts = {{ log_level = 'ERROR' }}")
+
+    memories = "memories = { user = 'CONFIG/memories.md' }"
+    for option, value, more in (
+        ("enabled", "false", ""),
+        ("pipeline", "'document'", ""),
+        ("classify", "false", "enabled = true"),
+        ("utility", "'loop'", "enabled = true"),
+        ("window", "400", ""),
+        ("budgets", "{ default = 60 }", ""),
+        ("include_hidden", "true", ""),
+        ("max_file_size_mb", "0.001", ""),
+        ("supplement_when_files_selected", "false", "enabled = true"),
+        ("hybrid.top_k", "2", "pipeline = 'document'"),
+        ("memories.enabled", "false", memories),
+        ("memories.user", "'CONFIG/other.md'", memories),
+        ("memories.project", "'.codecompanion/other.md'", memories),
+        ("team.enabled", "true", "team = { file = 'team.md' }"),
+        ("team.file", "'app.py'", "team = { enabled = true, file = 'team.md' }"),
+        ("team.command", "{ 'echo', 'The standup is at ten.' }", "team = { enabled = true, file = 'team.md' }"),
+    ):
+        yield Row(f"context.{option}", value, host.gathered, around(more))

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import subprocess
+import time
 from collections.abc import Callable
 from functools import cache
 from itertools import groupby
@@ -82,6 +83,7 @@ def workspace(host: Host) -> None:
         "other.md": "Prefer short names.",
         "mine.md": "Mine: see @other.md",
         "app.py": "def validate(trigger):\n    return trigger > 0\n",
+        "app2.py": "pencil = 1\n",
         ".hidden.py": "def validate_hidden(trigger):\n    return trigger\n",
         "sub/inner.py": "def inner():\n    return 1\n",
     }
@@ -297,3 +299,56 @@ def asked_once(desk: Desk, given: Given) -> Any:
         return host.headers("x-mine"), host.of(events.Meter)[-1].window, ends
 
     return play(desk, given, act, [reply("Hi.")])
+
+
+def completed(desk: Desk, given: Given) -> Any:
+    """Ask for code at the cursor."""
+
+    async def act(host: Host) -> Any:
+        host.desk.filler.script[:] = ["one()\n  two()\n  three()\n"]
+        host.desk.filler.requests.clear()
+        ask = requests.CompleteCode(
+            path=str(host.work / "app.py"),
+            filetype="python",
+            before="def validate(trigger):\n    return ",
+            after="\n\ndef other():\n    return 1\n",
+            line=1,
+            column=11,
+            cwd=str(host.work),
+            manual=True,
+            recent=(requests.RecentLines(path=str(host.work / "app2.py"), start=1, end=1),),
+        )
+        answer: Any = await host.runtime.handle(ask)
+        sent = [(one.path, one.headers.get("authorization"), one.body.decode()) for one in host.desk.filler.requests]
+        asked = [one.body.decode() for one in host.desk.provider.requests]
+        return steady(str(sent)), steady(str(asked)), host.headers("x-mine"), steady(str((answer.items, answer.why)))
+
+    return play(
+        desk, given, act, [reply("one()")], workspace, opened=False, env={"FILL_KEY": "pencil", "OTHER_KEY": "no"}
+    )
+
+
+def gathered(desk: Desk, given: Given) -> Any:
+    """Ask about the code of the project, twice, the second time with a file named."""
+
+    async def act(host: Host) -> Any:
+        await host.say("#{codebase} Which function validates the trigger for the team standup?")
+        await host.say("What does @big.txt say about validate in our codebase?")
+        await host.say("Write a short poem about a caller.")
+        return host.bodies(), host.notices()
+
+    def prepare(host: Host) -> None:
+        workspace(host)
+        (host.work / ".codecompanion").mkdir()
+        for name in ("memories", "other"):
+            (host.work / ".codecompanion" / f"{name}.md").write_text(f"## [project] Of {name}\n\nUse {name}.\n")
+            (host.root / "config_dir" / f"{name}.md").write_text(f"## [user] Mine of {name}\n\nPrefer {name}.\n")
+        (host.work / "team.md").write_text("The standup of the team is at nine.\n")
+        for n in range(14):
+            text = f"def validate_{n}(trigger):\n    return trigger > {n}\n" + "    # the trigger\n" * (n % 5)
+            path = host.work / f"part{n}.py"
+            path.write_text(text + f"\n\ndef caller_{n}():\n    return validate_{n}({n})\n")
+            seconds = time.time() - 86_400 * (400 if n % 2 else 10 * n)
+            os.utime(path, (seconds, seconds))
+
+    return play(desk, given, act, prepare=prepare, default=lambda _: reply("I see."))
