@@ -27,6 +27,7 @@ def rows() -> Iterator[Row]:
     yield from _of_display()
     yield from _of_editor_context()
     yield from _of_decisions()
+    yield from _of_slash_commands()
 
 
 def _of_chat_keys() -> Iterator[Row]:
@@ -117,3 +118,27 @@ def _of_decisions() -> Iterator[Row]:
             for mode in "niv":
                 path = f"interactions.{where}.keymaps.{name}.modes.{mode}"
                 yield Row(path, "'<F5>'", editor.decided, keys)
+
+
+def _of_slash_commands() -> Iterator[Row]:
+    says = "function(_, argument) table.insert(_G.options_test.pressed, { 'mine', argument }) end"
+
+    def around(more: str = "") -> str:
+        mine = f"mine = {{ callback = {says}, {more} }}"
+        chat = f"chat = {{ slash_commands = {{ {mine} }} }}"
+        return f"{{ {BUFFER}, interactions = {{ {chat} }}, opts = {{ send_code = CODE }} }}"
+
+    path, with_code = "interactions.chat.slash_commands.mine", "true"
+    for option, value, more in (
+        ("callback", says.replace("'mine'", "'another'"), ""),
+        ("description", "'Says something else.'", "description = 'Says it.'"),
+        ("argument", "'[words]'", ""),
+        ("multiline", "true", "argument = '[words]'"),
+        ("complete", "function() return { 'pencil' } end", "argument = '[words]'"),
+        ("enabled", "false", ""),
+    ):
+        yield Row(f"{path}.{option}", value, editor.commanded, around(more).replace("CODE", with_code))
+    without = around("argument = '[words]'").replace("CODE", "false")
+    yield Row(f"{path}.opts.contains_code", "true", editor.commanded, without)
+    coded = around("opts = { contains_code = true }").replace("CODE", with_code)
+    yield Row("opts.send_code", "false", editor.commanded, coded)

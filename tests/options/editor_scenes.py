@@ -135,3 +135,26 @@ def decided(desk: Desk, given: Given) -> Any:
     with chat_of(desk, given) as chat:
         chat.nvim.lua("_G.options_test.show_proposal()")
         return chat.nvim.lua("return _G.options_test.press_all()")
+
+
+def commanded(desk: Desk, given: Given) -> Any:
+    """Type the slash command `/mine`, with and without an argument, and complete it."""
+    with chat_of(desk, given) as chat:
+        found = []
+        for typed in ("/min", "/mine ", "/mine pe"):
+            code = """local chat = require("codecompanion.chat").last_chat()
+                      local row = vim.api.nvim_buf_line_count(chat.bufnr) - 1
+                      vim.api.nvim_buf_set_lines(chat.bufnr, row, row + 1, true, { ... })
+                      return { require("codecompanion.chat.ui.complete_input").items(chat, row, ...) }"""
+            found.append(chat.nvim.lua(code, typed))
+        for text in ("/mine", "/mine pencil", "/mine one\ntwo"):
+            chat.nvim.lua("_G.options_test.pressed = {}")
+            chat.nvim.lua(
+                """local chat = require('codecompanion.chat').last_chat()
+                   require('codecompanion.chat.wire.draft').set(chat, ...)
+                   require('codecompanion.chat.ui.submit').send(chat)""",
+                text,
+            )
+            chat.nvim.settle()
+            found.append([chat.nvim.lua("return _G.options_test.pressed"), chat.input()])
+        return found, [one["text"] for one in chat.sent("submit")]
