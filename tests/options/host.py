@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import re
+import sys
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
@@ -34,6 +35,7 @@ LOOP = """{
   trust = { enabled = false },
 }"""
 """The configuration that every scene with a host begins with."""
+_PROPER = Path(__file__).resolve().parents[1] / "mcp" / "proper.py"
 _VARIES = re.compile(
     r"\d{4}-\d\d-\d\d-\d{6}|[0-9a-f]{8,}(?:-[0-9a-f]+)*|\d+(?:\.\d+)? ?m?s\b|\d\d:\d\d(:\d\d)?|127\.0\.0\.1:\d+"
 )
@@ -69,6 +71,7 @@ class Host:
         """Put the provider's address and the user's configuration folder into a Lua text."""
         url = self.desk.provider.url.removesuffix("/v1")
         text = text.replace("FILL_URL", self.desk.filler.address) if "FILL_URL" in text else text
+        text = text.replace("PYTHON", sys.executable).replace("PROPER", str(_PROPER))
         return text.replace("URL", url).replace("CONFIG", str(self.root / "config_dir"))
 
     async def open(self, chat: str = "chat", **fields: Any) -> None:

@@ -37,6 +37,7 @@ def rows() -> Iterator[Row]:
     yield from _of_adapters()
     yield from _of_completion()
     yield from _of_gathering()
+    yield from _of_servers()
 
 
 def _of_tools() -> Iterator[Row]:
@@ -239,3 +240,19 @@ def _of_gathering() -> Iterator[Row]:
         ("team.command", "{ 'echo', 'The standup is at ten.' }", "team = { enabled = true, file = 'team.md' }"),
     ):
         yield Row(f"context.{option}", value, host.gathered, around(more))
+
+
+def _of_servers() -> Iterator[Row]:
+    command = "cmd = { 'PYTHON', 'PROPER' }"
+
+    def around(more: str = "", of_all: str = "") -> str:
+        return loop(f"mcp = {{ servers = {{ mine = {{ {command}, {more} }} }}, {of_all} }}")
+
+    for option, value in (
+        ("enabled", "false"),
+        ("servers.mine.enabled", "false"),
+        ("servers.mine.cmd", "{ 'PYTHON', '-c', '' }"),
+        ("servers.mine.require_approval_before", "false"),
+        ("servers.mine.start_timeout", "1"),
+    ):
+        yield Row(f"mcp.{option}", value, host.served, around())

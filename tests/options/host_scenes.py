@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from functools import cache
 from itertools import groupby
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 from codecompanion.engine import greeting
@@ -352,3 +352,18 @@ def gathered(desk: Desk, given: Given) -> Any:
             os.utime(path, (seconds, seconds))
 
     return play(desk, given, act, prepare=prepare, default=lambda _: reply("I see."))
+
+
+def served(desk: Desk, given: Given) -> Any:
+    """Let the model call a tool of an MCP server."""
+
+    async def act(host: Host) -> Any:
+        (host.work / "sub").mkdir(exist_ok=True)
+        opened = [one["name"] for one in cast(Any, await host.runtime.handle(requests.ShowMcp(chat="chat")))["servers"]]
+        await host.say("Add")
+        tools = [one["function"]["name"] for one in host.bodies()[-1].get("tools", [])]
+        asked = [event.name for event in host.of(events.ApprovalRequested)]
+        results = [steady(event.preview) for event in host.of(events.ToolFinished)]
+        return opened, tools, asked, results, host.notices()
+
+    return play(desk, given, act, [reply(calls=[Call("mine__add", '{"one": 1, "other": 2}', "c1")]), reply("Three.")])

@@ -101,7 +101,8 @@ class McpServers:
         self._told: set[tuple[str, str, str]] = set()
         self._changed = ChangedTools(chats)
         self._missing_told = False
-        entries, mistakes = configured(services.settings.mcp.servers)
+        mcp = services.settings.mcp
+        entries, mistakes = configured(mcp.servers if mcp.enabled else {})
         services.mistakes += mistakes
         for entry in entries:
             self.add(entry)
