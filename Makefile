@@ -127,6 +127,7 @@ bench: setup ## measure ours and the peer in turn, 3 runs; BENCH="--only turns -
 
 ci: export HYPOTHESIS_PROFILE = ci
 ci: TIER =
+ci: T = --conform
 ci: setup lint types doc-check test ## lint, types, generated files and all tests, 15 minutes: what .ci/run runs
 
 clean: ## remove what make made

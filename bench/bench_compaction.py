@@ -45,7 +45,7 @@ SMALLEST = 16_000
 NO_PARTS = Parts(system=Message(id="system", role="system"), specs=(), fixed=lambda system, specs: 0)
 COLUMNS = ("done", "freed", "tokens", "summary_files", "summary_names", "files", "names", "words")
 RECIPE = (
-    "The user bakes a bread of rye and wheat; the dough rests for two hours. ",
+    "The user bakes a bread of rye and wheat; the dough rises for two hours. ",
     "Flour, water, salt and a starter of three days.",
     "The oven was heated to 230 degrees, then the loaf went in.",
 )

@@ -87,7 +87,7 @@ def test_under_codebuddy_the_question_decides(nvim_factory, tmp_path):
         assert "No code" not in chat.text(), "nobody waits for any"
         poem = "may roses rhyme with noses?"
         chat.say(poem)
-        assert "· No code · taken as not about the project · #{codebase} sends it" in chat.text()
+        assert re.search(r"· No code added \(.+\) · #\{codebase\} adds it", chat.text())
         chat.send(f"/context {poem}")
         screen = chat.nvim.wait_screen("Sent as it is: no code")
         assert "(taken as not about the project, by keywords)" in " ".join(screen.replace("│", " ").split())

@@ -40,7 +40,7 @@ def asked(adapter) -> int:
 async def test_a_compaction_asks_in_vain_once_or_once_more_with_the_reason(tmp_path, policy, summary, most):
     """R-526: whatever parts, ways and second tries a policy has; 7 messages in a window of 8,000 tokens.
 
-    CodeBuddy's tier 3 asks anew when tier 2 got no summary (R-115, R-120).
+    CodeBuddy's tier 3 asks again when tier 2 got no summary (R-115, R-120).
     """
     most *= 2 if policy == "codebuddy" and most > 1 else 1
     for number in range(9):
