@@ -15,6 +15,7 @@ from harness import NO_PROVIDER, Nvim, lua_string
 from tests.leftovers import kept_for_the_run
 from tests.providers.chat.thread import ChatServerThread
 from tests.providers.completion.server import FillServer
+from tests.providers.embeddings.server import EmbeddingServerThread
 from tests.providers.loopback.thread import LoopbackThread
 
 _GIVEN = Path(__file__).with_name("given.lua")
@@ -57,6 +58,12 @@ class Desk:
         """Return the loopback server that fills in code."""
         with kept_for_the_run():
             return self._stack.enter_context(LoopbackThread(FillServer))
+
+    @cached_property
+    def embedder(self) -> Any:
+        """Return the loopback server of embeddings."""
+        with kept_for_the_run():
+            return self._stack.enter_context(EmbeddingServerThread("vllm"))
 
     @cached_property
     def reader(self) -> Nvim:

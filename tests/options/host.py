@@ -71,6 +71,7 @@ class Host:
         """Put the provider's address and the user's configuration folder into a Lua text."""
         url = self.desk.provider.url.removesuffix("/v1")
         text = text.replace("FILL_URL", self.desk.filler.address) if "FILL_URL" in text else text
+        text = text.replace("EMBED_URL", self.desk.embedder.url) if "EMBED_URL" in text else text
         text = text.replace("PYTHON", sys.executable).replace("PROPER", str(_PROPER))
         return text.replace("URL", url).replace("CONFIG", str(self.root / "config_dir"))
 

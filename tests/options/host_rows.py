@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.options import host_scenes as host
+from tests.options.meaning_scenes import found_by_meaning
 from tests.options.row import CHAT, TOOLS, Row, in_chat, in_tools, loop
 
 MANAGED = f"{CHAT}.context_management"
@@ -37,6 +38,7 @@ def rows() -> Iterator[Row]:
     yield from _of_adapters()
     yield from _of_completion()
     yield from _of_gathering()
+    yield from _of_meaning()
     yield from _of_servers()
 
 
@@ -240,6 +242,35 @@ def _of_gathering() -> Iterator[Row]:
         ("team.command", "{ 'echo', 'The standup is at ten.' }", "team = { enabled = true, file = 'team.md' }"),
     ):
         yield Row(f"context.{option}", value, host.gathered, around(more))
+
+
+def _of_meaning() -> Iterator[Row]:
+    def around(embedding: str, hybrid: str) -> str:
+        at = "pipeline = 'document', utility = 'loop', timeout = 60000"
+        context = f"{at}, embedding = {{ {embedding} }}, hybrid = {{ {hybrid} }}"
+        return loop(f"context = {{ {context} }}, opts = {{ log_level = 'ERROR' }}")
+
+    served = "url = 'EMBED_URL', model = 'test-embedding'"
+    for option, value, embedding in (
+        ("url", "'EMBED_URL'", "model = 'test-embedding'"),
+        ("model", "'another'", served),
+        ("key", "'OTHER_KEY'", f"{served}, key = 'EMBED_KEY'"),
+        ("dimensions", "16", served),
+        ("query_prefix", "'question: '", served),
+        ("document_prefix", "'code: '", served),
+        ("onnx", "'CONFIG/model'", ""),
+    ):
+        yield Row(f"context.embedding.{option}", value, found_by_meaning, around(embedding, "top_k = 2"))
+    yield Row("context.timeout", "200", found_by_meaning, around(served, "top_k = 2"))
+    for option, value, hybrid in (
+        ("vector_weight", "0", ""),
+        ("text_weight", "1", ""),
+        ("mmr.enabled", "true", ""),
+        ("mmr.lambda", "1", "mmr = { enabled = true }"),
+        ("decay.enabled", "true", ""),
+        ("decay.half_life_days", "365", "decay = { enabled = true, half_life_days = 1 }"),
+    ):
+        yield Row(f"context.hybrid.{option}", value, found_by_meaning, around(served, f"top_k = 2, {hybrid}"))
 
 
 def _of_servers() -> Iterator[Row]:
