@@ -79,6 +79,11 @@ class Desk:
         chat.nvim.command("silent! only | enew | silent! %bwipeout!")
         return chat
 
+    @cached_property
+    def ghosts(self) -> Nvim:
+        """Return the Neovim with completion at the cursor, whose host is the fake one."""
+        return self._nvim("ghosts", FAKE_HOST_INIT)
+
     def setup(self, nvim: Nvim, given: Given) -> None:
         """Give the configuration to a Neovim.
 

@@ -214,6 +214,7 @@ def _of_completion() -> Iterator[Row]:
     yield Row("completion.tokens", tokens, host.completed, around("endpoint = 'completions'"))
     yield Row("completion.max_tokens", "9", host.completed, around())
     yield Row("completion.temperature", "0.9", host.completed, around())
+    yield Row("completion.timeout", "100", host.completed_slowly, around())
     yield Row("completion.multi_line", "false", host.completed, around())
     yield Row("completion.project", "false", host.completed, around())
 

@@ -8,6 +8,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from itertools import groupby
 from typing import Any, cast
@@ -19,6 +20,7 @@ from codecompanion.wire import events, requests
 from tests.options.desk import Desk, Given
 from tests.options.host import Host, play, steady
 from tests.providers.chat.answers import Call, reply
+from tests.providers.loopback.answers import Answer, json_answer
 
 SUMMARY = "\n\n".join(f"## {n}. Part {n}\nThe user asked to read big.txt, and it was read." for n in range(1, 10))
 WAIT_S = 0.03
@@ -301,11 +303,11 @@ def asked_once(desk: Desk, given: Given) -> Any:
     return play(desk, given, act, [reply("Hi.")])
 
 
-def completed(desk: Desk, given: Given) -> Any:
+def completed(desk: Desk, given: Given, text: str | Answer = "one()\n  two()\n  three()\n") -> Any:
     """Ask for code at the cursor."""
 
     async def act(host: Host) -> Any:
-        host.desk.filler.script[:] = ["one()\n  two()\n  three()\n"]
+        host.desk.filler.script[:] = [text]
         host.desk.filler.requests.clear()
         ask = requests.CompleteCode(
             path=str(host.work / "app.py"),
@@ -326,6 +328,12 @@ def completed(desk: Desk, given: Given) -> Any:
     return play(
         desk, given, act, [reply("one()")], workspace, opened=False, env={"FILL_KEY": "pencil", "OTHER_KEY": "no"}
     )
+
+
+def completed_slowly(desk: Desk, given: Given) -> Any:
+    """Ask for code at the cursor; the server takes 0.3 s."""
+    answer = json_answer({"model": "qwen2.5-coder", "response": "one()", "done": True, "done_reason": "stop"})
+    return completed(desk, given, replace(answer, parts=(0.3, *answer.parts)))
 
 
 def gathered(desk: Desk, given: Given) -> Any:
