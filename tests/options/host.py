@@ -36,6 +36,7 @@ LOOP = """{
 }"""
 """The configuration that every scene with a host begins with."""
 _PROPER = Path(__file__).resolve().parents[1] / "mcp" / "proper.py"
+_TELLING = Path(__file__).with_name("telling_server.py")
 _VARIES = re.compile(
     r"\d{4}-\d\d-\d\d-\d{6}|[0-9a-f]{8,}(?:-[0-9a-f]+)*|\d+(?:\.\d+)? ?m?s\b|\d\d:\d\d(:\d\d)?|127\.0\.0\.1:\d+"
 )
@@ -72,7 +73,7 @@ class Host:
         url = self.desk.provider.url.removesuffix("/v1")
         text = text.replace("FILL_URL", self.desk.filler.address) if "FILL_URL" in text else text
         text = text.replace("EMBED_URL", self.desk.embedder.url) if "EMBED_URL" in text else text
-        text = text.replace("PYTHON", sys.executable).replace("PROPER", str(_PROPER))
+        text = text.replace("PYTHON", sys.executable).replace("PROPER", str(_PROPER)).replace("TELLING", str(_TELLING))
         return text.replace("URL", url).replace("CONFIG", str(self.root / "config_dir"))
 
     async def open(self, chat: str = "chat", **fields: Any) -> None:
