@@ -262,7 +262,7 @@ def _of_meaning() -> Iterator[Row]:
         ("onnx", "'CONFIG/model'", ""),
     ):
         yield Row(f"context.embedding.{option}", value, found_by_meaning, around(embedding, "top_k = 2"))
-    yield Row("context.timeout", "200", found_by_meaning, around(served, "top_k = 2"))
+    yield Row("context.timeout", "100", found_by_meaning, around(served, "top_k = 2"))
     for option, value, hybrid in (
         ("vector_weight", "0", ""),
         ("text_weight", "1", ""),
@@ -271,7 +271,9 @@ def _of_meaning() -> Iterator[Row]:
         ("decay.enabled", "true", ""),
         ("decay.half_life_days", "365", "decay = { enabled = true, half_life_days = 1 }"),
     ):
-        yield Row(f"context.hybrid.{option}", value, found_by_meaning, around(served, f"top_k = 2, {hybrid}"))
+        yield Row(
+            f"context.hybrid.{option}", value, found_by_meaning, around(served, f"top_k = 2{hybrid and f', {hybrid}'}")
+        )
 
 
 def _of_servers() -> Iterator[Row]:

@@ -29,7 +29,7 @@ UTILITY = {
 }
 """What the utility model answers, by the prompt; only its search terms find `paint.py`."""
 OLD_S = 40 * 86_400
-UTILITY_S = 0.1
+UTILITY_S = 0.02
 
 
 def found_by_meaning(desk: Desk, given: Given) -> Any:
