@@ -9,7 +9,7 @@ from __future__ import annotations
 from codecompanion.context.work import Env, Messages
 from codecompanion.formats.regex import regex
 from codecompanion.model.invariants import pair_tool_calls, with_partners
-from codecompanion.model.messages import SUMMARY_TAG, Message, is_typed_by_user
+from codecompanion.model.messages import GATHERED_TAG, SUMMARY_TAG, Message, is_typed_by_user
 
 ACTIVE_MESSAGES = 4
 """Files named in that many newest messages are in use (R-416)."""
@@ -76,7 +76,8 @@ def being_answered(messages: Messages) -> frozenset[int]:
 def _naming_active_files(messages: Messages, kept: frozenset[int], budget: int, env: Env) -> frozenset[int]:
     """Return the older messages that name a file of the newest ones, oldest first, within `budget` tokens (R-416).
 
-    A message that belongs to a call comes with the whole pair, or not at all (R-418).
+    A message that belongs to a call comes with the whole pair, or not at all (R-418). Code that was gathered for an
+    older question is gathered again when a question needs it.
     """
     active: set[str] = set()
     for message in messages[-ACTIVE_MESSAGES:]:
@@ -85,7 +86,7 @@ def _naming_active_files(messages: Messages, kept: frozenset[int], budget: int, 
     used = 0
     for index in range(max(0, len(messages) - ACTIVE_MESSAGES)):
         message = messages[index]
-        if not active or index in kept or index in found or message.tag == SUMMARY_TAG:
+        if not active or index in kept or index in found or message.tag in (SUMMARY_TAG, GATHERED_TAG):
             continue
         if active.isdisjoint(_words(message)):
             continue

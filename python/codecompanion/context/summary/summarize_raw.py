@@ -40,7 +40,7 @@ _TURN = regex(r"^--- Turn \d+ ---\n?", re.MULTILINE)
 _INDENT = "    "
 """In front of the further lines of an entry: nothing in it can be a heading of the summary."""
 _LABELLED = regex(
-    r"^\W*(?:decisions?|decided|constraints?|next(?: steps?)?|todo|blocked|blockers?|warnings?)\W*:.+$",
+    r"^[^\w\n]*(?:decisions?|decided|constraints?|next(?: steps?)?|todo|blocked|blockers?|warnings?)\W*:.+$",
     re.IGNORECASE | re.MULTILINE,
 )
 _READ_CHARS = 300_000
