@@ -146,7 +146,8 @@ class Host:
     def stored(self) -> list[str]:
         """Return the names of the memories and checkpoints that the host has written."""
         files = (path.relative_to(self.root) for path in self.root.rglob("*") if path.is_file())
-        return sorted({steady(str(path)) for path in files if {"memories", "checkpoints"} & set(path.parts)})
+        told = (_PLACE_IN_LOG.sub(r"\1~", steady(str(path))) for path in files if _KEPT & set(path.parts))
+        return sorted(set(told))
 
     def is_idle(self) -> bool:
         """Return whether the newest state of the chat is idle."""
@@ -166,6 +167,11 @@ class Host:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+_KEPT = {"memories", "checkpoints"}
+_PLACE_IN_LOG = re.compile(r"(-(?:periodic|pre_compaction|completion)-)\d+")
+"""Of a checkpoint that is written in the background: how far the chat is by then."""
 
 
 def steady(text: str) -> str:

@@ -287,6 +287,5 @@ def _of_servers() -> Iterator[Row]:
         ("servers.mine.enabled", "false"),
         ("servers.mine.cmd", "{ 'PYTHON', '-c', '' }"),
         ("servers.mine.require_approval_before", "false"),
-        ("servers.mine.start_timeout", "1"),
     ):
         yield Row(f"mcp.{option}", value, host.served, around())
