@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from functools import partial
 
@@ -66,7 +67,7 @@ class Exchange:
         )
         sent = chat.parts.described(request, sent)
         chat.log.write_unawaited(chat.contents.described(request, chat.control.shaper.sent, sent))
-        await chat.contents.store()
+        storing = asyncio.create_task(chat.contents.store())  # the request does not wait for the disk
         chat.enter(State.STREAMING, "waiting for the model")
         chat.emit(ReplyStarted(chat=chat.chat_id, adapter=chat.adapter_name, model=chat.model))
         self.reply = reply = ReplySoFar()
@@ -87,6 +88,8 @@ class Exchange:
             await native.end(error)
             await record.fail(error)
             raise
+        finally:
+            await storing
         await native.end()
         if finished.stop == "compacted" and not native.done:
             chat.control.native.expect(missed=True)
