@@ -3,10 +3,10 @@
     python -m bench.bench_compaction [--policy P …] [--writer none|good|unrelated …] [--share 0.92] [FILE|DIR …]
 
 A recorded session is cut every `--every` calls once it has 16,000 tokens. There it fills `--share` of its window and is
-compacted by hand (`/compact`). Of the files and identifiers that the next `--next` calls use and that occurred before,
-the share that the model still sees is printed: in the summary, and in the whole view. `freed` is what the compaction
-removed of the chat, `words` the share of the user's messages that stand there whole or by a key of their own, `done`
-the cuts at which anything was compacted.
+compacted by hand (`/compact`). The table shows how many of the known files and identifiers that the next `--next` calls
+use are still visible, in the summary and in the whole view. `freed` is the share of the chat that was removed, `words`
+the share of the user's messages that are kept whole or have their own recall key, `done` the share of cuts where a
+compaction happened.
 
 Three writers, none of them a model: `none` fails, as with no network; `good` writes the form that is asked for from
 the messages, about as much of names as real models do; `unrelated` writes that form about something else. The view
@@ -28,7 +28,7 @@ from codecompanion.context.ledger import facts as ledger_facts
 from codecompanion.context.pipeline import compact
 from codecompanion.context.policy.policy import Policy
 from codecompanion.context.policy.policy_catalog import load_policy, policy_names
-from codecompanion.context.shape_request import Parts, shape
+from codecompanion.context.shape_request import NO_PARTS, shape
 from codecompanion.context.stage_report import Ask, drive
 from codecompanion.context.summary_text.sections import load_schema, schema_names
 from codecompanion.context.work import Env, Measure, Messages, SummaryReply
@@ -42,7 +42,6 @@ from codecompanion.model.view import View, with_messages
 Writer = Callable[[Ask], SummaryReply]
 SMALLEST = 16_000
 """Tokens of the shortest chat that is compacted."""
-NO_PARTS = Parts(system=Message(id="system", role="system"), specs=(), fixed=lambda system, specs: 0)
 COLUMNS = ("done", "freed", "tokens", "summary_files", "summary_names", "files", "names", "words")
 RECIPE = (
     "The user bakes a bread of rye and wheat; the dough rises for two hours. ",
@@ -150,7 +149,7 @@ def shares(text: str, known: dict[str, set[str]], prefix: str = "") -> dict[str,
 
 
 def kept_words(before: Messages, after: str) -> float:
-    """Return the share of the user's messages that stand in the text whole, or by a key of their own."""
+    """Return the share of the user's messages that the text has whole, or names by their own key."""
     single = set(re.findall(r"(?<!to )(?<!–)\br\d+\b(?! to r|–r)", after))
     plain = " ".join(after.split())
     asked = [

@@ -19,13 +19,26 @@ from codecompanion.model.transcript_format import read_objects
 from codecompanion.session.session import Session
 from codecompanion.session.window import chat_model
 from codecompanion.wire.events import Compacted, ContextEdited, PolicyEvent
-from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, says, submit
+from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
 
 SYSTEM = "S" * 400
 """The system prompt: 100 tokens."""
 ANSWER = "done"
 Given = dict[str, Any]
 Summariser = Callable[[ChatRequest], Reply]
+
+
+def reading_files(folder: Path, number: int) -> Callable[[ChatRequest], Reply]:
+    """Write so many files, and return a model that reads one after the other, then is done."""
+    for each in range(number):
+        (folder / f"f{each}.txt").write_text(f"line of file {each}\n" * 150)
+    steps = iter(range(number))
+
+    def reply(request: ChatRequest) -> Reply:
+        each = next(steps, None)
+        return says(ANSWER) if each is None else calls((f"c{each}", "read_file", f'{{"path": "f{each}.txt"}}'))
+
+    return reply
 
 
 class Chat:

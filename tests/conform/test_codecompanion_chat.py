@@ -14,7 +14,7 @@ from codecompanion.model.messages import TAGS
 from codecompanion.model.transcript_format import read_objects
 from codecompanion.wire.events import ApprovalRequested, CompactionFailed
 from codecompanion.wire.requests import Approve
-from tests.conform.chat import SYSTEM, Chat, Given, chat_with, talk, tool_step
+from tests.conform.chat import SYSTEM, Chat, Given, chat_with, reading_files, talk, tool_step
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
 CLEARED = "<important>Tool result cleared to save context. Re-run the tool if you need this output</important>"
@@ -94,18 +94,11 @@ async def test_a_short_result_stays(tmp_path):
 @pytest.mark.parametrize("strict", [False, True])
 async def test_in_a_running_loop_older_results_go_only_as_far_as_needed(tmp_path, strict):
     """R-510: ours clears the oldest, down to the target, never the newest round; `strict` has none of it."""
-    for number in range(24):
-        (tmp_path / f"f{number}.txt").write_text(f"line of file {number}\n" * 150)
-    steps = iter(range(24))
-
-    def replies(request):
-        number = next(steps, None)
-        return says("done") if number is None else calls((f"c{number}", "read_file", f'{{"path": "f{number}.txt"}}'))
-
     management = {"strict": strict, "compaction": {"min_token_savings": 100}}
     chat = await chat_with(
-        tmp_path, "codecompanion", [], 9_000, summary=NINE, tools=True, replies=replies, context_management=management
-    )
+        tmp_path, "codecompanion", [], 9_000, summary=NINE, tools=True, replies=reading_files(tmp_path, 24),
+        context_management=management,
+    )  # fmt: skip
     await chat.say("read all files")
     cleared = [[m.text == CLEARED for m in r.messages if m.role == "tool"] for r in chat.sent]
     assert any(map(any, cleared)) is not strict

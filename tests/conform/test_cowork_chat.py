@@ -10,7 +10,7 @@ from codecompanion.adapters.catalog import limits_of
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import Usage
 from codecompanion.wire.events import Compacted, Meter
-from tests.conform.chat import SYSTEM, exchange, tool_step
+from tests.conform.chat import SYSTEM, exchange, reading_files, tool_step
 from tests.conform.cowork import (
     OPEN,
     body,
@@ -25,7 +25,7 @@ from tests.conform.cowork import (
     starts,
     talk,
 )
-from tests.unit.session.fakes import calls, says
+from tests.unit.session.fakes import says
 
 CUT = "\n\n[... content truncated due to length ...]"
 OFF = {"compaction": {"trigger": False}}
@@ -312,15 +312,7 @@ async def test_old_errors_that_are_only_noise_are_pruned(tmp_path):
 
 async def test_a_running_task_is_handed_on_with_its_newest_rounds(tmp_path):
     """R-408, R-411, R-416: no tier clears results in place of the handoff; the newest round is word for word."""
-    for number in range(20):
-        (tmp_path / f"f{number}.txt").write_text(f"line of file {number}\n" * 150)
-    steps = iter(range(20))
-
-    def replies(request):
-        number = next(steps, None)
-        return says("done") if number is None else calls((f"c{number}", "read_file", f'{{"path": "f{number}.txt"}}'))
-
-    chat = await cowork(tmp_path, [], 12_000, replies=replies)
+    chat = await cowork(tmp_path, [], 12_000, replies=reading_files(tmp_path, 20))
     await chat.say("read all files")
     assert triggers(chat) == ["proactive"]
     assert (chat.edits, chat.named("context_tools_truncated")) == ([], [])

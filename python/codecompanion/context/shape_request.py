@@ -95,6 +95,10 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     packets: Mapping[int, Message] = {}
 
 
+NO_PARTS = Parts(system=Message(id="system", role="system"), specs=(), fixed=lambda system, specs: 0)
+"""For messages without a system prompt and tools."""
+
+
 def levels_of(policy: Policy, env: Env, messages: Messages) -> Levels:
     """Return target and trigger of the stage that summarises, and the input limit."""
     limit = env.input_limit or env.window

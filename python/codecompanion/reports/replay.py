@@ -24,7 +24,7 @@ from codecompanion.context.editing.repair_pairs import repair_pairs
 from codecompanion.context.ledger.ledger import summarise
 from codecompanion.context.pipeline import prepare
 from codecompanion.context.policy.policy import Policy
-from codecompanion.context.shape_request import Kept, Parts, shape
+from codecompanion.context.shape_request import NO_PARTS, Kept, shape
 from codecompanion.context.stage_report import Ask, Prepared, drive
 from codecompanion.context.work import Env, Folds, Measure, Messages, SummaryReply
 from codecompanion.counting.model_windows import reply_reserve
@@ -37,9 +37,6 @@ from codecompanion.reports.recorded_sizes import RecordedSizes, find_sizes
 
 NO_WINDOW_LIMIT = 1 << 40
 """The window of the ledger: everything fits."""
-
-
-_NO_PROMPT = Parts(system=Message(id="system", role="system"), specs=(), fixed=lambda system, specs: 0)
 
 
 class Figures(msgspec.Struct, frozen=True):
@@ -200,7 +197,7 @@ class _Walker:
         """Return the view as it is sent: what was shaped stays so within a cycle, and is never stored."""
         if not policy.shape:
             return self.view.messages
-        shaped = shape(self.view.messages, _NO_PROMPT, policy, self._env(now), self._kept_now())
+        shaped = shape(self.view.messages, NO_PARTS, policy, self._env(now), self._kept_now())
         self._kept = shaped.kept
         return self._counted(shaped.messages)
 
@@ -263,7 +260,7 @@ class _Walker:
         if not policy.shape:
             return env
         return msgspec.structs.replace(
-            env, sent=lambda messages: env.measure(shape(messages, _NO_PROMPT, policy, env, kept).messages)
+            env, sent=lambda messages: env.measure(shape(messages, NO_PARTS, policy, env, kept).messages)
         )
 
     def _new_id(self, purpose: str) -> str:

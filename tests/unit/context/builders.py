@@ -10,7 +10,7 @@ import msgspec
 from codecompanion.context.pipeline import compact, prepare
 from codecompanion.context.policy.policy import Policy
 from codecompanion.context.policy.policy_catalog import load_policy
-from codecompanion.context.shape_request import Parts, shape
+from codecompanion.context.shape_request import NO_PARTS, shape
 from codecompanion.context.stage_report import Ask, Preparation, Prepared
 from codecompanion.context.work import Env, Measure, Messages, SummaryReply
 from codecompanion.model.cycles import assign_cycles, current_cycle
@@ -18,7 +18,7 @@ from codecompanion.model.messages import Message, ToolCall
 from codecompanion.model.view import View, with_messages
 
 Script = Callable[[Ask], SummaryReply]
-PARTS = Parts(system=Message(id="system", role="system"), specs=(), fixed=lambda system, specs: 0)
+PARTS = NO_PARTS
 """The fixed parts of a request, for `shape`: none."""
 
 

@@ -27,7 +27,7 @@ from codecompanion.context.policy.policy import Policy, SummaryAdapter
 from codecompanion.context.policy.policy_catalog import load_policy
 from codecompanion.context.policy.policy_options import with_options
 from codecompanion.context.policy.strict import strict
-from codecompanion.context.shape_request import Parts, shape
+from codecompanion.context.shape_request import NO_PARTS, shape
 from codecompanion.context.stage_report import Ask, drive
 from codecompanion.context.work import Env, Measure, Messages, SummaryReply
 from codecompanion.counting.token_sizes import parse_tokens
@@ -36,7 +36,7 @@ from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.cycles import current_cycle
-from codecompanion.model.messages import Message, with_changes
+from codecompanion.model.messages import with_changes
 from codecompanion.model.transcript_format import Transcript, decode_line, read_objects, split_lines
 from codecompanion.model.view import View, with_messages
 from codecompanion.session.compaction.summarise import ask_summary
@@ -199,11 +199,10 @@ def prepare_with_policy(transcript: Transcript, policy: Policy, options: Options
     asks_a_model = bool(options.adapter or policy.summary_adapter.name)
     env = _env(options, window, counter, messages, asks_a_model=asks_a_model)
     make = compact if options.manual else prepare
-    parts = Parts(system=Message(id="system", role="system"), specs=(), fixed=lambda system, specs: 0)
-    sent = (lambda messages: shape(messages, parts, policy, env).measure) if policy.shape else None
+    sent = (lambda messages: shape(messages, NO_PARTS, policy, env).measure) if policy.shape else None
     planned = make(view, policy, msgspec.structs.replace(env, sent=sent))
     prepared, asked = drive(planned, _answerer(options, policy.summary_adapter))
-    shaped = shape(prepared.messages, parts, policy, env)
+    shaped = shape(prepared.messages, NO_PARTS, policy, env)
     return write_answer(transcript, policy, options.policy, env, prepared, shaped, asked)
 
 
