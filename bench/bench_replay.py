@@ -3,8 +3,8 @@
     python bench/bench_replay.py [--window N …] [--cache 5m|1h|none] [--policy P …] [--fitted NAME …] [FILE|DIR …]
     python bench/bench_replay.py --marks [--window N …] [--policy P …] [FILE|DIR …]
 
-A policy that follows a document stands there twice: with our additions, and `strict` without them. `--marks` prints
-one line for each addition instead: how many sessions send other requests without it, and what that costs.
+Each policy that follows a document has two rows: with our additions, and `strict` without them. `--marks` prints one
+row for each addition instead: in how many sessions the requests change without it, and what that costs.
 
 The same figures as `python -m codecompanion replay`, by folder, with the time a walk takes. `--fitted` names the
 folders (say, one developer's sessions) that parameters were chosen on: their sum stands beside that of all others, the
