@@ -119,10 +119,8 @@ async def test_code_is_scored_by_the_density_of_the_words(code_chat):
         "full.py": "def zebra_full():\n    return 'zebra zebra zebra'\n",
     }
     chat = await code_chat(files)
-    question = "where is zebra used in our code?"
-    block = await chat.ask(question)
-    keywords = simple_terms(question)
-    assert "zebra" in keywords
+    block = await chat.ask("#{codebase} zebra")
+    keywords = simple_terms("zebra")
     for piece in chat.pieces:
         lines = files[piece.path].split("\n")[piece.start - 1 : piece.end]
         text = "\n".join(lines)
@@ -170,11 +168,19 @@ async def test_the_budget_is_filled_greedily_by_score(code_chat):
 
 
 async def test_a_chosen_file_is_one_snippet_whole_or_cut_at_a_line(code_chat):
-    """R-248: two that are too large share the budget evenly, with a marker at the end."""
+    """R-248: too large, the document leaves it out and says so.
+
+    Ours: two that are too large share the budget evenly, with a marker at the end.
+    """
     long = {f"long{n}.py": "".join(f"x{n} = {i:05}\n" for i in range(1_000)) for n in (1, 2)}
     chat = await code_chat({**FILES, **long}, supplement_when_files_selected=False)
     await chat.ask("what is in @src/parser.py")
     assert [(one.path, one.start, one.end, one.is_file) for one in chat.pieces] == [("src/parser.py", 1, 10, True)]
+    await chat.ask("what is in @long1.py and @long2.py")
+    assert [one.path for one in chat.pieces] == ["long1.py"]
+    assert (chat.found["dropped_count"], [one["path"] for one in chat.found["dropped"]]) == (1, ["long2.py"])
+    document = {"policy": "codebuddy", "pipeline": "document"}
+    chat = await code_chat({**FILES, **long}, supplement_when_files_selected=False, **document)
     block = await chat.ask("what is in @long1.py and @long2.py")
     one, two = chat.pieces
     assert one.is_cut

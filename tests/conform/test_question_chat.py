@@ -146,15 +146,20 @@ async def test_names_are_paths_or_looked_for_below_the_root(code_chat, tmp_path)
 
 
 async def test_hidden_and_large_files_are_read_only_when_named(code_chat):
-    """R-216: by default no hidden ones, and none above 1 MB; a large one up to the limit, with a note."""
+    """R-216: by default no hidden ones, and none above 1 MB; a large one up to the limit, with a note (R-248: ours)."""
     large = "".join(f"def parse_config_{n}():\n    return {n}\n" for n in range(30_000))
     chat = await code_chat({**FILES, "large.py": large})
     await chat.ask(QUESTION)
     assert chat.found["failed"] == {}
     assert set(chat.paths) == {"src/parser.py", "README.md"}
-    await chat.ask("what is in @.hidden/notes.py and @large.py")
-    assert chat.paths[:2] == [".hidden/notes.py", "large.py"]
-    assert chat.found["notes"][0].startswith("Of large.py (1.3 MB) ")
+    named = "what is in @.hidden/notes.py and @large.py"
+    await chat.ask(named)
+    assert chat.paths[0] == ".hidden/notes.py"
+    assert chat.found["notes"] == ["Nothing of large.py was sent: the budget is used up."]
+    ours = await code_chat({**FILES, "large.py": large}, policy="codebuddy", pipeline="document")
+    await ours.ask(named)
+    assert ours.paths[:2] == [".hidden/notes.py", "large.py"]
+    assert ours.found["notes"][0].startswith("Of large.py (1.3 MB) ")
     hidden = await code_chat(FILES, include_hidden=True)
     await hidden.ask(QUESTION)
     assert ".hidden/notes.py" in hidden.paths

@@ -14,7 +14,7 @@ from pathlib import Path
 from codecompanion.adapters.entries.options import adapter_options
 from codecompanion.context.policy.policy_catalog import load_policy, policy_names
 from codecompanion.context.policy.strict import ALWAYS, deviations
-from codecompanion.retrieval.gather_pipeline import DEFAULT, load_pipeline
+from codecompanion.retrieval.gather_pipeline import PipelineName, load_pipeline
 from codecompanion.settings import builtin_adapters
 from codecompanion.tools.files.code_files import groups
 from tools.docgen.option_help import keymap_lines, option_lines, tool_lines
@@ -164,8 +164,8 @@ def _ours(_: Dump) -> Iterator[str]:
             yield from rest
 
 
-def _ours_of_gathering(_: Dump) -> Iterator[str]:
-    for one in load_pipeline(DEFAULT).deviations():
+def _ours_of_gathering(name: PipelineName) -> Iterator[str]:
+    for one in load_pipeline(name).deviations():
         yield f"    {one.place}"
         yield from wrapped(f"{one.why[0].upper()}{one.why[1:]}.", 22)
 
@@ -181,6 +181,7 @@ _LISTS: dict[str, Lister] = {
     "highlights": _highlights,
     "guarded_files": _guarded_files,
     "ours": _ours,
-    "ours_of_gathering": _ours_of_gathering,
+    "ours_of_ranked": lambda _: _ours_of_gathering("ranked"),
+    "ours_of_document": lambda _: _ours_of_gathering("document"),
     "always": _always,
 }

@@ -11,7 +11,15 @@ from codecompanion import settings
 from codecompanion.errors import InputError
 from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
-from codecompanion.retrieval.gather_pipeline import DEFAULT, NAMES, STRICT, PipelineName
+from codecompanion.retrieval.gather_pipeline import (
+    DEFAULT,
+    DOCUMENT,
+    NAMES,
+    STRICT,
+    PipelineName,
+    SearchCascade,
+    load_pipeline,
+)
 from codecompanion.settings_sections import HybridSettings
 
 HYBRID = (
@@ -33,7 +41,7 @@ def add_pipeline(parser: argparse.ArgumentParser, default: PipelineName = DEFAUL
     """Add `--pipeline` and `--strict`."""
     help_text = f"how code is found and chosen: {' or '.join(NAMES)} (default: {default})"
     parser.add_argument("--pipeline", choices=NAMES, help=help_text)
-    parser.add_argument("--strict", action="store_true", help="as the document has it: the same as --pipeline document")
+    parser.add_argument("--strict", action="store_true", help=f"--pipeline {DOCUMENT} without our additions")
 
 
 def pipeline_of(pipeline: str | None, strict: bool | None, default: PipelineName = DEFAULT) -> PipelineName:
@@ -45,8 +53,8 @@ def pipeline_of(pipeline: str | None, strict: bool | None, default: PipelineName
     if pipeline is not None and pipeline not in NAMES:
         raise InputError(f"pipeline is {pipeline!r}; expected {' or '.join(NAMES)}")
     if strict:
-        if pipeline not in (None, STRICT):
-            raise InputError(f"strict runs the pipeline {STRICT}, but pipeline is {pipeline!r}; expected one of them")
+        if pipeline not in (None, DOCUMENT):
+            raise InputError(f"strict runs the pipeline {DOCUMENT}, but pipeline is {pipeline!r}; expected one of them")
         return STRICT
     return next((name for name in NAMES if name == pipeline), default)
 
@@ -66,8 +74,8 @@ def hybrid_of(given: dict[str, Any] | str | None, pipeline: PipelineName) -> Hyb
     default = settings.load({}).context.hybrid
     if given is None:
         return default
-    if pipeline != STRICT:
-        raise InputError(f"hybrid: has no effect under pipeline {pipeline}; expected pipeline {STRICT}")
+    if load_pipeline(pipeline).find(SearchCascade) is None:
+        raise InputError(f"hybrid: has no effect under pipeline {pipeline}; expected pipeline {DOCUMENT}")
     try:
         asked = typed.read_json(given, type=dict[str, Any]) if isinstance(given, str) else given
         return typed.convert(_merged(msgspec.to_builtins(default), asked), HybridSettings)

@@ -27,8 +27,9 @@ def compose_by_document(
     *,
     max_tokens: int = 0,
     left_out: Collection[tuple[str, int]] = (),
+    cut_named: bool = True,
 ) -> Composed:
-    """Return what goes to the model; see `compose`.
+    """Return what goes to the model; see `compose` and `select_snippets`.
 
     The budget is that of the code alone. `max_tokens` bounds the whole text, 0 = no bound: it is what the window has
     room for, so code leaves until the text fits.
@@ -38,7 +39,7 @@ def compose_by_document(
     shown = fit_beside(beside, int(max_tokens * MAX_BESIDE_SHARE)) if max_tokens else tuple(beside)
     room = min(budget_tokens, max_tokens) if max_tokens else budget_tokens
     while True:
-        chosen = select_snippets(candidates, room)
+        chosen = select_snippets(candidates, room, cut_named=cut_named)
         selection = msgspec.structs.replace(chosen, budget_tokens=budget_tokens, dropped=(*chosen.dropped, *taken_out))
         text = assemble(types, parts, render_selection(selection) if selection.snippets else "", beside=shown)
         over = chars_to_tokens(len(text)) - max_tokens if max_tokens else 0

@@ -2,36 +2,42 @@
 
 The document's pipeline is the first (R-201 … R-252); the default is the second. A stage is a word (`use`) with
 parameters. What is not the document's says so in the table: `ours = "…"` at a stage, `ours = { parameter = "…" }` at
-one of the document's stages with a parameter of ours. Who carries the stages out is `session/gather/gather_code.py`.
+one of the document's stages with a parameter of ours. `document = { parameter = … }` is what the document has there:
+with it, `document.toml` is the third pipeline, `document strict`. `session/gather/gather_code.py` runs the stages.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from codecompanion.deviation import Deviation
 from codecompanion.errors import ConfigError
 from codecompanion.formats import typed
 from codecompanion.formats.package_table import package_table
 from codecompanion.model.found_code import SearchTier
 
-PipelineName = Literal["ranked", "document"]
-NAMES: tuple[PipelineName, ...] = get_args(PipelineName)
+PipelineName = Literal["ranked", "document", "document strict"]
 DEFAULT: PipelineName = "ranked"
-STRICT: PipelineName = "document"
+DOCUMENT: PipelineName = "document"
+STRICT: PipelineName = "document strict"
+"""The document's pipeline without what is ours."""
+NAMES: tuple[PipelineName, ...] = (DEFAULT, DOCUMENT)
+"""What `context.pipeline` and `--pipeline` may name; `strict` is a choice of its own."""
 Part = Literal["code", "map", "architecture", "team", "memory", "format"]
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="use"):
     """What all stages have. `ours`: why the document does not have it, or which parameters, by name.
 
-    `instead`: the document's stages that it replaces.
+    `document`: what the document has in place of parameters of ours; `instead`: the document's stages that it replaces.
     """
 
     ours: str | dict[str, str] = ""
+    document: dict[str, Any] = {}
     instead: tuple[str, ...] = ()
 
 
@@ -60,7 +66,7 @@ class FindTerms(Stage, frozen=True, tag="find_terms"):
 class SearchDefinitions(Stage, frozen=True, tag="search_definitions"):
     """Definitions with a term, of files with a term or of those that the search found.
 
-    `weight`: how much of their scores counts beside those of the search.
+    `max_files`: 0 = all of them; `weight`: how much of their scores counts beside those of the search.
     """
 
     files: Literal["with_terms", "found"]
@@ -69,9 +75,13 @@ class SearchDefinitions(Stage, frozen=True, tag="search_definitions"):
 
 
 class SearchCascade(Stage, frozen=True, tag="search_cascade"):
-    """The document's tiers from the `first` on, each where the one before finds nothing."""
+    """The document's tiers from the `first` on, each where the one before fails.
+
+    `down_without_results`: also where it finds nothing.
+    """
 
     first: SearchTier
+    down_without_results: bool
 
 
 class SearchRanked(Stage, frozen=True, tag="search_ranked"):
@@ -82,10 +92,14 @@ class SearchRanked(Stage, frozen=True, tag="search_ranked"):
 
 
 class AppendCommonFiles(Stage, frozen=True, tag="append_common_files"):
-    """Project files after the results; `share` of the budget, and whether they come `beside_hits`."""
+    """Project files after the results; `share` of the budget, and whether they come `beside_hits`.
+
+    `every_manifest`: also those the document does not name.
+    """
 
     share: float
     beside_hits: bool
+    every_manifest: bool
 
 
 class KeepFirstOfFile(Stage, frozen=True, tag="keep_first_of_file"):
@@ -113,11 +127,19 @@ class ScoreDensity(Stage, frozen=True, tag="score_density"):
 
 
 class TakeStructures(Stage, frozen=True, tag="take_structures"):
-    """The structures that patterns find in the places of the search."""
+    """The structures that patterns find in the places of the search.
+
+    `until_next`: one ends before the next one, not only after 30 lines; `indented`: lines may be indented.
+    """
+
+    until_next: bool
+    indented: bool
 
 
 class FillBudget(Stage, frozen=True, tag="fill_budget"):
-    """The document's greedy choice."""
+    """The document's greedy choice; `cut_named`: a named file that does not fit is cut, not left out."""
+
+    cut_named: bool
 
 
 class FillBudgetOnce(Stage, frozen=True, tag="fill_budget_once"):
@@ -174,13 +196,6 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stage: tuple[AnyStage, ...]
 
 
-class Deviation(msgspec.Struct, frozen=True):
-    """Something of ours: its stage, or `stage.parameter`, and why."""
-
-    place: str
-    why: str
-
-
 class GatherPipeline(msgspec.Struct, frozen=True):
     """A pipeline: its stages, each at most once."""
 
@@ -208,13 +223,31 @@ class GatherPipeline(msgspec.Struct, frozen=True):
             if isinstance(stage.ours, str):
                 yield from [Deviation(name, stage.ours)] if stage.ours else []
             else:
-                yield from (Deviation(f"{name}.{parameter}", why) for parameter, why in stage.ours.items())
+                document = load_pipeline(STRICT).stage(type(stage))
+                for parameter, why in stage.ours.items():
+                    values = (getattr(one, parameter) for one in (stage, document))
+                    yield Deviation(f"{name}.{parameter}", why, *values)
 
 
 @cache
 def load_pipeline(name: PipelineName) -> GatherPipeline:
     """Return a pipeline of the package."""
-    return pipeline_from_table(package_table(f"retrieval/gather_pipelines/{name}.toml"), name)
+    if name == STRICT:
+        return pipeline_from_table(_without_ours(_table_of(DOCUMENT)), name)
+    return pipeline_from_table(_table_of(name), name)
+
+
+def _table_of(name: PipelineName) -> Mapping[str, Any]:
+    return package_table(f"retrieval/gather_pipelines/{name}.toml")
+
+
+def _without_ours(table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the document's table with the document's values in place of ours."""
+    stages = []
+    for stage in table["stage"]:
+        kept = {name: value for name, value in stage.items() if name not in ("ours", "document")}
+        stages += [] if isinstance(stage.get("ours"), str) else [{**kept, **stage.get("document", {})}]
+    return {**table, "stage": stages}
 
 
 def pipeline_from_table(table: Mapping[str, Any], name: str) -> GatherPipeline:
@@ -241,16 +274,21 @@ def _check(stages: tuple[AnyStage, ...], key: str) -> None:
             raise ConfigError(f"{where}.use", f"{word} is there twice", "each stage once")
         if of_stage < phase:
             raise ConfigError(f"{where}.use", f"{word} comes too late", f"it before {word_of(stages[number - 1])}")
-        if isinstance(stage.ours, dict):
-            for parameter in stage.ours:
-                if parameter not in stage.__struct_fields__:
-                    expected = ", ".join(name for name in stage.__struct_fields__ if name not in ("ours", "instead"))
-                    raise ConfigError(f"{where}.ours.{parameter}", f"{word} has no such parameter", expected)
+        for mark, marked in (("ours", stage.ours), ("document", stage.document)):
+            for parameter in marked if isinstance(marked, dict) else ():
+                if parameter not in parameters_of(stage):
+                    expected = ", ".join(parameters_of(stage))
+                    raise ConfigError(f"{where}.{mark}.{parameter}", f"{word} has no such parameter", expected)
         phase = of_stage
         seen.add(type(stage))
     for kinds in _ONE_OF:
         if len(seen.intersection(kinds)) != 1:
             raise ConfigError(key, "a stage is missing, or there are two", f"one of {', '.join(map(_word, kinds))}")
+
+
+def parameters_of(stage: Stage) -> tuple[str, ...]:
+    """Return the names of a stage's parameters."""
+    return tuple(name for name in stage.__struct_fields__ if name not in Stage.__struct_fields__)
 
 
 def word_of(stage: Stage) -> str:

@@ -16,13 +16,14 @@ NO_ROOM = "the budget is used up"
 NO_ROOM_FOR_A_LINE = "not one line of it fits into the budget"
 
 
-def select_snippets(candidates: Sequence[Snippet], budget_tokens: int) -> Selection:
+def select_snippets(candidates: Sequence[Snippet], budget_tokens: int, *, cut_named: bool = True) -> Selection:
     """Return what fits into the budget.
 
     Equal scores keep the order they came in. `dropped` and `snippets` together are the candidates without duplicates.
+    `cut_named`: the user's files are cut where they do not fit, and not dropped.
     """
     ordered = sorted(without_duplicates(candidates), key=lambda one: (not one.is_selected, -one.score))
-    chosen = [snippet for snippet in ordered if snippet.is_selected]
+    chosen = [snippet for snippet in ordered if snippet.is_selected and cut_named]
     shorter = cut_to_shares(chosen, budget_tokens)
     kept = [short for short in shorter if short is not None]
     dropped = [Dropped(one, NO_ROOM_FOR_A_LINE) for one, short in zip(chosen, shorter, strict=True) if short is None]

@@ -7,7 +7,8 @@ grammar reads. What a user chose is one snippet with the whole file (R-248).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 
@@ -32,28 +33,34 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
 """One line at a time. Functions and classes may be indented (methods); a `const` in a function is no element."""
 
 
-def find_elements(lines: Sequence[str]) -> list[tuple[int, str, str]]:
-    """Return (line, kind, name) of what the patterns find, from top to bottom; lines are 1-based."""
+def find_elements(lines: Sequence[str], *, indented: bool = True) -> list[tuple[int, str, str]]:
+    """Return (line, kind, name) of what the patterns find, from top to bottom; lines are 1-based.
+
+    `indented`: lines may be indented.
+    """
     found = list[tuple[int, str, str]]()
     for number, line in enumerate(lines, 1):
-        for kind, pattern in _PATTERNS:
+        for kind, pattern in _PATTERNS if indented or line[:1] not in (" ", "\t") else ():
             if match := pattern.match(line):
                 found.append((number, kind, match.group(1)))
                 break
     return found
 
 
-def extract_smart_snippets(path: str, text: str, keywords: Sequence[str]) -> list[Snippet]:
+def extract_smart_snippets(
+    path: str, text: str, keywords: Sequence[str], *, until_next: bool = True, indented: bool = True
+) -> list[Snippet]:
     """Return the snippets of a file that score above 0.2, from top to bottom.
 
-    A snippet goes from its first line to 30 lines after it, not into the next element and not over the end of the
-    file. When there is none but a keyword occurs, the first 50 lines are one (`block`, 0.3).
+    A snippet goes from its first line, which may be `indented`, to 30 lines after it, not over the end of the file and
+    `until_next` not into the next element. When there is none but a keyword occurs, the first 50 lines are one
+    (`block`, 0.3).
     """
     lines = split_lines(text)
-    elements = find_elements(lines)
+    elements = find_elements(lines, indented=indented)
     found = list[Snippet]()
     for place, (start, kind, name) in enumerate(elements):
-        next_start = elements[place + 1][0] if place + 1 < len(elements) else len(lines) + 1
+        next_start = elements[place + 1][0] if until_next and place + 1 < len(elements) else len(lines) + 1
         end = min(start + MAX_LINES_AFTER_START, next_start - 1, len(lines))
         body = "\n".join(lines[start - 1 : end])
         score = score_text(body, keywords)
@@ -71,18 +78,21 @@ def score_density(snippets: Sequence[Snippet], keywords: Sequence[str]) -> list[
     return [one if one.is_selected else _scored(one, score_text(one.text, keywords)) for one in snippets]
 
 
-def take_structures(snippets: Sequence[Snippet], keywords: Sequence[str]) -> list[Snippet]:
-    """Return the structures in the places of a search instead of these places (R-243).
+def take_structures(
+    snippets: Sequence[Snippet], keywords: Sequence[str], *, until_next: bool = True, indented: bool = True
+) -> list[Snippet]:
+    """Return the structures in the places of a search instead of these places; see `extract_smart_snippets` (R-243).
 
     A place in which the patterns find nothing stays as it is, and so does what other gatherers found.
     """
-    return [part for one in snippets for part in (_structures_in(one, keywords) or [one])]
+    extract = partial(extract_smart_snippets, keywords=keywords, until_next=until_next, indented=indented)
+    return [part for one in snippets for part in (_structures_in(one, extract) or [one])]
 
 
-def _structures_in(place: Snippet, keywords: Sequence[str]) -> list[Snippet]:
+def _structures_in(place: Snippet, extract: Callable[[str, str], list[Snippet]]) -> list[Snippet]:
     if place.is_selected or place.source not in _SEARCHED:
         return []
-    found = extract_smart_snippets(place.path, place.text, keywords)
+    found = extract(place.path, place.text)
     moved = place.start - 1
     return [
         msgspec.structs.replace(

@@ -12,7 +12,15 @@ from codecompanion.errors import ConfigError
 from codecompanion.formats.package_table import package_table
 from codecompanion.model.gathered import Snippet
 from codecompanion.retrieval import gather_pipeline
-from codecompanion.retrieval.gather_pipeline import NAMES, PipelineName, load_pipeline, pipeline_from_table, word_of
+from codecompanion.retrieval.gather_pipeline import (
+    NAMES,
+    STRICT,
+    PipelineName,
+    load_pipeline,
+    parameters_of,
+    pipeline_from_table,
+    word_of,
+)
 from codecompanion.retrieval.own_words import has_hit, own_words
 from codecompanion.retrieval.relevance import score_text
 from codecompanion.retrieval.selection import common_within
@@ -38,20 +46,34 @@ def test_each_stage_has_its_requirement_or_says_why_it_is_ours(name: PipelineNam
         assert "R-2" in block.partition("\n")[0] or "\nours = " in block
 
 
-def test_what_differs_from_the_document_is_marked() -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_what_differs_from_the_document_is_marked(name: PipelineName) -> None:
     """Unmarked stages and parameters are the document's, and what a stage of ours replaces is named there."""
-    document = {word_of(stage): stage for stage in load_pipeline("document").stages}
-    ranked = load_pipeline("ranked").stages
-    for stage in ranked:
+    document = {word_of(stage): stage for stage in load_pipeline(STRICT).stages}
+    stages = load_pipeline(name).stages
+    for stage in stages:
         word = word_of(stage)
         if isinstance(stage.ours, str) and stage.ours:
             assert word not in document
             continue
-        fields = [field for field in stage.__struct_fields__ if field not in ("ours", "instead")]
-        differ = {field for field in fields if getattr(stage, field) != getattr(document[word], field)}
+        differ = {field for field in parameters_of(stage) if getattr(stage, field) != getattr(document[word], field)}
         assert differ == set(stage.ours or ()), word
-    replaced = {word for stage in ranked for word in stage.instead}
-    assert document.keys() - {word_of(stage) for stage in ranked} == replaced
+    replaced = {word for stage in stages for word in stage.instead}
+    assert document.keys() - {word_of(stage) for stage in stages} == replaced
+
+
+def test_the_strict_pipeline_has_nothing_of_ours() -> None:
+    """R-227, R-236, R-243, R-248: and the document's pipeline says what it has beside its document."""
+    assert load_pipeline(STRICT).deviations() == ()
+    said = {one.place: (one.ours, one.document) for one in load_pipeline("document").deviations()}
+    assert said == {
+        "search_definitions.max_files": (100, 0),
+        "search_cascade.down_without_results": (True, False),
+        "append_common_files.every_manifest": (True, False),
+        "take_structures.until_next": (True, False),
+        "take_structures.indented": (True, False),
+        "fill_budget.cut_named": (True, False),
+    }
 
 
 @pytest.mark.parametrize(
@@ -62,6 +84,7 @@ def test_what_differs_from_the_document_is_marked() -> None:
         ({"keep_first_of_file": {"least": 1}}, "mine.stage[6]", "least"),
         ({"keep_first_of_file": {"most": "many"}}, "mine.stage[6].most", "int"),
         ({"keep_first_of_file": {"ours": {"least": "why"}}}, "mine.stage[6].ours.least", "no such parameter"),
+        ({"keep_first_of_file": {"document": {"least": 1}}}, "mine.stage[6].document.least", "no such parameter"),
         ({"search_cascade": None}, "mine.stage", "search_cascade, search_ranked"),
         ({"assemble": None}, "mine.stage", "assemble"),
     ],

@@ -151,7 +151,7 @@ class _Searches:
             raise InputError(f"tier is {tier!r}: the pipeline ranked has no tiers; expected pipeline document")
         hybrid = hybrid_of(given.hybrid if options.hybrid is None else options.hybrid, name)
         asked = search_options(load_pipeline(name), hybrid)
-        is_document = name == "document"
+        is_document = name != "ranked"
         wanted = effective_top_k(top_k if top_k is not None else hybrid.top_k if is_document else DEFAULT_TOP_K)
         changed: dict[str, Any] = {"top_k": wanted, "per_file": 1}
         if is_document and tier != "auto":

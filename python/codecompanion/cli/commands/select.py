@@ -17,7 +17,7 @@ from codecompanion.cli.jobs import JOBS_HELP, answer_jobs
 from codecompanion.cli.pipeline_option import add_pipeline, pipeline_of_job
 from codecompanion.model.gathered import Selection, Snippet
 from codecompanion.retrieval.budgets import token_budget
-from codecompanion.retrieval.gather_pipeline import STRICT, FillBudget, load_pipeline
+from codecompanion.retrieval.gather_pipeline import DOCUMENT, FillBudget, load_pipeline
 from codecompanion.retrieval.overlap import select_once
 from codecompanion.retrieval.rendering import render_selection
 from codecompanion.retrieval.search_terms import simple_terms
@@ -52,7 +52,7 @@ def add_parser(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "select", help="choose the snippets of given files that fit into a budget"
     )
-    add_pipeline(parser, STRICT)
+    add_pipeline(parser, DOCUMENT)
     parser.add_argument("--jobs", action="store_true", required=True, help=f"{JOBS_HELP}: {A_JOB}")
     parser.add_argument("file", nargs="?", default="-", metavar="FILE|-", help="the jobs (default: standard input)")
     parser.set_defaults(run=run)
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
 
 
 def _answer(job: Job, given: argparse.Namespace) -> dict[str, Any]:
-    pipeline = load_pipeline(pipeline_of_job(job, given, STRICT))
+    pipeline = load_pipeline(pipeline_of_job(job, given, DOCUMENT))
     own = budget_of(job.budget)
     budget = token_budget(job.model or "") if own is None else own
     terms = simple_terms(job.question)

@@ -10,13 +10,14 @@ does not have, `ours = { parameter = "…" }` at a step of the document that has
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from codecompanion.context.policy.policy import Policy, ShapeStep, Stage, Step, Tier
 from codecompanion.context.policy.step_order import check_order
 from codecompanion.context.policy.table import without_lost_options
+from codecompanion.deviation import Deviation
 from codecompanion.errors import ConfigError
 
 S = TypeVar("S", Step, ShapeStep)
@@ -34,18 +35,6 @@ ALWAYS = (
     "The log keeps everything; every change can be undone.",
 )
 """What no policy is without, in words for the user: the document's own rules never go further than these allow."""
-
-
-class Deviation(msgspec.Struct, frozen=True):
-    """Something of ours in a policy: where it stands (`stage.tier.step.parameter`), and why.
-
-    `ours` and `document` are the values of a parameter; None where the document has nothing of the kind.
-    """
-
-    place: str
-    why: str
-    ours: Any = None
-    document: Any = None
 
 
 def deviations(policy: Policy) -> tuple[Deviation, ...]:

@@ -1,4 +1,4 @@
-"""The order of the tiers and when the next one is tried: an exception, or nothing found (R-227).
+"""The order of the tiers and when the next one is tried: after an exception, or also when nothing is found (R-227).
 
 hybrid → full text → cosine over the stored vectors → term counting.
 """
@@ -33,11 +33,16 @@ def tiers_from(tier: WantedTier) -> tuple[SearchTier, ...]:
     return TIERS if tier == "auto" else TIERS[TIERS.index(tier) :]
 
 
-def run_cascade(tiers: Sequence[SearchTier], search: Callable[[SearchTier], Sequence[Candidate]]) -> Answered:
-    """Return what the first of the tiers finds that neither fails nor comes back empty.
+def run_cascade(
+    tiers: Sequence[SearchTier],
+    search: Callable[[SearchTier], Sequence[Candidate]],
+    *,
+    down_without_results: bool = True,
+) -> Answered:
+    """Return what the first of the tiers finds that does not fail; `down_without_results`: and that finds something.
 
-    `search` may raise anything; it is written down and the next tier is tried. With nothing anywhere, the last tier is
-    said to have answered.
+    `search` may raise anything; the error is noted and the next tier is tried. The last tier that was tried counts as
+    the one that answered.
     """
     not_used = list[str]()
     for tier in tiers:
@@ -49,4 +54,6 @@ def run_cascade(tiers: Sequence[SearchTier], search: Callable[[SearchTier], Sequ
         if found:
             return Answered(found, tier, tuple(not_used))
         not_used.append(f"{_NAMES[tier]}: nothing found")
+        if not down_without_results:
+            return Answered((), tier, tuple(not_used))
     return Answered((), tiers[-1], tuple(not_used))

@@ -10,9 +10,11 @@ from collections.abc import Iterable
 
 BROAD_WORDS = ("overview", "architecture", "structure", "stack", "codebase", "project", "scaffold")
 BROAD_PHRASE = "how does the app work"
+MANIFESTS = ("pyproject.toml", "Cargo.toml", "go.mod")
+"""Those the document does not name."""
 NAMES = (
     *("README.md", "readme.md", "package.json", "CONTRIBUTING.md", "docs/README.md", "docs/architecture.md"),
-    *("pyproject.toml", "Cargo.toml", "go.mod"),
+    *MANIFESTS,
 )
 ENTRY_POINTS = ("main.py", "src/main.*", "src/index.*", "lua/*/init.lua", "plugin/*.lua")
 MAX_ENTRY_POINTS = 3
@@ -26,10 +28,13 @@ def is_broad(question: str) -> bool:
     return BROAD_PHRASE in lowered or any(word in lowered for word in BROAD_WORDS)
 
 
-def common_files(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return those of a project's paths that are common project files, then its entry points, at most three."""
+def common_files(paths: Iterable[str], *, every_manifest: bool = True) -> tuple[str, ...]:
+    """Return those of a project's paths that are common project files, then its entry points, at most three.
+
+    `every_manifest`: also those the document does not name.
+    """
     known = set(paths)
-    named = tuple(name for name in NAMES if name in known)
+    named = tuple(name for name in NAMES if name in known and (every_manifest or name not in MANIFESTS))
     return (*named, *_entry_points(known)[:MAX_ENTRY_POINTS])
 
 

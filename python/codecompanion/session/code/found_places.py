@@ -31,9 +31,9 @@ class FoundPlaces:
             place.path, place.start, end, place.score, tier, place.symbol, text, kind=place.kind, signals=signals
         )
 
-    def common(self, tier: SearchTier, paths: Iterable[str]) -> Iterator[FoundCode]:
-        """Yield those of the paths that are common project files (R-236)."""
-        for path in common_files(paths):
+    def common(self, tier: SearchTier, paths: Iterable[str], *, every_manifest: bool) -> Iterator[FoundCode]:
+        """Yield those of the paths that are common project files; see `common_files` (R-236)."""
+        for path in common_files(paths, every_manifest=every_manifest):
             text = self._project.read(path)
             if text is not None:
                 lines = text.count("\n") + (not text.endswith("\n"))

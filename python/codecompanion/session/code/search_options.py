@@ -42,9 +42,10 @@ class SearchOptions(msgspec.Struct, frozen=True, kw_only=True):
     """`below`: only files below this path, "" = all. `per_file`: places of one file in the joined ranking.
 
     `in_play`: files the user has open, mentioned or just edited. `hybrid`: the document's weights, decay and diversity.
-    `most`: results in all, common files included. `with_common`: common project files follow where the question is
-    broad (`is_broad` = the caller knows that it is) or nothing is found; `beside_hits`: also where there are hits for
-    the question's own words.
+    `down_without_results`: the next tier also searches when one finds nothing. `most`: results in all, common files
+    included. `with_common`: common project files follow where the question is broad (`is_broad` = the caller knows that
+    it is) or nothing is found; `beside_hits`: also where there are hits for the question's own words;
+    `every_manifest`: also those the document does not name.
     """
 
     tier: WantedTier = "auto"
@@ -54,9 +55,11 @@ class SearchOptions(msgspec.Struct, frozen=True, kw_only=True):
     below: str = ""
     in_play: tuple[str, ...] = ()
     hybrid: HybridOptions = HybridOptions()
+    down_without_results: bool = True
     with_common: bool = True
     is_broad: bool = False
     beside_hits: bool = True
+    every_manifest: bool = True
 
 
 def search_options(
@@ -68,14 +71,16 @@ def search_options(
         in_play=in_play,
         with_common=common is not None,
         beside_hits=common is not None and common.beside_hits,
+        every_manifest=common is not None and common.every_manifest,
         is_broad=is_broad,
     )
     if ranked is not None:
         return msgspec.structs.replace(asked, top_k=ranked.max_files, per_file=ranked.per_file)
-    once = pipeline.find(KeepFirstOfFile)
+    once, cascade = pipeline.find(KeepFirstOfFile), pipeline.stage(SearchCascade)
     return msgspec.structs.replace(
         asked,
-        tier=pipeline.stage(SearchCascade).first,
+        tier=cascade.first,
+        down_without_results=cascade.down_without_results,
         top_k=hybrid.top_k,
         most=once.most if once is not None else MAX_RESULTS,
         per_file=1 if once is not None else hybrid.top_k,

@@ -81,7 +81,8 @@ class CodeSearcher:
             tier, results = answer(connection, text, options, nearest, not_used)
             if options.with_common and self._wants_common(connection, text, options, results):
                 paths = (path for path in self.words.all_paths() if is_below(path, options.below))
-                results = (*results, *FoundPlaces(self.project).common(tier, paths))
+                common = FoundPlaces(self.project).common(tier, paths, every_manifest=options.every_manifest)
+                results = (*results, *common)
         most = options.most
         if options.tier == "auto":
             most = max(most, options.top_k) * max(options.per_file, 1)
@@ -235,7 +236,11 @@ class CodeSearcher:
             nearest,
         )
         asked = msgspec.structs.replace(options, hybrid=hybrid)
-        answered = run_cascade(tiers_from(options.tier), lambda tier: tiers.search(tier, text, asked))
+        answered = run_cascade(
+            tiers_from(options.tier),
+            lambda tier: tiers.search(tier, text, asked),
+            down_without_results=options.down_without_results,
+        )
         not_used.extend(answered.not_used)
         texts = FoundPlaces(self.project)
         places = (Place(one.path, one.start, one.end, one.score, one.symbol, one.kind) for one in answered.found)

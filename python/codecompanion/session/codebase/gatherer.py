@@ -44,7 +44,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     pinned: tuple[ChosenPiece, ...] = ()
     seen: tuple[Message, ...] = ()
     with_memories: bool = True
-    pipeline: Literal["", "ranked", "document"] = ""
+    pipeline: Literal["", "ranked", "document", "document strict"] = ""
 
 
 class Gatherer(Protocol):

@@ -52,8 +52,17 @@ def choose(
     taken_out = [one for one in found if (one.path, one.start) in left_out]
     kept = [one for one in found if (one.path, one.start) not in left_out]
     found = (*_arranged(kept, pipeline, ask, budget), *taken_out)
-    if pipeline.find(FillBudget) is not None:
-        return compose_by_document(types, found, texts, budget, parts, max_tokens=ask.max_tokens, left_out=left_out)
+    if (fill := pipeline.find(FillBudget)) is not None:
+        return compose_by_document(
+            types,
+            found,
+            texts,
+            budget,
+            parts,
+            max_tokens=ask.max_tokens,
+            left_out=left_out,
+            cut_named=fill.cut_named,
+        )
 
     def definitions(path: str) -> Sequence[Definition]:
         check()
@@ -89,8 +98,8 @@ def _arranged(found: Sequence[Snippet], pipeline: GatherPipeline, ask: Ask, budg
                 found = demote_repeats(found)
             case ScoreDensity():
                 found = score_density(found, keywords)
-            case TakeStructures():
-                found = take_structures(found, keywords)
+            case TakeStructures(until_next=until_next, indented=indented):
+                found = take_structures(found, keywords, until_next=until_next, indented=indented)
             case _:
                 pass
     return found

@@ -273,13 +273,13 @@ async def _definitions(
     `is_known`: the index knows the whole project.
     """
     paths = list(dict.fromkeys(found or ()))
-    if not is_known or len(paths) < stage.max_files:
+    if not is_known or not stage.max_files or len(paths) < stage.max_files:
         # What the index does not know, or has not been asked for, is searched as text (R-221).
         work = in_thread(partial(files_with_terms, code, terms))
         paths += await runs.run("term files", work, _limit(means, "term files"), [])
     until = means.clock() + ENOUGH_SHARE * min(_limit(means, "ast"), runs.left())
     is_late = partial(_is_past, means.clock, until)
-    parsed = tuple(dict.fromkeys(paths))[: stage.max_files]
+    parsed = tuple(dict.fromkeys(paths))[: stage.max_files or None]
     parsing = in_thread(partial(search_definitions, code, terms, parsed, is_late=is_late))
     return await runs.run("ast", parsing, _limit(means, "ast"), [])
 
@@ -303,7 +303,7 @@ async def _common(
         ask.question, _pieces(found), is_about_whole=types.is_architectural, beside_hits=stage.beside_hits
     ):
         return []
-    return await in_thread(partial(read_common_files, code))
+    return await in_thread(partial(read_common_files, code, stage.every_manifest))
 
 
 def _pieces(found: Sequence[Snippet]) -> list[str]:

@@ -109,10 +109,10 @@ def found_snippet(found: FoundCode) -> Snippet:
     )
 
 
-def read_common_files(code: ProjectCode, check: Check) -> list[Snippet]:
-    """Return README, manifests and entry points (R-236), for when there is no index to ask."""
+def read_common_files(code: ProjectCode, every_manifest: bool, check: Check) -> list[Snippet]:
+    """Return README, manifests and entry points (`common_files`, R-236), for when there is no index to ask."""
     found = list[Snippet]()
-    for path in common_files(code.listed(check))[:MAX_COMMON]:
+    for path in common_files(code.listed(check), every_manifest=every_manifest)[:MAX_COMMON]:
         check()
         text = code.read(path)
         if text and text.strip():

@@ -11,7 +11,7 @@ from codecompanion import settings
 from codecompanion.cli.pipeline_option import hybrid_of
 from codecompanion.engine.configured import _check_gathering
 from codecompanion.model.found_code import COMMON, FoundCode
-from codecompanion.retrieval.gather_pipeline import load_pipeline
+from codecompanion.retrieval.gather_pipeline import GatherPipeline, load_pipeline, word_of
 from codecompanion.retrieval.relevance import score_text
 from codecompanion.retrieval.search_terms import simple_terms
 from codecompanion.session.actions.choose_policy import choose_policy
@@ -22,7 +22,7 @@ from codecompanion.session.codebase.gatherer import Question
 from codecompanion.session.gather.for_chat import ProjectGatherer
 from codecompanion.session.gather.index_search import IndexSearch
 from tests.unit.session.gather import test_gather_code
-from tests.unit.session.gather.test_gather_code import FakeSearch, ask, means, places
+from tests.unit.session.gather.test_gather_code import PARSER, FakeSearch, ask, means, places
 from tests.unit.session.message_context.test_gathering import FakeGatherer, asked, bench_with
 from tests.unit.session.message_context.test_gathering import ask as message
 
@@ -95,6 +95,63 @@ async def test_the_documents_text_fits_into_the_room_of_the_window(project, inde
     assert len(found.text) <= 4 * tokens
 
 
+BOX = "class Box:\n    def parse_config(self):\n        return 1\n"
+SCENES = {
+    "search_definitions.max_files": ("parse_config quagga", {"always": True}),
+    "search_cascade.down_without_results": ("parse_config quagga nowhere", {"always": True}),
+    "append_common_files.every_manifest": (QUESTION, {}),
+    "take_structures.until_next": ("parse_config", {"always": True, "found": PARSER}),
+    "take_structures.indented": ("parse_config", {"always": True, "found": BOX}),
+    "fill_budget.cut_named": ("parse_config", {"always": True, "files": ("src/parser.py",), "budget": 25}),
+}
+"""Mark of the document's table → a question for which it makes a difference; `found`: a file that the search found."""
+
+
+def without_mark(place: str) -> GatherPipeline:
+    """Return the document's pipeline with the document's own value of one parameter."""
+    pipeline = load_pipeline("document")
+    [mark] = [one for one in pipeline.deviations() if one.place == place]
+    word, _, parameter = place.partition(".")
+    stages = (
+        msgspec.structs.replace(one, **{parameter: mark.document}) if word_of(one) == word else one
+        for one in pipeline.stages
+    )
+    return msgspec.structs.replace(pipeline, stages=tuple(stages))
+
+
+@pytest.mark.parametrize("place", [one.place for one in load_pipeline("document").deviations()])
+async def test_each_mark_of_the_document_makes_a_difference_and_strict_is_without_it(
+    project, index, monkeypatch, place
+):
+    """R-227, R-236, R-243, R-248, R-221."""
+    question, given = SCENES[place]
+    given = dict(given)
+    text = given.pop("found", None)
+    if place == "search_definitions.max_files":
+        for number in range(110):
+            (project / f"src/part{number:03}.py").write_text("# parse_config quagga\nx = 1\n")
+    search = IndexSearch(index) if text is None else FakeSearch(FoundCode("src/x.py", 1, 9, 0.5, "fts", text=text))
+
+    async def gathered(pipeline):
+        found = await ask(project, question, by=means(search), pipeline=pipeline, **given)
+        assert found.failed == {}
+        return places(found), {(one.path, one.start, one.source) for one in found.found}, found.notes
+
+    ours, strict = await gathered("document"), await gathered("document strict")
+    monkeypatch.setattr(test_gather_code.gathering, "load_pipeline", lambda name: without_mark(place))
+    assert ours != await gathered("document")
+    assert ours != strict
+
+
+async def test_a_named_file_that_does_not_fit_is_dropped_under_strict(project, index):
+    """R-248: and said; ours cuts it."""
+    given = {"always": True, "files": ("src/parser.py",), "budget": 25}
+    strict = await ask(project, "parse_config", by=means(IndexSearch(index)), pipeline="document strict", **given)
+    assert "src/parser.py" in {one.snippet.path for one in strict.selection.dropped if one.snippet.is_selected}
+    assert strict.notes == ("Nothing of src/parser.py was sent: the budget is used up.",)
+    assert strict.selection.total_tokens <= 25
+
+
 async def test_code_the_user_took_out_stays_out_of_both(project, index):
     search = means(IndexSearch(index))
     for pipeline in ("ranked", "document"):
@@ -106,7 +163,7 @@ async def test_code_the_user_took_out_stays_out_of_both(project, index):
 
 
 @pytest.mark.parametrize(
-    ("policy", "pipeline"), [("codebuddy", ""), ("codebuddy strict", "document"), ("cowork strict", "")]
+    ("policy", "pipeline"), [("codebuddy", ""), ("codebuddy strict", "document strict"), ("cowork strict", "")]
 )
 async def test_a_strict_codebuddy_gathers_as_its_document(tmp_path, policy, pipeline):
     root = tmp_path / "project"
