@@ -123,6 +123,17 @@ def test_select_keeps_what_the_document_keeps():
     assert found == {("class", "Box", 1, 1), ("function", "box", 2, 5), ("function", "other", 6, 7)}
 
 
+def test_strict_select_is_without_our_additions():
+    """R-243, R-248: pieces of 31 lines whatever begins there, none indented; a named file that does not fit is left."""
+    code = "class Box:\n    def box(self):\n        return 1\n\n\ndef other():\n    return Box\n"
+    named = {"path": "b.py", "content": "box = 1\n" * 90, "selected": True}
+    job = {"question": "box", "budget": 100, "files": [{"path": "a.py", "content": code}, named]}
+    _, [ours, strict], _ = jobs("select", job, {**job, "strict": True})
+    assert ours["snippets"][0]["path"] == "b.py"
+    assert [(one["name"], one["start"], one["end"]) for one in strict["snippets"]] == [("Box", 1, 7), ("other", 6, 7)]
+    assert (strict["droppedCount"], strict["wasTruncated"]) == (1, True)
+
+
 def test_select_takes_the_budget_of_the_model():
     status, answers, _ = jobs(
         "select", *({"question": "x", "model": name} for name in ("claude-3-opus", "gpt-4o", "?"))
@@ -181,7 +192,7 @@ def test_select_is_the_documents_unless_ours_is_asked_for():
     code = "def parse(text):\n    return text\n\n\ndef unparse(text):\n    return text\n"
     job = {"question": "parse", "budget": 30, "files": [{"path": "a.py", "content": code}]}
     _, (plain, strict, ours), _ = jobs("select", job, {**job, "strict": True}, {**job, "pipeline": "ranked"})
-    assert plain == strict
+    assert [one["name"] for one in plain["snippets"]] == [one["name"] for one in strict["snippets"]]
     assert plain["selection"]["totalTokens"] > ours["selection"]["totalTokens"]
     assert jobs("classify", {"text": "x", "pipeline": "magic"})[0] == 2
     assert jobs("classify", {"text": "parse the code", "strict": True})[0] == 0

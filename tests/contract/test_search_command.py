@@ -150,3 +150,19 @@ def test_the_pipeline_of_the_document_has_its_tiers_and_their_weights(tmp_path, 
         status, answers, err = search(tmp_path, *at, *arguments, "user")
         assert (status, answers) == (2, [])
         assert said in err
+
+
+def test_a_home_folder_is_not_indexed(tmp_path):
+    """R-266: nor a folder that one lies in; `index` and `search` say so, and make no index."""
+    home = tmp_path / "users" / "ann"
+    home.mkdir(parents=True)
+    (home / "mail.py").write_text("def send_mail():\n    return 1\n")
+    cache = tmp_path / "cache"
+    for command in (("search", "send mail"), ("index",)):
+        for folder in (home, home.parent):
+            status, out, err = run(
+                command[0], "--root", str(folder), *command[1:], HOME=str(home), XDG_CACHE_HOME=str(cache)
+            )
+            assert (status, out) == (2, "")
+            assert "is not a project, so it is not indexed" in err
+    assert not list(cache.rglob("*.db"))

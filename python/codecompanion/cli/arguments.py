@@ -6,6 +6,9 @@ import argparse
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TypeVar
+
+import msgspec
 
 from codecompanion.counting.token_sizes import TOKEN_FORMS, parse_tokens
 from codecompanion.errors import InputError
@@ -13,6 +16,13 @@ from codecompanion.model.transcript_format import A_MESSAGE, Transcript, read_by
 
 STDIN = "standard input"
 MAX_SHOWN_NAME = 200
+Options = TypeVar("Options", bound=msgspec.Struct)
+
+
+def options_of(options: Options, arguments: argparse.Namespace) -> Options:
+    """Return the options of a job; each one that it leaves out, or gives as null, is that of the command line."""
+    missing = [name for name in options.__struct_fields__ if getattr(options, name) is None]
+    return msgspec.structs.replace(options, **{name: getattr(arguments, name) for name in missing})
 
 
 def token_count(text: str) -> int:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from codecompanion.cli.environment import cache_dir, home_dir
+from codecompanion.cli.environment import cache_dir
 from codecompanion.cli.index_update import try_to_update_index
 from codecompanion.session.code.project_index import ProjectIndex
-
-
-def is_project(root: Path) -> bool:
-    """Return whether a folder is indexed: a home folder and the root of the disk are not."""
-    return root not in (home_dir(), Path(root.anchor))
+from codecompanion.workspace.paths import is_project
 
 
 class CommandIndexes:
@@ -22,11 +19,12 @@ class CommandIndexes:
 
     def of(self, root: Path) -> ProjectIndex:
         """Return the index of a folder; one that is not a project has none, so that only named files of it are read."""
-        if root not in self._indexes:
-            index = self._indexes[root] = ProjectIndex(root, cache_dir())
-            if is_project(root):
+        real = Path(os.path.realpath(root))
+        if real not in self._indexes:
+            index = self._indexes[real] = ProjectIndex(real, cache_dir())
+            if is_project(real):
                 try_to_update_index(index.root, index.path, index.choice)
-        return self._indexes[root]
+        return self._indexes[real]
 
     def existing(self, root: Path) -> ProjectIndex | None:
         """Return the index of a folder that was indexed before, None = it was not."""

@@ -10,8 +10,9 @@ import sys
 import time
 from pathlib import Path
 
-from codecompanion.errors import CodeCompanionError
+from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.session.code.indexing import Built, build
+from codecompanion.workspace.paths import NOT_INDEXED, is_project
 from codecompanion.workspace.project_files import Choice
 
 PATIENCE_S = 600.0
@@ -24,8 +25,11 @@ def update_index(root: Path, path: Path, choice: Choice, *, is_rebuild: bool = F
     Returns with `is_busy` when that one takes more than ten minutes.
 
     Raises:
+        InputError: the folder is not a project.
         StoreUnavailable: the index cannot be written; says why.
     """
+    if not is_project(root):
+        raise InputError(NOT_INDEXED.format(root=root))
     built = build(root, path, choice, now_ns=time.time_ns, is_rebuild=is_rebuild)
     if built.is_busy:
         _say(f"another process is building the index of {root}; waiting for it")

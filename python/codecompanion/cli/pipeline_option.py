@@ -28,7 +28,7 @@ HYBRID = (
 
 
 class _Asking(Protocol):
-    """A job with the two fields."""
+    """A job, or its options, with the two fields."""
 
     @property
     def pipeline(self) -> str | None: ...
@@ -44,12 +44,19 @@ def add_pipeline(parser: argparse.ArgumentParser, default: PipelineName = DEFAUL
     parser.add_argument("--strict", action="store_true", help=f"--pipeline {DOCUMENT} without our additions")
 
 
-def pipeline_of(pipeline: str | None, strict: bool | None, default: PipelineName = DEFAULT) -> PipelineName:
-    """Return the pipeline that arguments or a job ask for.
+def pipeline_of(
+    arguments: argparse.Namespace, *asking: _Asking | None, default: PipelineName = DEFAULT
+) -> PipelineName:
+    """Return the pipeline that a job asks for, else that of the command's arguments.
+
+    `asking`: what may name it, the first that does so counts, for each field.
 
     Raises:
         InputError: there is no such pipeline, or `strict` and another one than the document's.
     """
+    places = (*filter(None, asking), arguments)
+    pipeline: str | None = next((one.pipeline for one in places if one.pipeline is not None), None)
+    strict = next(one.strict for one in places if one.strict is not None)
     if pipeline is not None and pipeline not in NAMES:
         raise InputError(f"pipeline is {pipeline!r}; expected {' or '.join(NAMES)}")
     if strict:
@@ -57,12 +64,6 @@ def pipeline_of(pipeline: str | None, strict: bool | None, default: PipelineName
             raise InputError(f"strict runs the pipeline {DOCUMENT}, but pipeline is {pipeline!r}; expected one of them")
         return STRICT
     return next((name for name in NAMES if name == pipeline), default)
-
-
-def pipeline_of_job(job: _Asking, arguments: argparse.Namespace, default: PipelineName = DEFAULT) -> PipelineName:
-    """Return the pipeline of a job, else that of the command's arguments; raises as `pipeline_of`."""
-    strict = arguments.strict if job.strict is None else job.strict
-    return pipeline_of(job.pipeline or arguments.pipeline, strict, default)
 
 
 def hybrid_of(given: dict[str, Any] | str | None, pipeline: PipelineName) -> HybridSettings:

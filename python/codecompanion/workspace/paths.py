@@ -13,6 +13,20 @@ from pathlib import Path
 
 from codecompanion.errors import OutsideWorkspace, ToolError
 
+NOT_INDEXED = "{root} is not a project, so it is not indexed."
+
+
+def is_project(root: Path) -> bool:
+    """Return whether a folder may be searched as a whole: not a home folder, and nothing that one lies in."""
+    here = Path(os.path.realpath(root))
+    if here == Path(here.anchor):
+        return False
+    try:
+        home = Path(os.path.realpath(Path.home()))
+    except RuntimeError:  # neither HOME nor the system knows one
+        return True
+    return here != home and here not in home.parents
+
 
 class Workspace:
     """The folder that tools may touch, which relative paths start from."""

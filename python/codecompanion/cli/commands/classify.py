@@ -13,9 +13,9 @@ from typing import Any, TextIO
 import msgspec
 
 from codecompanion.cli.arguments import existing_folder
-from codecompanion.cli.command_indexes import CommandIndexes, is_project
+from codecompanion.cli.command_indexes import CommandIndexes
 from codecompanion.cli.jobs import JOBS_HELP, answer_jobs, print_answer
-from codecompanion.cli.pipeline_option import add_pipeline, pipeline_of_job
+from codecompanion.cli.pipeline_option import add_pipeline, pipeline_of
 from codecompanion.errors import InputError
 from codecompanion.model.gathered import Classification, QuestionTypes
 from codecompanion.retrieval.classifier import classification_of_reply
@@ -23,6 +23,7 @@ from codecompanion.retrieval.gather_pipeline import Classify, load_pipeline
 from codecompanion.retrieval.question_type import types_as_json, types_by_words, types_of_reply
 from codecompanion.session.code.search_code import evidence_of
 from codecompanion.session.gather.classify_question import asks_index, classify_question
+from codecompanion.workspace.paths import is_project
 
 A_JOB = '{"text": "…"}'
 
@@ -78,7 +79,7 @@ class _Projects:
 
     def answer(self, job: Job) -> dict[str, Any]:
         """Return the answer to one job."""
-        stage = load_pipeline(pipeline_of_job(job, self._given)).stage(Classify)
+        stage = load_pipeline(pipeline_of(self._given, job)).stage(Classify)
         said = classification_of_reply(job.reply) if job.reply is not None else None
         kinds = types_of_reply(job.type_reply) if job.type_reply is not None else None
         return as_json(said or self._without_model(job, stage), kinds or types_by_words(job.text))

@@ -15,21 +15,22 @@ from typing import Any, TextIO
 import msgspec
 
 from codecompanion import settings
-from codecompanion.cli.arguments import budget_of, existing_folder, token_count
-from codecompanion.cli.command_indexes import CommandIndexes, is_project
+from codecompanion.cli.arguments import budget_of, existing_folder, options_of, token_count
+from codecompanion.cli.command_indexes import CommandIndexes
 from codecompanion.cli.commands.classify import as_json
 from codecompanion.cli.commands.select import selection_as_json
 from codecompanion.cli.embed_option import CommandVectors, add_embed
 from codecompanion.cli.jobs import JOBS_HELP, answer_jobs, print_answer
 from codecompanion.cli.pipeline_option import HYBRID, add_pipeline, hybrid_of, pipeline_of
 from codecompanion.errors import InputError
-from codecompanion.formats import typed
 from codecompanion.formats.plural import counted
 from codecompanion.model.gathered import Gathered, Snippet
+from codecompanion.retrieval.gather_pipeline import PipelineName
 from codecompanion.retrieval.mentions import mentions_in
 from codecompanion.session.gather.ask import Ask
 from codecompanion.session.gather.gather_code import Means, gather
 from codecompanion.session.gather.index_search import IndexSearch
+from codecompanion.workspace.paths import is_project
 
 A_JOB = (
     '{"question": "…", "options": {"root", "files", "active", "model", "budget", "embed", "always", "pipeline",'
@@ -40,23 +41,23 @@ A_JOB = (
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The options of one question; what a job leaves out, or gives as null, comes from the command line."""
 
-    root: str = "."
-    files: tuple[str, ...] = ()
-    active: str = ""
-    model: str = ""
+    root: str | None = None
+    files: tuple[str, ...] | None = None
+    active: str | None = None
+    model: str | None = None
     budget: int | str | None = None
-    embed: str = ""
-    always: bool = False
+    embed: str | None = None
+    always: bool | None = None
     pipeline: str | None = None
     strict: bool | None = None
-    hybrid: dict[str, Any] | str | None = None
+    hybrid: dict[str, Any] | None = None
 
 
 class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One line of `--jobs`."""
 
     question: str
-    options: dict[str, Any] = {}
+    options: Options = Options()
     pipeline: str | None = None
     strict: bool | None = None
 
@@ -67,7 +68,9 @@ def add_parser(commands: Any) -> None:
         "gather", help="find the code a question would be sent with, and say why"
     )
     parser.add_argument("--root", metavar="DIR", default=".", help="the project's folder (default: this one)")
-    parser.add_argument("--file", metavar="PATH", action="append", default=[], help="a file to include whole")
+    parser.add_argument(
+        "--file", metavar="PATH", dest="files", action="append", default=[], help="a file to include whole"
+    )
     parser.add_argument("--active", metavar="PATH", default="", help="the file that is worked in")
     parser.add_argument("--model", metavar="NAME", default="", help="whose budget of tokens counts")
     parser.add_argument("--budget", metavar="N", type=token_count, help="the budget in tokens")
@@ -82,27 +85,15 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
     """Carry the sub-command out; returns the exit status. Bad input is raised before anything is printed."""
-    options = Options(
-        root=arguments.root,
-        files=tuple(arguments.file),
-        active=arguments.active,
-        model=arguments.model,
-        budget=arguments.budget,
-        embed=arguments.embed or "",
-        always=arguments.always,
-        pipeline=arguments.pipeline,
-        strict=arguments.strict,
-        hybrid=arguments.hybrid,
-    )
     with asyncio.Runner() as runner:
-        projects = _Projects(runner)
+        projects = _Projects(runner, arguments)
         try:
             if arguments.jobs:
                 file = arguments.question[0] if arguments.question else "-"
-                return answer_jobs("gather", file, Job, A_JOB, lambda job: projects.answer(job, options), out)
+                return answer_jobs("gather", file, Job, A_JOB, projects.answer, out)
             if not arguments.question:
                 raise InputError("no question; expected QUESTION, or --jobs")
-            print_answer(projects.answer(Job(" ".join(arguments.question)), options), out)
+            print_answer(projects.answer(Job(" ".join(arguments.question))), out)
             return 0
         finally:
             projects.close()
@@ -111,35 +102,33 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
 class _Projects:
     """The projects that jobs are about."""
 
-    def __init__(self, runner: asyncio.Runner) -> None:
-        self._runner = runner
+    def __init__(self, runner: asyncio.Runner, given: argparse.Namespace) -> None:
+        self._runner, self._given = runner, given
         self._indexes = CommandIndexes()
         self._vectors = CommandVectors()
 
-    def answer(self, job: Job, defaults: Options) -> dict[str, Any]:
+    def answer(self, job: Job) -> dict[str, Any]:
         """Return the answer to one job."""
-        beside = {name: value for name in ("pipeline", "strict") if (value := getattr(job, name)) is not None}
-        options = _options(msgspec.structs.replace(job, options={**beside, **job.options}), defaults)
-        root = existing_folder(options.root, "root").absolute()
-        return self._runner.run(self._answer(job.question, root, options, budget_of(options.budget)))
+        pipeline, options = pipeline_of(self._given, job.options, job), options_of(job.options, self._given)
+        root = existing_folder(options.root or ".", "root").absolute()
+        return self._runner.run(self._answer(job.question, root, options, pipeline))
 
-    async def _answer(self, question: str, root: Path, options: Options, budget: int | None) -> dict[str, Any]:
-        pipeline = pipeline_of(options.pipeline, options.strict)
+    async def _answer(self, question: str, root: Path, options: Options, pipeline: PipelineName) -> dict[str, Any]:
         context = settings.load({}).context
         context = msgspec.structs.replace(context, hybrid=hybrid_of(options.hybrid, pipeline))
         vectors = self._vectors.of(options.embed) if options.embed else None
         index = self._indexes.of(root)
         if options.embed and is_project(root):
             await self._vectors.fill(options.embed, index.root, index.path, index.choice)
-        mentions = mentions_in(question)
+        mentions, files = mentions_in(question), options.files or ()
         ask = Ask(
             question=question,
             root=root,
-            files=tuple(dict.fromkeys((*options.files, *mentions.files))),
-            lines=tuple(one for one in mentions.lines if one.name not in options.files),
-            active=options.active,
-            model=options.model,
-            budget=budget,
+            files=tuple(dict.fromkeys((*files, *mentions.files))),
+            lines=tuple(one for one in mentions.lines if one.name not in files),
+            active=options.active or "",
+            model=options.model or "",
+            budget=budget_of(options.budget),
             always=options.always or mentions.codebase,
             only_files=not is_project(root),
             pipeline=pipeline,
@@ -151,14 +140,6 @@ class _Projects:
         """Close every index, and what makes vectors."""
         self._runner.run(self._vectors.aclose())
         self._runner.run(self._indexes.close())
-
-
-def _options(job: Job, defaults: Options) -> Options:
-    given = {name: value for name, value in job.options.items() if value is not None}
-    try:
-        return typed.convert({**msgspec.structs.asdict(defaults), **given}, Options)
-    except msgspec.ValidationError as error:
-        raise InputError(f"options: {error}; expected {', '.join(Options.__struct_fields__)}") from error
 
 
 def as_answer(gathered: Gathered) -> dict[str, Any]:

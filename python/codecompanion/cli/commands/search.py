@@ -9,24 +9,23 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from pathlib import Path
 from typing import Any, TextIO
 
 import msgspec
 
-from codecompanion.cli.arguments import existing_folder
+from codecompanion.cli.arguments import existing_folder, options_of
+from codecompanion.cli.command_indexes import CommandIndexes
 from codecompanion.cli.embed_option import CommandVectors, add_embed
-from codecompanion.cli.environment import cache_dir
-from codecompanion.cli.index_update import try_to_update_index
 from codecompanion.cli.jobs import JOBS_HELP, answer_jobs, print_answer
 from codecompanion.cli.pipeline_option import HYBRID, add_pipeline, hybrid_of, pipeline_of
 from codecompanion.errors import InputError
 from codecompanion.model.found_code import SearchOutcome, WantedTier
-from codecompanion.retrieval.gather_pipeline import load_pipeline
+from codecompanion.retrieval.gather_pipeline import DEFAULT, DOCUMENT, PipelineName, SearchCascade, load_pipeline
 from codecompanion.retrieval.search.fusion import effective_top_k
 from codecompanion.session.code.project_index import ProjectIndex
 from codecompanion.session.code.search_code import search_code
 from codecompanion.session.code.search_options import DEFAULT_TOP_K, SearchOptions, search_options
+from codecompanion.workspace.paths import NOT_INDEXED, is_project
 
 A_JOB = (
     '{"query": …, "options": {"root": …, "tier": "auto", "top_k": 10, "embed": …, "pipeline": …, "strict": …,'
@@ -60,7 +59,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """One line of `--jobs`."""
 
     query: str
-    options: Options | None = None
+    options: Options = Options()
     pipeline: str | None = None
     strict: bool | None = None
 
@@ -105,7 +104,7 @@ class _Searches:
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
         self._loop = asyncio.Runner()
-        self._projects: dict[Path, ProjectIndex] = {}
+        self._indexes = CommandIndexes()
         self._vectors = CommandVectors()
 
     def __enter__(self) -> _Searches:
@@ -114,22 +113,20 @@ class _Searches:
     def __exit__(self, *_: object) -> None:
         with self._loop:
             self._loop.run(self._vectors.aclose())
-            for index in self._projects.values():
-                self._loop.run(index.close())
+            self._loop.run(self._indexes.close())
 
     def answer(self, job: Job) -> dict[str, Any]:
         """Return the answer of a job.
 
         Raises:
-            InputError: there is no such folder, or the SPEC of the vectors is wrong.
+            InputError: there is no such folder, it is not a project, or the SPEC of the vectors is wrong.
         """
-        options, given = job.options or Options(), self._arguments
-        spec = given.embed if options.embed is None else options.embed
+        options = options_of(job.options, self._arguments)
+        spec, tier = options.embed, options.tier or "auto"
+        default = DEFAULT if tier == "auto" else DOCUMENT
+        asked = _asked(options, tier, pipeline_of(self._arguments, job.options, job, default=default))
         vectors = None if spec is None else self._vectors.of(spec)
-        tier = options.tier or given.tier
-        top_k = given.top_k if options.top_k is None else options.top_k
-        index = self._index(given.root if options.root is None else options.root)
-        asked = self._asked(job, options, tier, top_k)
+        index = self._index(options.root or ".")
         outcome = None
         if asked.tier in _BY_WORDS:
             outcome = self._loop.run(search_code(index, job.query, asked))
@@ -141,30 +138,26 @@ class _Searches:
             print(f"codecompanion: {'; '.join(outcome.not_used)}", file=sys.stderr)
         return _told(outcome)
 
-    def _asked(self, job: Job, options: Options, tier: WantedTier, top_k: int | None) -> SearchOptions:
-        """Return how the pipeline of a job searches. A plain tier is one of the document's."""
-        given = self._arguments
-        strict = next((one for one in (options.strict, job.strict) if one is not None), given.strict)
-        pipeline = options.pipeline or job.pipeline or given.pipeline
-        name = pipeline_of(pipeline, strict, "ranked" if tier == "auto" else "document")
-        if tier != "auto" and name == "ranked":
-            raise InputError(f"tier is {tier!r}: the pipeline ranked has no tiers; expected pipeline document")
-        hybrid = hybrid_of(given.hybrid if options.hybrid is None else options.hybrid, name)
-        asked = search_options(load_pipeline(name), hybrid)
-        is_document = name != "ranked"
-        wanted = effective_top_k(top_k if top_k is not None else hybrid.top_k if is_document else DEFAULT_TOP_K)
-        changed: dict[str, Any] = {"top_k": wanted, "per_file": 1}
-        if is_document and tier != "auto":
-            changed["tier"] = tier
-        return msgspec.structs.replace(asked, **changed)
-
     def _index(self, name: str) -> ProjectIndex:
-        folder = existing_folder(name, "root").resolve()
-        if folder not in self._projects:
-            index = ProjectIndex(folder, cache_dir())
-            try_to_update_index(index.root, index.path, index.choice)
-            self._projects[folder] = index
-        return self._projects[folder]
+        root = existing_folder(name, "root")
+        if not is_project(root):
+            raise InputError(NOT_INDEXED.format(root=root))
+        return self._indexes.of(root)
+
+
+def _asked(options: Options, tier: WantedTier, name: PipelineName) -> SearchOptions:
+    """Return how the pipeline of a job searches. A plain tier is one of the document's."""
+    pipeline = load_pipeline(name)
+    cascade = pipeline.find(SearchCascade)
+    if tier != "auto" and cascade is None:
+        raise InputError(f"tier is {tier!r}: the pipeline {name} has no tiers; expected pipeline {DOCUMENT}")
+    hybrid = hybrid_of(options.hybrid, name)
+    top_k = options.top_k
+    if top_k is None:
+        top_k = DEFAULT_TOP_K if cascade is None else hybrid.top_k
+    asked = search_options(pipeline, hybrid)
+    first = asked.tier if tier == "auto" else tier
+    return msgspec.structs.replace(asked, top_k=effective_top_k(top_k), per_file=1, tier=first)
 
 
 def _told(outcome: SearchOutcome) -> dict[str, Any]:

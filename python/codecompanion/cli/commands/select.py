@@ -1,29 +1,34 @@
 """`select`: which snippets of given files fit into a budget, exactly as the document says (`:help codecompanion-cli`).
 
-A stable contract (R-219, R-243 … R-251): it reads the job only, no disk and no index. It chooses as the document does,
-unless a job asks for the pipeline `ranked`. The answer has the selection
-under its name, as `gather` gives it, and its fields beside the text, as the document's `ContextSelectionResult`.
+A stable contract (R-219, R-243 … R-251): it reads the job only, no disk and no index. The files of a job are what the
+search has found: those that have a term, or under `ranked` their definitions that have one. The stages after the search
+are those of a chat (`choose`). The answer has the selection under its name, as `gather` gives it, and its fields beside
+the code as text, as the document's `ContextSelectionResult`.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, TextIO
 
 import msgspec
 
+from codecompanion import settings
 from codecompanion.cli.arguments import budget_of
 from codecompanion.cli.jobs import JOBS_HELP, answer_jobs
-from codecompanion.cli.pipeline_option import add_pipeline, pipeline_of_job
+from codecompanion.cli.pipeline_option import add_pipeline, pipeline_of
+from codecompanion.model.code import ParsedFile
 from codecompanion.model.gathered import Selection, Snippet
-from codecompanion.retrieval.budgets import token_budget
-from codecompanion.retrieval.gather_pipeline import DOCUMENT, FillBudget, load_pipeline
-from codecompanion.retrieval.overlap import select_once
+from codecompanion.retrieval.gather_pipeline import DOCUMENT, GatherPipeline, TakeStructures, load_pipeline
 from codecompanion.retrieval.rendering import render_selection
 from codecompanion.retrieval.search_terms import simple_terms
-from codecompanion.retrieval.selection import select_snippets
-from codecompanion.retrieval.smart_snippets import extract_smart_snippets, whole_file
-from codecompanion.retrieval.worth_showing import demote_repeats
+from codecompanion.retrieval.smart_snippets import find_elements, split_lines, whole_file
+from codecompanion.session.gather.ask import Ask
+from codecompanion.session.gather.choose_code import ToChoose, choose
+from codecompanion.session.gather.gatherers import search_definitions
+from codecompanion.session.gather.project_code import parse_text
 
 A_JOB = '{"question": "…", "model": "…" or "budget": N, "files": [{"path", "content", "selected"}]}'
 
@@ -64,22 +69,50 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
 
 
 def _answer(job: Job, given: argparse.Namespace) -> dict[str, Any]:
-    pipeline = load_pipeline(pipeline_of_job(job, given, DOCUMENT))
-    own = budget_of(job.budget)
-    budget = token_budget(job.model or "") if own is None else own
-    terms = simple_terms(job.question)
-    candidates = list[Snippet]()
-    for file in job.files:
-        if file.selected:
-            candidates.append(whole_file(file.path, file.content))
-        else:
-            candidates += extract_smart_snippets(file.path, file.content, terms)
-    if pipeline.find(FillBudget) is not None:
-        selection = select_snippets(candidates, budget)
-    else:
-        selection = select_once(demote_repeats(candidates), budget, terms)
+    pipeline = load_pipeline(pipeline_of(given, job, default=DOCUMENT))
+    ask = Ask(question=job.question, root=Path(), model=job.model or "", budget=budget_of(job.budget))
+    found, code = _found(job.files, simple_terms(job.question), pipeline), _Code(job.files)
+    selection = choose(ask, pipeline, settings.load({}).context, code, ToChoose(snippets=found)).selection
     fields = selection_as_json(selection)
     return {"selection": fields, **fields, "text": render_selection(selection)}
+
+
+class _Code:
+    """The files of a job."""
+
+    def __init__(self, files: Sequence[File]) -> None:
+        self._texts = {file.path: file.content for file in files}
+
+    def read(self, path: str) -> str | None:
+        """Return the text of a file, None = the job has no such file."""
+        return self._texts.get(path)
+
+    def parse(self, path: str) -> ParsedFile:
+        """Return what is defined in a file."""
+        return parse_text(path, self._texts.get(path, ""))
+
+
+def _found(files: Sequence[File], terms: Sequence[str], pipeline: GatherPipeline) -> list[Snippet]:
+    """Return the files the user chose, and what a search for the terms would find in the others."""
+    found = [whole_file(file.path, file.content) for file in files if file.selected]
+    others = [file for file in files if not file.selected]
+    structures = pipeline.find(TakeStructures)
+    if structures is None:
+        return found + search_definitions(_Code(others), terms, [file.path for file in others], lambda: None)
+    return found + [
+        msgspec.structs.replace(whole_file(file.path, file.content), is_selected=False, source="search")
+        for file in others
+        if _has_any(file.content, terms) or (not terms and _has_elements(file.content, structures))
+    ]
+
+
+def _has_any(text: str, terms: Sequence[str]) -> bool:
+    lower = text.lower()
+    return any(term in lower for term in terms)
+
+
+def _has_elements(text: str, structures: TakeStructures) -> bool:
+    return bool(find_elements(split_lines(text), indented=structures.indented))
 
 
 def selection_as_json(selection: Selection) -> dict[str, Any]:

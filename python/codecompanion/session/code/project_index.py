@@ -35,6 +35,7 @@ from codecompanion.session.code.left_out_files import left_out_files
 from codecompanion.store.code_index.index_tables import IndexUnusable, index_path
 from codecompanion.store.code_index.index_writer import FROM_BUFFER, IndexWriter
 from codecompanion.store.code_index.reader import IndexCounts, IndexReader
+from codecompanion.workspace.paths import NOT_INDEXED, is_project
 from codecompanion.workspace.project_files import (
     Choice,
     LeftOut,
@@ -119,8 +120,8 @@ class ProjectIndex:
 
         Starts the worker for the rest.
         """
-        if self.root in (Path.home(), Path(self.root.anchor)):
-            self._set(IndexState("unusable", why=f"{self.root} is no project: it is not indexed."))
+        if not is_project(self.root):
+            self._set(IndexState("unusable", why=NOT_INDEXED.format(root=self.root)))
             return Freshness()
         async with self._refreshing:
             self._unsaved = {path: text for path, text in (unsaved or {}).items() if belongs(path, self.choice)}

@@ -12,6 +12,7 @@ from codecompanion.session.code.project_indexes import choice_of
 from codecompanion.session.complete.project_view import ProjectReader
 from codecompanion.session.services import Services
 from codecompanion.tools.files.open_files import Opened
+from codecompanion.workspace.paths import is_project
 from codecompanion.workspace.secret_files import is_secret
 
 _log = logging.getLogger(__name__)
@@ -119,6 +120,6 @@ def _place(folder: str, path: str) -> tuple[Path, str] | None:
         inside = Path(os.path.realpath(root / path))
     except (OSError, ValueError, RuntimeError):  # a null character, a loop of links, no home folder
         return None
-    if root in (Path.home(), Path(root.anchor)) or not inside.is_relative_to(root):
+    if not is_project(root) or not inside.is_relative_to(root):
         return None
     return root, inside.relative_to(root).as_posix()

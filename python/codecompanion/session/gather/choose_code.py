@@ -1,14 +1,18 @@
-"""From what was found to what is sent: a question's budgets, and what is said of the rest (R-244, R-247, R-248)."""
+"""From what was found to what is sent: a question's budgets, and what is said of the rest (R-244, R-247, R-248).
+
+Chats, `gather` and `select` run the same stages here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from codecompanion.model.code import Definition
+import msgspec
+
 from codecompanion.model.gathered import QuestionTypes, Selection, Snippet
 from codecompanion.retrieval.budgets import budget_in_window, token_budget
 from codecompanion.retrieval.chosen_files import by_path
-from codecompanion.retrieval.compose import Composed, compose, joined
+from codecompanion.retrieval.compose import Composed, Definitions, compose, joined
 from codecompanion.retrieval.compose_by_document import compose_by_document
 from codecompanion.retrieval.gather_pipeline import (
     AppendCommonFiles,
@@ -29,34 +33,35 @@ from codecompanion.retrieval.worth_showing import demote_repeats
 from codecompanion.session.gather.ask import Ask
 from codecompanion.session.gather.mentioned_files import MAX_READ_BYTES
 from codecompanion.session.gather.pinned import places_of
-from codecompanion.session.gather.project_code import ProjectCode
+from codecompanion.session.gather.project_code import CodeTexts
 from codecompanion.settings_sections import GatheringSettings
 
 _MAX_PLACES = 4
 """Of a file as many are written out."""
 
 
+class ToChoose(msgspec.Struct, frozen=True, kw_only=True):
+    """What the gatherers give: pieces of code, texts beside it, the terms that were searched, the question's types."""
+
+    snippets: Sequence[Snippet]
+    texts: Sequence[Snippet] = ()
+    terms: Sequence[str] = ()
+    types: QuestionTypes = QuestionTypes()
+
+
 def choose(
-    ask: Ask,
-    pipeline: GatherPipeline,
-    settings: GatheringSettings,
-    code: ProjectCode,
-    types: QuestionTypes,
-    found: Sequence[Snippet],
-    texts: Sequence[Snippet],
-    terms: Sequence[str],
-    check: Callable[[], None],
+    ask: Ask, pipeline: GatherPipeline, settings: GatheringSettings, code: CodeTexts, given: ToChoose
 ) -> Composed:
-    """Return what goes to the model; `terms`: those that were searched. Blocks."""
+    """Return what goes to the model. Blocks."""
     budget, parts, left_out = budget_of(ask, settings), pipeline.stage(Assemble).parts, places_of(code, ask.left_out)
-    taken_out = [one for one in found if (one.path, one.start) in left_out]
-    kept = [one for one in found if (one.path, one.start) not in left_out]
+    taken_out = [one for one in given.snippets if (one.path, one.start) in left_out]
+    kept = [one for one in given.snippets if (one.path, one.start) not in left_out]
     found = (*_arranged(kept, pipeline, ask, budget), *taken_out)
     if (fill := pipeline.find(FillBudget)) is not None:
         return compose_by_document(
-            types,
+            given.types,
             found,
-            texts,
+            given.texts,
             budget,
             parts,
             max_tokens=ask.max_tokens,
@@ -64,24 +69,21 @@ def choose(
             cut_named=fill.cut_named,
         )
 
-    def definitions(path: str) -> Sequence[Definition]:
-        check()
-        return code.parse(path).definitions
-
+    definitions: Definitions = lambda path: code.parse(path).definitions  # noqa: E731
     return compose(
-        types,
+        given.types,
         found,
-        texts,
+        given.texts,
         definitions,
         budget,
         parts=parts,
         max_tokens=ask.max_tokens,
         left_out=left_out,
         named_tokens=named_budget(ask, settings),
-        terms=(*simple_terms(ask.question), *(term.lower() for term in terms)),
+        terms=(*simple_terms(ask.question), *(term.lower() for term in given.terms)),
         cursor=ask.cursor,
         above=seen_in(ask.seen),
-        max_file_tokens=max(1, code.choice.max_bytes // 4),
+        max_file_tokens=max(1, max_file_bytes(settings) // 4),
     )
 
 
@@ -103,6 +105,11 @@ def _arranged(found: Sequence[Snippet], pipeline: GatherPipeline, ask: Ask, budg
             case _:
                 pass
     return found
+
+
+def max_file_bytes(settings: GatheringSettings) -> int:
+    """Return how large a file may be that the user did not name (R-216)."""
+    return int(settings.max_file_size_mb * 1_000_000)
 
 
 def budget_of(ask: Ask, settings: GatheringSettings) -> int:

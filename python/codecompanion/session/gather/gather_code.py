@@ -32,7 +32,7 @@ from codecompanion.retrieval.search_terms import says_something, simple_terms
 from codecompanion.retrieval.team import is_about_team, render_team
 from codecompanion.session.code.search_options import SearchOptions, search_options
 from codecompanion.session.gather.ask import Ask
-from codecompanion.session.gather.choose_code import budget_of, choose, not_sent
+from codecompanion.session.gather.choose_code import ToChoose, budget_of, choose, max_file_bytes, not_sent
 from codecompanion.session.gather.classify_question import EvidenceOf, asks_index, classify_question
 from codecompanion.session.gather.gatherers import (
     MayUse,
@@ -47,7 +47,7 @@ from codecompanion.session.gather.gatherers import (
 )
 from codecompanion.session.gather.mentioned_files import ReadFiles, read_mentioned
 from codecompanion.session.gather.pinned import ReadPins, read_pinned
-from codecompanion.session.gather.project_code import ProjectCode
+from codecompanion.session.gather.project_code import ProjectCode, Stoppable
 from codecompanion.session.gather.running import Runs
 from codecompanion.session.gather.stopping import in_thread
 from codecompanion.session.gather.team_text import TeamText
@@ -122,8 +122,8 @@ async def gather(ask: Ask, means: Means) -> Gathered:
     result = partial(_result, written, runs, begun, classification, types)
     if not (ask.files or classification.is_codebase_related):
         return result(budget=budget_of(ask, means.settings))
-    max_bytes = int(means.settings.max_file_size_mb * 1_000_000)
-    code = ProjectCode(ask.root, Choice(means.settings.include_hidden, max_bytes), ask.unsaved)
+    choice = Choice(means.settings.include_hidden, max_file_bytes(means.settings))
+    code = ProjectCode(ask.root, choice, ask.unsaved)
     active, named_first = "" if ask.only_files else ask.active, pipeline.stage(ReadNamedFiles).active == "last"
     reading = in_thread(partial(read_mentioned, code, ask.files, active, named_first, ask.lines))
     files = await runs.run("files", reading, _limit(means, "files"), ReadFiles())
@@ -143,9 +143,8 @@ async def gather(ask: Ask, means: Means) -> Gathered:
         )
     everything = (*files.snippets, *code_found.snippets)
     runs.deadline = begun + means.settings.timeout_s
-    choosing = in_thread(
-        partial(choose, ask, pipeline, means.settings, code, types, everything, texts, code_found.terms)
-    )
+    given = ToChoose(snippets=everything, texts=texts, terms=code_found.terms, types=types)
+    choosing = in_thread(lambda check: choose(ask, pipeline, means.settings, Stoppable(code, check), given))
     composed = await runs.run("selection", choosing, means.settings.timeout_s, None)
     return result(
         terms=code_found.terms,

@@ -21,7 +21,7 @@ from codecompanion.retrieval.elements import Element, as_snippet, best_elements,
 from codecompanion.retrieval.relevance import MAX_SCORE, MIN_SCORE
 from codecompanion.retrieval.search.common_files import CUT, NAMES, common_files, cut_common
 from codecompanion.retrieval.smart_snippets import extract_smart_snippets, split_lines
-from codecompanion.session.gather.project_code import ProjectCode
+from codecompanion.session.gather.project_code import CodeTexts, ProjectCode
 from codecompanion.settings_sections import GatheredMemorySettings
 from codecompanion.workspace.paths import Workspace
 from codecompanion.workspace.secret_text import hide_secrets
@@ -45,7 +45,7 @@ _MAX_MEMORY_BYTES = 4 * MAX_FILE_CHARS
 
 
 def search_definitions(
-    code: ProjectCode,
+    code: CodeTexts,
     terms: Sequence[str],
     paths: Sequence[str],
     check: Check,

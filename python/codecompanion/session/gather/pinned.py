@@ -13,7 +13,7 @@ from codecompanion.model.chosen_code import ChosenPiece
 from codecompanion.model.code import Definition
 from codecompanion.model.gathered import PIN_IS_GONE, Snippet
 from codecompanion.retrieval.smart_snippets import MAX_LINES_AFTER_START, find_elements, split_lines
-from codecompanion.session.gather.project_code import ProjectCode
+from codecompanion.session.gather.project_code import CodeTexts, ProjectCode
 
 UNPIN = " · /context, p unpins it"
 PART_OF = 2
@@ -115,7 +115,7 @@ def _definitions(code: ProjectCode, path: str, lines: Sequence[str]) -> Sequence
     ]
 
 
-def places_of(code: ProjectCode, pieces: Sequence[ChosenPiece]) -> set[tuple[str, int]]:
+def places_of(code: CodeTexts, pieces: Sequence[ChosenPiece]) -> set[tuple[str, int]]:
     """Return (path, first line) of the pieces as they are now; what has moved is followed. Blocks."""
     places = set[tuple[str, int]]()
     for piece in pieces:

@@ -9,6 +9,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Protocol
 
 from codecompanion.formats.text_files import decode
 from codecompanion.model.code import ParsedFile
@@ -18,6 +19,24 @@ from codecompanion.workspace.syntax.languages import language_of
 from codecompanion.workspace.syntax.parse import parse
 
 MAX_PARSED_CHARS = 1_000_000
+
+
+class CodeTexts(Protocol):
+    """Texts of files by path, and what is defined in them."""
+
+    def read(self, path: str) -> str | None:
+        """Return the text of a file, None when it cannot be read."""
+        ...
+
+    def parse(self, path: str) -> ParsedFile:
+        """Return what is defined in a file."""
+        ...
+
+
+def parse_text(path: str, text: str) -> ParsedFile:
+    """Return what is defined in a text; nothing for a very large one, or one without a grammar."""
+    language = language_of(path, text[:8192].encode("utf-8", "replace"))
+    return parse(text, language) if len(text) <= MAX_PARSED_CHARS else ParsedFile(language)
 
 
 class ProjectCode:
@@ -57,7 +76,22 @@ class ProjectCode:
     def parse(self, path: str) -> ParsedFile:
         """Return what is defined in a file; nothing for one that cannot be read or has no grammar."""
         if path not in self._parsed:
-            text = self.read(path) or ""
-            language = language_of(path, text[:8192].encode("utf-8", "replace"))
-            self._parsed[path] = parse(text, language) if len(text) <= MAX_PARSED_CHARS else ParsedFile(language)
+            self._parsed[path] = parse_text(path, self.read(path) or "")
         return self._parsed[path]
+
+
+class Stoppable:
+    """Code that is read and parsed while somebody waits for it: `check` raises when nobody does."""
+
+    def __init__(self, code: CodeTexts, check: Callable[[], None]) -> None:
+        self._code, self._check = code, check
+
+    def read(self, path: str) -> str | None:
+        """Return the text of a file, None when it cannot be read."""
+        self._check()
+        return self._code.read(path)
+
+    def parse(self, path: str) -> ParsedFile:
+        """Return what is defined in a file."""
+        self._check()
+        return self._code.parse(path)

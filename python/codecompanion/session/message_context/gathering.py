@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +22,7 @@ from codecompanion.session.message_context.found import NOTHING, NOTHING_PRECEDI
 from codecompanion.session.services import Services
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.wire.requests import Snapshot
+from codecompanion.workspace.paths import is_project
 
 if TYPE_CHECKING:
     from codecompanion.model.gathered import Gathered
@@ -168,7 +168,7 @@ class CodeGathering:
             model=control.model,
             max_tokens=int(room * CHARS4_PER_TOKEN),
             is_asked=mentions.codebase,
-            only_files=not _is_project(root),
+            only_files=not is_project(root),
             unsaved=await self._unsaved(snapshot),
             left_out=self._control.log.chosen.left_out,
             pinned=self._control.log.chosen.pinned,
@@ -247,7 +247,7 @@ class CodeGathering:
                 why += self._once(f"The code found takes {message.tokens:,} tokens, {room:,} fit:{ALONE.lower()}")
                 message = None
         else:
-            why += why_no_code(text, gathered, asked_in, is_project=asked_in is None or _is_project(asked_in))
+            why += why_no_code(text, gathered, asked_in, is_project=asked_in is None or is_project(asked_in))
         if message is not None:
             why += with_secrets(message)
         record = gathered_record(gathered, message.id if message else "", turn_id)
@@ -263,9 +263,3 @@ class CodeGathering:
             return ()
         self._said.add(text)
         return (text,)
-
-
-def _is_project(root: Path) -> bool:
-    """Return whether a folder may be searched as a whole: not a home directory, and nothing that one lies in."""
-    home, here = Path(os.path.realpath(Path.home())), Path(os.path.realpath(root))
-    return here != home and here not in home.parents and here != Path(here.anchor)

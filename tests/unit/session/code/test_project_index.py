@@ -461,7 +461,7 @@ async def test_a_home_folder_is_no_project(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("HOME", str(tmp_path))
     index = ProjectIndex(tmp_path, tmp_path / "cache")
     assert await index.refresh() == Freshness()
-    assert "no project" in index.state.why
+    assert "is not a project" in index.state.why
     assert not index.path.exists()
 
 
