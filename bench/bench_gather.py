@@ -1,124 +1,149 @@
-"""How much of what a commit changed stands in the code gathered for its subject (issue 11, section 2).
+"""How much of what a commit changed stands in the code that a chat would send for its subject: whole pipelines.
 
-For each question (`bench/commit_questions.py`) the state before the commit is indexed, and what the search finds is
-composed as for a chat: alone, and joined with the elements the AST search finds in the same files. A function counts
-when half of its lines and more are shown. Prints, for each repository and both budgets, the share of the changed
-functions, and the CPU time of parsing and composing.
+    python -m bench.bench_gather [--limit 60] [--pull-requests] [--only ranked bm25 …] [GIT_DIRECTORY…]
 
-    python -m bench.bench_gather [--limit N] GIT_DIRECTORY…
+For each question (bench/commit_questions.py) the state before the commit is checked out and indexed, then each pipeline
+gathers as in a chat, from classification to the text, in each budget:
+
+    ranked            ours, the default
+    document          the document's with our additions
+    document strict   the document's
+    bm25              chunks of the same index that have any word of the question, by SQLite's bm25(), while they fit
+
+Printed for each: one of the changed files is among the first ten files found, and stands in the selection; the share of
+the changed functions of which half of the lines and more stand there, with the 95 % interval of its difference to bm25;
+tokens of the text (bm25: of the code); milliseconds with a warm index, p50 and p95. Without GIT_DIRECTORY: of this
+repository.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import math
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import mean
 
-from bench.commit_questions import CommitQuestion, GitDirectory, questions_of
-from bench.indexed_history import IndexedHistory
-from codecompanion.model.code import ParsedFile
-from codecompanion.model.gathered import QuestionTypes, Snippet
-from codecompanion.retrieval.compose import compose, joined
-from codecompanion.retrieval.gather_pipeline import SearchDefinitions, SearchRanked, load_pipeline
-from codecompanion.retrieval.search_terms import simple_terms
-from codecompanion.retrieval.worth_showing import demote_repeats
-from codecompanion.session.code.search_options import SearchOptions
-from codecompanion.session.code.searcher import CodeSearcher
-from codecompanion.session.gather.gatherers import beside_search, found_snippet, search_definitions
-from codecompanion.workspace.syntax.languages import language_of
-from codecompanion.workspace.syntax.parse import parse
+import msgspec
 
-RANKED = load_pipeline("ranked").stage(SearchRanked)
-WEIGHT = load_pipeline("ranked").stage(SearchDefinitions).weight
-BUDGETS = (4_000, 20_000)
-Function = tuple[str, int, int]
+from bench.changed_code import Function, changed_functions, plain_bm25, share_shown, within
+from bench.checked_out import CheckedOut
+from bench.commit_questions import CommitQuestion, GitDirectory, pull_requests_of, questions_of
+from codecompanion.model.gathered import chars_to_tokens
+from codecompanion.retrieval.gather_pipeline import DOCUMENT, STRICT, PipelineName
+from codecompanion.session.code.search_code import search_code
+from codecompanion.session.gather.ask import Ask
 
-
-class CommitCode:
-    """The files of a commit as the AST search reads them."""
-
-    def __init__(self, history: IndexedHistory) -> None:
-        self._history = history
-        self._parsed = dict[str, ParsedFile]()
-
-    def read(self, path: str) -> str | None:
-        """Return the text of a file."""
-        return self._history.read(path)
-
-    def parse(self, path: str) -> ParsedFile:
-        """Return what is defined in a file."""
-        if path not in self._parsed:
-            text = self.read(path) or ""
-            self._parsed[path] = parse(text, language_of(path, text[:8192].encode("utf-8", "replace")))
-        return self._parsed[path]
+REPO = Path(__file__).resolve().parents[1]
+PIPELINES: tuple[PipelineName, ...] = ("ranked", DOCUMENT, STRICT)
+BM25 = "bm25"
+WAYS = (*PIPELINES, BM25)
+BUDGETS = (1_500, 4_000)
+Key = tuple[str, int]
 
 
-def changed_functions(code: CommitCode, question: CommitQuestion) -> list[Function]:
-    """Return path and lines of the definitions that were changed; of the changed lines where there is none around."""
-    found = dict[Function, None]()
-    for path, ranges in question.changed.items():
-        for start, end in ranges if code.read(path) is not None else ():
-            around = [
-                one for one in code.parse(path).definitions if one.start <= start <= one.end and one.kind != "variable"
-            ]
-            best = min(around, key=lambda one: one.end - one.start, default=None)
-            found[(path, best.start, best.end) if best else (path, start, end)] = None
-    return list(found)
+class Answer(msgspec.Struct, frozen=True):
+    """What one way gave for one question; `functions` 0..1."""
+
+    in_ten: bool
+    in_selection: bool
+    functions: float
+    tokens: int
+    ms: float
 
 
-def share_shown(snippets: Sequence[Snippet], functions: Sequence[Function]) -> float:
-    """Return the share of the functions of which half and more is shown."""
-    lines = defaultdict[str, set[int]](set)
-    for one in snippets:
-        lines[one.path].update(range(one.start, one.end + 1))
-    there = (len(lines[path] & set(range(start, end + 1))) * 2 >= end - start + 1 for path, start, end in functions)
-    return sum(there) / len(functions)
+class Asked:
+    """One question about one state of a project."""
+
+    def __init__(self, project: CheckedOut, question: CommitQuestion, functions: Sequence[Function]) -> None:
+        self._project, self._question, self._functions = project, question, functions
+
+    async def of(self, way: str, budget: int) -> Answer:
+        """Ask one way."""
+        return self._bm25(budget) if way == BM25 else await self._pipeline(way, budget)  # type: ignore[arg-type]
+
+    async def _pipeline(self, name: PipelineName, budget: int) -> Answer:
+        root = self._project.root
+        ask = Ask(question=self._question.text, root=root, pipeline=name, budget=budget, always=True)
+        gathered = await self._project.gather(ask)
+        chosen = gathered.selection.snippets
+        candidates = sorted((*chosen, *(one.snippet for one in gathered.selection.dropped)), key=lambda one: -one.score)
+        files = list(dict.fromkeys(one.path for one in candidates))
+        tokens = chars_to_tokens(len(gathered.text))
+        return self._answer(
+            files, {one.path for one in chosen}, share_shown(chosen, self._functions), tokens, gathered.ms
+        )
+
+    def _bm25(self, budget: int) -> Answer:
+        begun = time.perf_counter()
+        found = plain_bm25(self._project.index.reader, self._project.read, self._question.text)
+        chosen = within(found, budget)
+        ms = (time.perf_counter() - begun) * 1000
+        files, tokens = list(dict.fromkeys(one.path for one in found)), sum(-(-len(one.text) // 4) for one in chosen)
+        return self._answer(files, {one.path for one in chosen}, share_shown(chosen, self._functions), tokens, ms)
+
+    def _answer(self, files: list[str], chosen: set[str], functions: float, tokens: int, ms: float) -> Answer:
+        right = self._question.changed.keys()
+        return Answer(not right.isdisjoint(files[:10]), not right.isdisjoint(chosen), functions, tokens, ms)
 
 
-def measure(path: Path, limit: int) -> dict[tuple[str, int], list[float]]:
-    """Return (way, budget) → share for each question, and ("cpu ms", budget) → CPU time."""
-    figures = defaultdict[tuple[str, int], list[float]](list)
-    git = GitDirectory(path)
+async def measure(path: Path, limit: int, ways: Sequence[str], *, pull_requests: bool) -> dict[Key, list[Answer]]:
+    """Return (way, budget) → the answer to each question of a repository."""
+    git, answers = GitDirectory(path), defaultdict[Key, list[Answer]](list)
     with tempfile.TemporaryDirectory() as folder:
-        history = IndexedHistory(git, Path(folder))
-        searcher = CodeSearcher(history)
-        options = SearchOptions(top_k=RANKED.max_files, per_file=RANKED.per_file, with_common=False)
-        for question in questions_of(git, limit):
-            history.move_to(question.parent)
-            functions = changed_functions(CommitCode(history), question)
+        project = CheckedOut(git, Path(folder))
+        for question in (pull_requests_of if pull_requests else questions_of)(git, limit):
+            await project.move_to(question.parent)
+            functions = changed_functions(project.read, question)
             if not functions:
                 continue
-            results = [found_snippet(one) for one in searcher.search(question.text, options).results]
-            begun, code = time.process_time(), CommitCode(history)
-            paths = tuple(dict.fromkeys(one.path for one in results))
-            terms = simple_terms(question.text)
-            elements = search_definitions(code, terms, paths, lambda: None)  # type: ignore[arg-type]
-            ways = {
-                "search": results,
-                "gather": demote_repeats(joined(results, beside_search(elements, WEIGHT))),
-            }
+            asked = Asked(project, question, functions)
+            await search_code(project.index, question.text)  # what a searcher remembers of a project is warm in a chat
             for budget in BUDGETS:
-                for name, found in ways.items():
-                    chosen = compose(QuestionTypes(), found, (), lambda path: (), budget, terms=terms).selection
-                    figures[name, budget].append(share_shown(chosen.snippets, functions))
-            figures["cpu ms", 0].append((time.process_time() - begun) * 1000 / len(BUDGETS) / len(ways))
-        history.close()
-    return figures
+                for way in ways:
+                    answers[way, budget].append(await asked.of(way, budget))
+            await project.index.close()
+    git.close()
+    return answers
+
+
+def row(answers: Sequence[Answer], plain: Sequence[Answer]) -> str:
+    """Return the cells of a row of the table; `plain`: what bm25 gave for the same questions."""
+    ms = sorted(one.ms for one in answers)
+    differences = [one.functions - other.functions for one, other in zip(answers, plain, strict=False)]
+    cells = [f"{mean(one.in_ten for one in answers):.2f}", f"{mean(one.in_selection for one in answers):.2f}"]
+    cells += [f"{mean(one.functions for one in answers):.3f}", _interval(differences) if plain is not answers else ""]
+    cells += [f"{mean(one.tokens for one in answers):,.0f}", f"{ms[len(ms) // 2]:.0f} / {ms[int(len(ms) * 0.95)]:.0f}"]
+    return " | ".join(cells)
+
+
+def _interval(differences: Sequence[float]) -> str:
+    if not differences:
+        return ""
+    middle = mean(differences)
+    spread = mean((one - middle) ** 2 for one in differences)
+    return f"{middle:+.3f} ± {1.96 * math.sqrt(spread / len(differences)):.3f}"
 
 
 def main() -> None:
-    """Print a line for each repository."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--limit", type=int, default=60, help="questions of each repository")
-    parser.add_argument("folders", nargs="+", type=Path, metavar="GIT_DIRECTORY")
+    """Print a table in Markdown for each repository and budget."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--limit", type=int, default=60, help="questions of each repository, the last ones")
+    parser.add_argument("--pull-requests", action="store_true", help="ask titles of merged pull requests instead")
+    parser.add_argument("--only", nargs="*", choices=WAYS, default=WAYS, help="these ways alone")
+    parser.add_argument("repositories", nargs="*", type=Path, default=[REPO / ".git"], metavar="GIT_DIRECTORY")
     given = parser.parse_args()
-    for folder in given.folders:
-        figures = measure(folder, given.limit)
-        shown = (f"{name} {budget:,} {sum(of) / len(of):.3f}" for (name, budget), of in sorted(figures.items()) if of)
-        print(f"{folder.parent.name}: {len(figures['search', BUDGETS[0]])} questions  {'  '.join(shown)}", flush=True)
+    print("| repository | budget | | first ten | file | functions | − bm25 | tokens | ms p50 / p95 |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for path in given.repositories:
+        answers = asyncio.run(measure(path, given.limit, given.only, pull_requests=given.pull_requests))
+        for (way, budget), of in answers.items():
+            name = f"{path.parent.name.replace('+', '/')} ({len(of)})"
+            print(f"| {name} | {budget:,} | {way} | {row(of, answers.get((BM25, budget), ()))} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -35,25 +35,21 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 import msgspec
 
-from bench.commit_questions import CommitQuestion, GitDirectory, pull_requests_of, questions_of
+from bench.changed_code import changed_functions, plain_bm25, share_shown, within
+from bench.commit_questions import GitDirectory, pull_requests_of, questions_of
 from bench.indexed_history import IndexedHistory
 from codecompanion import settings
 from codecompanion.model.found_code import FoundCode
 from codecompanion.retrieval.gather_pipeline import load_pipeline
-from codecompanion.retrieval.ranking.question import any_word_query, read_question
 from codecompanion.retrieval.search.term_counting import counted_terms
 from codecompanion.session.code import searcher
 from codecompanion.session.code.search_options import SearchOptions, search_options
-from codecompanion.store.code_index.search import find_chunks
-from codecompanion.workspace.syntax.languages import language_of
-from codecompanion.workspace.syntax.parse import parse
 
 FITTED_ON = frozenset(
     {"encode+httpx", "stevearc+oil.nvim", "folke+lazy.nvim", "gin-gonic+gin", "pytest-dev+pytest", "cli+cli"}
 )
 BUDGETS = (4_000, 20_000)
 RATIOS = ("top10", "top5", "mrr", "files", "functions_4000", "functions_20000")
-PLACES = 300
 PER_FILE = 20
 """Places of one file that the first tokens may be filled with."""
 
@@ -131,17 +127,7 @@ class Searches:
         return self._ours.search(text, options).results
 
     def _bm25(self, text: str) -> Found:
-        query = any_word_query(read_question(text).words)
-        with self.history.reader.reading() as connection:
-            rows = find_chunks(connection, query, (1.0, 1.0, 1.0), PLACES) if query else []
-            paths = dict(connection.execute("SELECT id, path FROM files"))
-        found = list[FoundCode]()
-        for row in rows:
-            path = paths[row.file]
-            lines = (self.history.read(path) or "").split("\n")
-            text = "\n".join(lines[row.start - 1 : row.end])
-            found.append(FoundCode(path, row.start, row.end, 0, "fts", text=text))
-        return found
+        return plain_bm25(self.history.reader, self.history.read, text)
 
     def _ripgrep(self, text: str) -> Found:
         terms = counted_terms(text)
@@ -164,33 +150,6 @@ def one_of_each(found: Found) -> Found:
     return list(first.values())
 
 
-def changed_functions(history: IndexedHistory, question: CommitQuestion) -> list[tuple[str, int, int]]:
-    """Return path and lines of the definitions that were changed; of the changed lines where there is none around."""
-    found = dict[tuple[str, int, int], None]()
-    for path, ranges in question.changed.items():
-        text = history.read(path)
-        if text is None:
-            continue
-        definitions = parse(text, language_of(path, text[:1000].encode())).definitions
-        for start, end in ranges:
-            around = [one for one in definitions if one.start <= start <= one.end and one.kind != "variable"]
-            best = min(around, key=lambda one: one.end - one.start, default=None)
-            found[(path, best.start, best.end) if best else (path, start, end)] = None
-    return list(found)
-
-
-def share_within(found: Found, functions: Sequence[tuple[str, int, int]], budget: int) -> float:
-    """Return the share of the functions of which at least half stands in the places that fit into the budget."""
-    left, lines = budget, defaultdict[str, set[int]](set)
-    for place in found:
-        tokens = math.ceil(len(place.text) / 4)
-        if tokens <= left:
-            left -= tokens
-            lines[place.path].update(range(place.start, place.end + 1))
-    there = (len(lines[path] & set(range(start, end + 1))) * 2 >= end - start + 1 for path, start, end in functions)
-    return sum(there) / len(functions) if functions else 0.0
-
-
 def measure(
     path: Path, limit: int, *, pull_requests: bool, with_history: bool, only: Sequence[str]
 ) -> dict[str, dict[str, float]]:
@@ -205,7 +164,7 @@ def measure(
             right = frozenset(question.changed) & frozenset(history.paths())
             if not right:
                 continue
-            functions = changed_functions(history, question)
+            functions = changed_functions(history.read, question)
             for name, (files, places) in searches.ways().items():
                 if only and name not in only:
                     continue
@@ -213,7 +172,7 @@ def measure(
                 paths = [place.path for place in files(question.text)][:10]
                 elapsed_ms = (time.perf_counter() - started) * 1000
                 filling = places(question.text)
-                shares = {budget: share_within(filling, functions, budget) for budget in BUDGETS}
+                shares = {budget: share_shown(within(filling, budget), functions) for budget in BUDGETS}
                 figures[name].add(paths, right, shares, elapsed_ms)
         history.close()
     return {name: one.row() for name, one in figures.items()}
