@@ -6,7 +6,6 @@ its words (Chinese, Japanese) matches anywhere.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Sequence
 
@@ -14,6 +13,7 @@ import msgspec
 
 from codecompanion.formats.cutting import cut_line
 from codecompanion.formats.regex import regex
+from codecompanion.formats.word_rarity import rarity
 from codecompanion.memory.entries import Entry
 
 MAX_WORDS = 24
@@ -55,14 +55,14 @@ def search(entries: Iterable[Entry], query: str, limit: int = MAX_HITS) -> tuple
     """Return the entries that have words of the query, best first, at equal worth the newest; () for an empty query."""
     words = words_of(query)
     matches = [match for entry in entries if words and (match := _match(entry, words)) is not None]
-    rarity = [_rarity(sum(place in match.in_text for match in matches), len(matches)) for place in range(len(words))]
+    weights = [_weight(sum(place in match.in_text for match in matches), len(matches)) for place in range(len(words))]
 
     def worth(match: _Match) -> float:
-        in_title = sum(rarity[place] for place in match.in_title)
-        return sum(rarity[place] for place in match.in_text) + _TITLE_WEIGHT * in_title
+        in_title = sum(weights[place] for place in match.in_title)
+        return sum(weights[place] for place in match.in_text) + _TITLE_WEIGHT * in_title
 
     best = sorted(matches, key=lambda match: (worth(match), match.entry.time), reverse=True)[:limit]
-    return tuple(Hit(match.entry, _best_lines(match.entry.text, words, rarity)) for match in best)
+    return tuple(Hit(match.entry, _best_lines(match.entry.text, words, weights)) for match in best)
 
 
 def _match(entry: Entry, words: Sequence[re.Pattern[str]]) -> _Match | None:
@@ -72,17 +72,17 @@ def _match(entry: Entry, words: Sequence[re.Pattern[str]]) -> _Match | None:
     return _Match(entry, in_text, in_title) if in_text else None
 
 
-def _best_lines(text: str, words: Sequence[re.Pattern[str]], rarity: Sequence[float]) -> tuple[str, ...]:
+def _best_lines(text: str, words: Sequence[re.Pattern[str]], weights: Sequence[float]) -> tuple[str, ...]:
     """Return the lines with the most words of the query, in the order of the text; without one its beginning."""
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     found = [[place for place, word in enumerate(words) if word.search(line.casefold())] for line in lines]
-    worth = {number: sum(rarity[place] for place in places) for number, places in enumerate(found) if places}
+    worth = {number: sum(weights[place] for place in places) for number, places in enumerate(found) if places}
     best = sorted(sorted(worth, key=lambda number: worth[number], reverse=True)[:MAX_LINES]) or range(len(lines[:1]))
     return tuple(cut_line(lines[number], MAX_LINE_CHARS) for number in best)
 
 
-def _rarity(having: int, of: int) -> float:
-    return math.log(1 + (of - having + 0.5) / (having + 0.5)) + 0.1
+def _weight(having: int, of: int) -> float:
+    return rarity(having, of) + 0.1
 
 
 def _stem(word: str) -> str:

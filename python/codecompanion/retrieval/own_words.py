@@ -6,7 +6,6 @@ validates the trigger in our codebase" they are `validates` and `trigger`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 
 from codecompanion.formats.code_words import index_words
@@ -36,11 +35,6 @@ def same_rarity(word: str) -> float:
     """Return the same weight for every word: nothing is known of them."""
     del word
     return 1.0
-
-
-def rarity(pieces_with_it: int, pieces: int) -> float:
-    """Return the weight of a word in an index of so many pieces, as BM25 has it."""
-    return math.log(1 + (max(pieces, pieces_with_it) - pieces_with_it + 0.5) / (pieces_with_it + 0.5))
 
 
 def has_hit(words: Sequence[str], pieces: Iterable[str], weight: Rarity = same_rarity) -> bool:

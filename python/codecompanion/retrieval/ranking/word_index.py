@@ -6,9 +6,10 @@ Small enough to be held in memory and changed file by file; chunks of code are i
 from __future__ import annotations
 
 import bisect
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+
+from codecompanion.formats.word_rarity import rarity
 
 _K1 = 1.2
 _B = 0.75
@@ -67,11 +68,11 @@ class WordIndex:
         mean = self._total / count if count else 1.0
         for word in stems:
             paths = self._paths_with.get(word, ())
-            rarity = self._rarity(len(paths))
+            weight = self._rarity(len(paths))
             for path in paths:
                 times = self._words[path][word]
                 length = self._lengths[path] / mean if mean else 1.0
-                scores[path] += rarity * times * (_K1 + 1) / (times + _K1 * (1 - _B + _B * length))
+                scores[path] += weight * times * (_K1 + 1) / (times + _K1 * (1 - _B + _B * length))
         return dict(scores)
 
     def score_prefixes(self, stems: Iterable[str]) -> dict[str, float]:
@@ -98,7 +99,7 @@ class WordIndex:
         yield from (stem[:end] for end in range(_MIN_PREFIX, len(stem)) if self._paths_with.get(stem[:end]))
 
     def _rarity(self, files: int) -> float:
-        return math.log(1 + (len(self._words) - files + 0.5) / (files + 0.5))
+        return rarity(files, len(self._words))
 
 
 def count_path_words(stems_of_folders: Iterable[str], stems_of_name: Iterable[str]) -> Counter[str]:

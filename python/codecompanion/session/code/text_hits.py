@@ -5,7 +5,6 @@ What it gives has the form of index hits, so that the ranking joins both (issue 
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
@@ -13,6 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 import msgspec
 
 from codecompanion.formats.regex import regex
+from codecompanion.formats.word_rarity import rarity
 
 MAX_FILES = 200
 """As many files are read for one question."""
@@ -82,5 +82,5 @@ def _scored(hit: TextHit, hits: Sequence[TextHit]) -> TextHit:
     for place, count in enumerate(hit.words):
         with_it = sum(bool(other.words[place]) for other in hits)
         if count:
-            score += math.log(1 + (len(hits) - with_it + 0.5) / (with_it + 0.5)) * count * 2.2 / (count + 1.2)
+            score += rarity(with_it, len(hits)) * count * 2.2 / (count + 1.2)
     return msgspec.structs.replace(hit, score=score)

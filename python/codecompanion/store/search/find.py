@@ -11,12 +11,12 @@ import datetime
 import heapq
 import itertools
 import json
-import math
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from codecompanion.formats.word_rarity import rarity
 from codecompanion.model.history import MessageAdded
 from codecompanion.model.messages import Message
 from codecompanion.store.log.encoding import storable
@@ -138,18 +138,18 @@ def _look_up(connection: sqlite3.Connection, question: Question, chat_id: str | 
     for count, number in counted:
         term = question.terms[number]
         if count > COMMON and len(matches.totals) >= POOL:
-            hits = _common_hits(connection, term, matches.totals, _weight(size, count))
+            hits = _common_hits(connection, term, matches.totals, rarity(count, size))
         else:
             hits = _text_hits(connection, question, term, chat_id)
         inner = _rows_with(connection, term.in_names, chat_id) if term.in_names else []
         count = max(count, len(hits), len(inner))
-        share = INNER_SHARE * _weight(size, count)
+        share = INNER_SHARE * rarity(count, size)
         hits |= {row: max(hits.get(row, 0.0), share) for row in inner}
         if term.bonus:
             for row, score in hits.items():
                 matches.bonuses[row] = matches.bonuses.get(row, 0.0) + term.weight * score
         else:
-            _add(matches, hits, term.weight * _weight(size, count) ** RARE)
+            _add(matches, hits, term.weight * rarity(count, size) ** RARE)
     return matches
 
 
@@ -160,11 +160,6 @@ def _add(matches: Matches, hits: dict[Row, float], weight: float) -> None:
     for row, score in weighted.items():
         totals[row] = totals.get(row, 0.0) + score
         counts[row] = counts.get(row, 0) + 1
-
-
-def _weight(size: int, count: int) -> float:
-    """Return how much a word says that stands in `count` of `size` messages; never 0."""
-    return math.log(1 + max(0.5, size - count + 0.5) / (count + 0.5))
 
 
 def _count(connection: sqlite3.Connection, term: Term) -> int:
