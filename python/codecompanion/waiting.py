@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -25,6 +25,25 @@ async def to_the_end(work: Awaitable[T]) -> T:
         await asyncio.wait({task})
         if not task.cancelled():
             task.exception()  # the caller is being stopped; failed work has undone itself
+        raise
+
+
+async def made_or_undone(work: Awaitable[T], undo: Callable[[T], Awaitable[object]]) -> T:
+    """Return the result of the work; when the caller is cancelled meanwhile, the work ends first and is undone.
+
+    For the start of a process: asyncio's own cancellation kills the program alone, not the processes it has started.
+    `undo` gets the result of the work.
+
+    Raises:
+        asyncio.CancelledError: the caller was cancelled; the work has been undone.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        if not task.cancelled() and task.exception() is None:
+            await to_the_end(undo(task.result()))
         raise
 
 

@@ -20,6 +20,7 @@ def rows() -> Iterator[Row]:
         ("wait", "0"),
         ("servers.mine.cwd", "'/'"),
         ("servers.mine.env", "{ MINE = 'pencil' }"),
+        ("servers.mine.start_timeout", "1"),
         ("servers.mine.timeout", "1"),
         ("servers.mine.tools.mine.enabled", "false"),
         ("servers.mine.tools.mine.require_approval_before", "false"),

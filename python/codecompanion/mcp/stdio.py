@@ -21,6 +21,7 @@ from codecompanion.formats.bounded import Turns, has_too_many_values
 from codecompanion.formats.byte_limits import MAX_EVENT_BYTES, MAX_MESSAGE_VALUES
 from codecompanion.formats.cutting import cut
 from codecompanion.mcp.server_types import McpError
+from codecompanion.waiting import made_or_undone
 
 MAX_STRAY_LINES = 1_000
 """So many lines that are no message are passed over; after that whatever prints them is no MCP server."""
@@ -79,15 +80,18 @@ async def stdio_streams(
     lifeline, held = os.pipe()
     argv = [sys.executable, "-I", "-S", str(_WARDEN), str(lifeline), program, *command[1:]]
     try:
-        process = await asyncio.create_subprocess_exec(
-            *argv,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            cwd=cwd or None,
-            env=dict(env),
-            pass_fds=(lifeline,),
-            start_new_session=True,
+        process = await made_or_undone(
+            asyncio.create_subprocess_exec(
+                *argv,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                cwd=cwd or None,
+                env=dict(env),
+                pass_fds=(lifeline,),
+                start_new_session=True,
+            ),
+            lambda started: _end(started, held, leave_s=0),
         )
     except (OSError, ValueError) as error:
         os.close(held)
@@ -219,11 +223,13 @@ async def _read_stderr(stderr: asyncio.StreamReader, on_line: Callable[[str], No
         say(rest)
 
 
-async def _end(process: asyncio.subprocess.Process, held: int, tasks: list[asyncio.Task[None]]) -> None:
+async def _end(
+    process: asyncio.subprocess.Process, held: int, tasks: Sequence[asyncio.Task[None]] = (), leave_s: float = LEAVE_S
+) -> None:
     """Close the server's input, wait for it, then have everything it started ended."""
     if process.stdin is not None:
         process.stdin.close()
-    await _ended(process, LEAVE_S)
+    await _ended(process, leave_s)
     os.close(held)
     if not await _ended(process, END_S):
         with contextlib.suppress(ProcessLookupError):

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Literal
 
@@ -22,6 +22,7 @@ from codecompanion.errors import ToolError
 from codecompanion.formats.text_files import reason
 from codecompanion.tools.sandbox.confined import Confined, Launcher, Pipes, Report, launcher_pipes
 from codecompanion.tools.sandbox.host_proxy import HostProxy
+from codecompanion.waiting import made_or_undone
 
 TERMINATE_S = 0.5
 """How long a process group has to end after SIGTERM."""
@@ -99,7 +100,7 @@ async def run_program(
                     confined = await asyncio.to_thread(confine, launcher.theirs)
                     argv, env = confined.argv, confined.environment
                     pass_fds = launcher.theirs.inherited()
-                process = await _started(
+                process = await made_or_undone(
                     asyncio.create_subprocess_exec(
                         *argv,
                         stdin=stdin or asyncio.subprocess.DEVNULL,
@@ -109,7 +110,8 @@ async def run_program(
                         env=dict(env),
                         start_new_session=True,
                         pass_fds=pass_fds,
-                    )
+                    ),
+                    _end_group,
                 )
             except (OSError, ValueError) as error:
                 raise ToolError(f"{argv[0]} cannot be started in {cwd}: {reason(error)}.") from error
@@ -127,20 +129,6 @@ async def run_program(
                 await _end_group(process, launcher)
                 if proxy is not None:
                     await proxy.close()
-
-
-async def _started(start: Coroutine[None, None, asyncio.subprocess.Process]) -> asyncio.subprocess.Process:
-    """Return the process; whoever is cancelled before that leaves none running.
-
-    A start that is cancelled itself kills the program alone, and what that has started by then goes on.
-    """
-    starting = asyncio.ensure_future(start)
-    try:
-        return await asyncio.shield(starting)
-    except asyncio.CancelledError:
-        with contextlib.suppress(OSError, ValueError):
-            await _end_group(await starting)
-        raise
 
 
 async def _follow(

@@ -57,6 +57,16 @@ async def test_a_server_that_does_not_start_is_given_up_and_ended() -> None:
             pass
 
 
+async def test_starts_that_are_cut_at_any_moment_are_said_and_leave_nothing_open() -> None:
+    """1 ms is over while the warden is started, 60 ms while the server says hello (`tests/leftovers.py` looks)."""
+    async with connected():  # imports what the first start needs
+        pass
+    for moment_s in (0.001, 0.001, 0.002, 0.003, 0.004, 0.006, 0.01, 0.02, 0.06):
+        with pytest.raises(McpError, match=f"did not start within {moment_s:g} s"):
+            async with connected("hang", start_timeout_s=moment_s):
+                pass
+
+
 async def test_a_server_that_ends_at_once_is_said_with_what_it_printed() -> None:
     listener = Listener()
     with pytest.raises(McpError, match="it ended"):
