@@ -90,9 +90,13 @@ def flush_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def remove_drafts(folder: Path) -> None:
-    """Delete what killed processes left half-written; what is young may still be in the making."""
-    for draft in folder.glob(f"*{DRAFT_SUFFIX}"):
+def remove_drafts(folder: Path, *, is_locked: bool = False) -> None:
+    """Delete what killed processes left half-written.
+
+    What is young may still be in the making, unless `is_locked`: the caller holds the lock of all who write there. The
+    user may have files of his own in that folder.
+    """
+    for draft in folder.glob(f"*.{'[0-9a-f]' * 32 if is_locked else '*'}{DRAFT_SUFFIX}"):
         with contextlib.suppress(OSError):
-            if time.time() - draft.stat().st_mtime > DRAFT_AGE_S:
+            if is_locked or time.time() - draft.stat().st_mtime > DRAFT_AGE_S:
                 draft.unlink()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -96,7 +95,6 @@ def _delete(services: Services, path: Path) -> str:
 
 def _restore(services: Services) -> str:
     memories = _memories(services)
-    one = memories.restore()
-    with contextlib.suppress(OSError):
-        MemorySources(memories.places.memory_dir).note_file(one.path, one.sources)
+    sources = MemorySources(memories.places.memory_dir)
+    one = memories.restore(lambda one: sources.before_file(one.path, one.sources))
     return f"Restored {one.path.name}"

@@ -311,9 +311,10 @@ class EffectRunner(msgspec.Struct):
         if MEMORY_FLUSH in names:
             title = self._writer.tally.title if self._writer else ""
             kind: MemoryKind = "flush" if is_flush else "summary"
-            kept = keeping.memories.save(kind, title, summary, self.chat_id, now, mark_of(folder_of(self.root())))
-            with contextlib.suppress(OSError):
-                MemorySources(keeping.memories.places.memory_dir).note_file(kept, sources)
+            of, project = MemorySources(keeping.memories.places.memory_dir), mark_of(folder_of(self.root()))
+            keeping.memories.save(
+                kind, title, summary, self.chat_id, now, project, lambda path: of.before_file(path, sources)
+            )
             targets.append("memory")
         if DAILY_LOG in names and not private:
             from codecompanion.context.checkpoints.structured_summary import parse_summary  # not part of the start

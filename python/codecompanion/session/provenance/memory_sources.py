@@ -44,36 +44,46 @@ class MemorySources:
         table = self._read() if self._path.exists() else _Table()
         return tuple(table.get(_folded(name), ()) for name in names)
 
-    def note(self, arguments: Mapping[str, Any], sources: Sequence[Source]) -> None:
-        """Record the effect of a call of the memory tool while text of these sources was in the chat.
+    def before_call(self, arguments: Mapping[str, Any], sources: Sequence[Source]) -> None:
+        """Record what a call of the memory tool will write while text of these sources is in the chat.
+
+        Before the call: a host that is killed in between leaves a note with its sources, never one without.
 
         Raises: OSError: the table cannot be written.
         """
         command = arguments.get("command")
-        if command in ("view", "search") or (not sources and not self._path.exists()):
+        if command in ("view", "search", "delete") or (not sources and not self._path.exists()):
             return
 
         def change(table: _Table) -> None:
             if command == "rename":
                 old, new = (self._key(str(arguments.get(name, ""))) for name in ("old_path", "new_path"))
-                for key in [key for key in table if key == old or key.startswith(f"{old}/")]:
-                    _add(table, new + key.removeprefix(old), table.pop(key))
-            elif command == "delete":
-                table.pop(self._key(str(arguments.get("path", ""))), None)
+                for key in _below(table, old):
+                    _add(table, new + key.removeprefix(old), table[key])
             else:
                 _add(table, self._key(str(arguments.get("path", ""))), sources)
 
         self._change(change)
 
-    def note_file(self, path: Path, sources: Sequence[Source]) -> None:
-        """Record that a summary of text from these sources was written below the folder; forget those that are gone.
+    def after_call(self, arguments: Mapping[str, Any]) -> None:
+        """Forget what a call of the memory tool has deleted or renamed.
+
+        Raises: OSError: the table cannot be written.
+        """
+        gone = {"rename": "old_path", "delete": "path"}.get(str(arguments.get("command")))
+        if gone is not None and self._path.exists():
+            name = self._key(str(arguments.get(gone, "")))
+            self._change(lambda table: [table.pop(key) for key in _below(table, name)])
+
+    def before_file(self, path: Path, sources: Sequence[Source]) -> None:
+        """Record the sources of a summary that will be written below the folder; forget summaries that are gone.
 
         Raises: OSError: the table cannot be written.
         """
         if not path.is_relative_to(self._folder) or (not sources and not self._path.exists()):
             return
         folder = _folded(path.parent.relative_to(self._folder).as_posix())
-        there = {f"{folder}/{one.name.casefold()}" for one in path.parent.iterdir()}
+        there = {f"{folder}/{one.name.casefold()}" for one in path.parent.iterdir()} if path.parent.is_dir() else set()
 
         def change(table: _Table) -> None:
             for key in [key for key in table if key.startswith(f"{folder}/") and key not in there]:
@@ -99,12 +109,20 @@ class MemorySources:
 
     def _change(self, change: Callable[[_Table], object]) -> None:
         """Read the table, change it and write it; another Neovim waits meanwhile."""
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with _one_at_a_time, _locked(self._path.with_suffix(".lock")):
             table = self._read()
+            if isinstance(table, _Unreadable):  # what it said of the other notes is lost
+                table = {_folded(name): (UNKNOWN,) for name in self._names()}
             before = dict(table)
             change(table)
             if table != before:
                 write_durably(self._path, msgspec.json.encode(table))
+
+    def _names(self) -> Iterator[str]:
+        for folder, _, files in os.walk(self._folder):
+            for name in files:
+                yield (Path(folder) / name).relative_to(self._folder).as_posix()
 
     def _key(self, virtual: str) -> str:
         """Return the key of a path as the tool resolves it."""
@@ -127,6 +145,11 @@ class _Unreadable(dict[str, tuple[Source, ...]]):
 
     def get(self, key: str, default: Any = None) -> Any:
         return super().get(key, (UNKNOWN,))
+
+
+def _below(table: _Table, name: str) -> list[str]:
+    """Return the keys of a note, or of the notes in a folder."""
+    return [key for key in table if key == name or key.startswith(f"{name}/")]
 
 
 def _add(table: _Table, key: str, sources: Sequence[Source]) -> None:

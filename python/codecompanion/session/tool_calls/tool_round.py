@@ -18,6 +18,7 @@ import msgspec
 from codecompanion.errors import StoreError, ToolError
 from codecompanion.formats.cutting import cut_for_preview, cut_line
 from codecompanion.formats.plural import counted
+from codecompanion.formats.text_files import reason
 from codecompanion.model.history import ChangeShown, EventPayload, MessageAdded, ToolRan
 from codecompanion.model.messages import Message, ToolCall
 from codecompanion.model.provenance import PLUGIN, USER
@@ -198,6 +199,8 @@ class ToolRound:
 
                 async with instructions_watched(services, context.root):
                     output = await run_call(tool, arguments, context)
+            elif problem := await self._unrecorded(tool, arguments):
+                output = failed(problem)
             else:
                 output = await run_call(tool, arguments, context)
         except BaseException:
@@ -208,6 +211,17 @@ class ToolRound:
         shown = await self._without_keys(output, printed=tool.effect == "execute")
         return _Ran(call, shown, "error" if output.is_error else "ok", title)
 
+    async def _unrecorded(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
+        """Record the sources of the note that a call will write; return why that is impossible, "" = it is done."""
+        if tool.spec.name != MEMORY.spec.name:
+            return ""
+        sources = self._parts.narrowing.kept(self._parts.narrowing.of_turn(self._turn_id))
+        try:
+            await asyncio.to_thread(self._parts.memories.before_call, arguments, sources)
+        except OSError as error:
+            return f"Nothing was saved: the sources of its text cannot be recorded ({reason(error)})."
+        return ""
+
     async def _with_sources(
         self, tool: Tool, arguments: Mapping[str, Any], output: ToolOutput, context: ToolContext
     ) -> ToolOutput:
@@ -216,8 +230,8 @@ class ToolRound:
         if outside and output.change is not None:
             parts.narrowing.has_changed_files = True
         if tool.spec.name == MEMORY.spec.name and not output.is_error:
-            with contextlib.suppress(OSError):
-                await asyncio.to_thread(parts.memories.note, arguments, parts.narrowing.kept(outside))
+            with contextlib.suppress(OSError):  # what is left there narrows grants more, never less
+                await asyncio.to_thread(parts.memories.after_call, arguments)
         find = partial(sources_of_result, tool, arguments, output, context.recall, parts.memories)
         sources = await asyncio.to_thread(find) if reads_disk(tool, arguments) else find()
         return msgspec.structs.replace(output, sources=parts.narrowing.to_log(tool.spec.name, sources))

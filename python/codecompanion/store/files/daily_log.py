@@ -12,7 +12,7 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
-from codecompanion.store.durable_files import write_durably
+from codecompanion.store.durable_files import remove_drafts, write_durably
 from codecompanion.store.files.memory_places import DAILY_FOLDER, mark_of
 from codecompanion.store.lease import FileLock
 from codecompanion.store.sqlite_connection import make_private_folder, told_as_ours
@@ -77,6 +77,7 @@ def append_to_daily_log(
         turn = FileLock(state_dir / "daily.lock")  # another Neovim may be adding to the same day
         try:
             before = path.read_text("utf-8", _KEEP) if path.exists() else ""
+            remove_drafts(path.parent, is_locked=True)
             write_durably(path, add_bullets(before, bullets, f"{when:%H:%M}").encode("utf-8", _KEEP))
         finally:
             turn.release()

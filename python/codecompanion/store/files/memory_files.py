@@ -86,6 +86,10 @@ class DeletedFile(msgspec.Struct, frozen=True):
     sources: tuple[Source, ...] = ()
 
 
+def _no_sources(_: object) -> None:
+    """Record nothing."""
+
+
 class MemoryFiles:
     """Writing, reading and deleting the files of the memory (`memory_places`)."""
 
@@ -93,8 +97,19 @@ class MemoryFiles:
         self.places = MemoryPlaces(memory_dir, state_dir)
         self._deleted = deque[DeletedFile](maxlen=MAX_UNDO)
 
-    def save(self, kind: MemoryKind, title: str, text: str, chat_id: str, now: float, project: str) -> Path:
+    def save(
+        self,
+        kind: MemoryKind,
+        title: str,
+        text: str,
+        chat_id: str,
+        now: float,
+        project: str,
+        before: Callable[[Path], None] = _no_sources,
+    ) -> Path:
         """Keep a summary of a project (its mark); at most 10,000 characters of it. Return the file.
+
+        `before(path)` records the sources of its text, which must not be lost when the host is killed.
 
         Raises:
             StoreUnavailable: it could not be written.
@@ -109,6 +124,7 @@ class MemoryFiles:
         content = f"# {heading}\n\n<!-- {kind} of chat {chat_id}, {when:%Y-%m-%d %H:%M} -->\n\n{clean}\n"
         with told_as_ours(folder):
             self._make_folders(folder)
+            before(path)
             write_durably(path, content.encode("utf-8", "replace"))
             remove_drafts(folder)
             for old in sorted(folder.glob("*.md"))[:-KEPT_FILES]:
@@ -152,8 +168,8 @@ class MemoryFiles:
             self._deleted.append(DeletedFile(path, content, status.st_mtime, sources))
         return content is not None
 
-    def restore(self) -> DeletedFile:
-        """Write the file that was deleted last again, and return it.
+    def restore(self, before: Callable[[DeletedFile], None] = _no_sources) -> DeletedFile:
+        """Write the file that was deleted last again, and return it; `before` records the sources of its text.
 
         Raises:
             StoreError: none was deleted, or there is another file of its name by now.
@@ -166,6 +182,7 @@ class MemoryFiles:
             if os.path.lexists(one.path):
                 raise StoreError(f"{one.path.name} exists again; rename it to restore the deleted one")
             self._make_folders(one.path.parent)
+            before(one)
             write_durably(one.path, one.content)
             os.utime(one.path, (one.time, one.time))
         self._deleted.pop()

@@ -22,7 +22,7 @@ from codecompanion.model.messages import Source
 from codecompanion.model.provenance import union
 from codecompanion.tools.builtin import MEMORY_ARGUMENTS, MEMORY_SHARED
 from codecompanion.tools.builtin import MEMORY_ROOT as ROOT
-from codecompanion.tools.files.disk import Check, in_thread, opened_folder, write_atomic
+from codecompanion.tools.files.disk import Check, in_thread, opened_folder, remove_drafts, write_atomic
 from codecompanion.tools.files.edit import replace_text
 from codecompanion.tools.remembered import ProjectMemory
 from codecompanion.tools.tool import ApprovalQuestion, ToolContext, ToolOutput
@@ -231,6 +231,7 @@ def _written(real: Path, file: text_files.TextFile, virtual: str, verb: str, che
         raise ToolError(f"{virtual} would have {len(file.text):,} characters; a memory may have {MAX_FILE_CHARS:,}.")
     if real == real.parent or real.is_dir():
         raise ToolError(f"{virtual} is a folder; give the path of a file in it.")
+    remove_drafts(real.parent)
     write_atomic(real, text_files.encode(file), check, private=True)
     lines = counted(len(text_files.split_lines(file.text)), "line")
     return ToolOutput(text=f"{verb} {virtual}: {lines}.", summary=lines)

@@ -118,6 +118,13 @@ def write_atomic(path: Path, content: bytes, check: Check = lambda: None, *, pri
         raise ToolError(f"{path} was not written: {reason(error)}. Nothing was changed.") from error
 
 
+def remove_drafts(folder: Path) -> None:
+    """Delete drafts that killed processes left in a folder; a lock must keep others from writing there."""
+    for draft in folder.glob(f".*.{'[0-9a-f]' * 8}.tmp"):
+        with contextlib.suppress(OSError):
+            draft.unlink()
+
+
 def remove_file(path: Path) -> None:
     """Delete a file, or a link itself.
 

@@ -175,7 +175,7 @@ async def test_a_note_from_a_page_narrows_the_grants_of_the_chat_that_reads_it(t
 
     bench = harbour(tmp_path)
     page = Source("page", "https://evil.example")
-    MemorySources(tmp_path / "memories").note_file(summarise(bench), (page,))
+    MemorySources(tmp_path / "memories").before_file(summarise(bench), (page,))
     session = await bench.open()
     assert session.narrowing.sources() == (page,)
 
@@ -328,7 +328,7 @@ async def test_a_restored_note_still_narrows_grants(tmp_path):
     note.parent.mkdir(parents=True)
     note.write_text("from a page")
     sources = MemorySources(tmp_path / "memories", mark_of(folder_of(bench.root)))
-    sources.note({"command": "create", "path": "/memories/page.md"}, [Source("page", "example.org")])
+    sources.before_call({"command": "create", "path": "/memories/page.md"}, [Source("page", "example.org")])
     said = await carry_out_memory(bench.services, DeleteMemory(path=str(note)), {})
     assert said == "Deleted page.md; u restores it"
     assert sources.of("/memories/page.md") == ()
