@@ -6,6 +6,8 @@ import asyncio
 
 import pytest
 
+from codecompanion.errors import StoreUnavailable
+from codecompanion.model import history
 from codecompanion.model.invariants import violations
 from codecompanion.session.state import State
 from codecompanion.wire.events import (
@@ -13,6 +15,7 @@ from codecompanion.wire.events import (
     CompactionFailed,
     CompactionStarted,
     MessageSent,
+    Notice,
     SubmitFailed,
     TurnFinished,
 )
@@ -122,11 +125,28 @@ async def test_editing_still_runs_when_compact_was_asked_for_in_a_turn_and_did_n
     assert len([m for m in session.log.view.messages if m.edited]) > len(edited)
 
 
+@pytest.mark.parametrize("what", [history.CompactionStarted, history.ViewChanged])
+async def test_a_failure_on_a_full_disk_is_told_in_one_sentence(tmp_path, monkeypatch, what):
+    bench = Bench(tmp_path, long_chat(says("SUMMARY")), settings={"on_compact": "stop"})
+    session = await bench.open()
+    await talk(bench, session, 1)
+    write = session.log.write
+
+    async def refuse(*payloads):
+        if any(isinstance(payload, what) for payload in payloads):
+            raise StoreUnavailable("the disk is full")
+        return await write(*payloads)
+
+    monkeypatch.setattr(session.log, "write", refuse)
+    session.compact("")
+    await bench.idle(session)
+    told = [event.text for event in bench.of(Notice)] + [event.reason for event in bench.of(CompactionFailed)]
+    told += [event.error for event in bench.of(TurnFinished) if event.error]
+    assert [text for text in told if "disk" in text] == ["Compaction failed: the disk is full. Nothing was changed."]
+
+
 async def test_a_compaction_that_cannot_be_stored_is_told_as_failed(tmp_path, monkeypatch):
     """R-530, R-543: the editor does not wait for an end that never comes."""
-    from codecompanion.errors import StoreUnavailable
-    from codecompanion.model.history import ViewChanged
-
     bench = Bench(tmp_path, long_chat(says("SUMMARY")), settings={"on_compact": "stop"})
     session = await bench.open()
     await talk(bench, session, 1)
@@ -134,7 +154,7 @@ async def test_a_compaction_that_cannot_be_stored_is_told_as_failed(tmp_path, mo
     write = session.log.write
 
     async def refuse(*payloads):
-        if any(isinstance(payload, ViewChanged) for payload in payloads):
+        if any(isinstance(payload, history.ViewChanged) for payload in payloads):
             raise StoreUnavailable("the disk is full")
         return await write(*payloads)
 

@@ -67,6 +67,8 @@ class Compactor(msgspec.Struct):
     effects: EffectRunner
     refusal: str = ""
     """Why a provider refused a request for a summary as such, "" when none did."""
+    has_told: bool = False
+    """Whether the user has read why it failed."""
 
     @property
     def timeout_s(self) -> float:
@@ -86,6 +88,7 @@ class Compactor(msgspec.Struct):
         finally:
             preparation.close()
             run.close()
+            self.has_told = run.record.has_told
 
 
 def _sent_summary(work: Work) -> str:

@@ -31,7 +31,8 @@ def failure(card: Card, reason: str) -> str:
 class CompactionRecord(msgspec.Struct):
     """A compaction on its way, and the next one after it. `id` is also the id of the change that ends it well.
 
-    `is_open`: it has begun and has not ended, in the log as in front of the user.
+    `is_open`: it has begun and has not ended, in the log as in front of the user. `has_told`: the user has read why the
+    newest one failed.
     """
 
     services: Services
@@ -42,6 +43,7 @@ class CompactionRecord(msgspec.Struct):
     trigger: Trigger = "proactive"
     card: Card = STANDARD_CARD
     is_open: bool = False
+    has_told: bool = False
     _started_at: float = 0.0
 
     async def begin(
@@ -80,6 +82,7 @@ class CompactionRecord(msgspec.Struct):
         except CodeCompanionError as error:
             text = failure(card, str(error))
             self.services.emit(Notice(chat=self.log.chat_id, level=Severity.WARN, text=text))
+            self.has_told = True
             raise
         self.is_open = True
         started = CompactionStarted(
@@ -101,6 +104,7 @@ class CompactionRecord(msgspec.Struct):
         finally:
             failed = CompactionFailed(chat=self.log.chat_id, compaction_id=self.id, reason=text, cancelled=cancelled)
             self.services.emit(failed)
+            self.has_told = True
 
     @property
     def duration_ms(self) -> int:

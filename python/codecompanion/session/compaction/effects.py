@@ -68,6 +68,7 @@ class EffectRunner(msgspec.Struct):
     _order: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
     _running: set[asyncio.Task[None]] = msgspec.field(default_factory=set)
     _told_failure: bool = False
+    _told_memory: bool = False
     _told_flush: bool = False
     _is_removal_coming: bool = False
 
@@ -270,7 +271,7 @@ class EffectRunner(msgspec.Struct):
             return None
 
     async def _remember(self, names: Sequence[str], report: StageReport, summary: str) -> None:
-        """Write the summary to the memory and to the daily log (R-446…R-449); failing is only logged."""
+        """Write the summary to the memory and to the daily log (R-446…R-449); the user reads once why it failed."""
         keeping = self.keeping
         if keeping is None or not keeping.remembers or not summary.strip() or report.work is None:
             return
@@ -294,8 +295,13 @@ class EffectRunner(msgspec.Struct):
                 self.outside(report.work.removed),
             )
         except CodeCompanionError as error:
-            _log.debug("the memory could not be written: %s", error)
+            _log.warning("the memory could not be written: %s", error)
+            if not self._told_memory:
+                self._told_memory = True
+                text = f"The summary was not written to the memory: {error}. The chat keeps it."
+                self.emit(Notice(chat=self.chat_id, level=Severity.WARN, text=text))
             return
+        self._told_memory = False
         if targets:
             kind = "pre_compaction" if is_flush else "compaction"
             await self._announce("memory_flushed", Occasion(kind=kind, targets=tuple(targets), text=summary))

@@ -16,7 +16,7 @@ from codecompanion.adapters.base import ChatRequest
 from codecompanion.context.compaction_notes import without_a_model
 from codecompanion.context.stage_report import Preparation, Prepared
 from codecompanion.context.work import StageEvent
-from codecompanion.errors import ConfigError, ContextOverflow, EncryptedRefused, RequestRejected
+from codecompanion.errors import ConfigError, ContextOverflow, EncryptedRefused, RequestRejected, StoreError
 from codecompanion.model.messages import Usage
 from codecompanion.session.accounts.usage_check import sentence
 from codecompanion.session.compaction.announcer import Announcer
@@ -55,7 +55,7 @@ class ContextControl(ChatModel):
     def __init__(self, services: Services, log: ChatLog, on_compacting: Callable[[bool], None]) -> None:
         super().__init__(services, log)
         self._on_compacting = on_compacting
-        self._refusal = ""
+        self._refusal, self._has_told_failure = "", False
         """Why a provider refused the last request for a summary, "" when it did not."""
         self.effects = EffectRunner(
             self.chat_id,
@@ -178,7 +178,12 @@ class ContextControl(ChatModel):
         # A summary of ours is about the messages themselves: what only the provider can read would be lost.
         await forget_foreign_blocks(self.log, "")
         await self.sources.read(self.policy, due=True)
-        prepared = await self.run(self.plans.compaction(instructions))
+        try:
+            prepared = await self.run(self.plans.compaction(instructions))
+        except StoreError:
+            if self._has_told_failure:
+                return "failed"
+            raise
         if self._refusal and not prepared.changed:
             # Lesson 48: what the provider does not take must not keep the chat from getting smaller.
             refusal, without = self._refusal, await self.run(self.plans.without_model())
@@ -296,7 +301,7 @@ class ContextControl(ChatModel):
         try:
             prepared = await compactor.run(preparation, self.policy)
         finally:
-            self._refusal = compactor.refusal
+            self._refusal, self._has_told_failure = compactor.refusal, compactor.has_told
         self.watch.see_writer(prepared)
         return prepared
 

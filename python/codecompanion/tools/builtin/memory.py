@@ -232,7 +232,10 @@ def _written(real: Path, file: text_files.TextFile, virtual: str, verb: str, che
     if real == real.parent or real.is_dir():
         raise ToolError(f"{virtual} is a folder; give the path of a file in it.")
     remove_drafts(real.parent)
-    write_atomic(real, text_files.encode(file), check, private=True)
+    try:
+        write_atomic(real, text_files.encode(file), check, private=True)
+    except ToolError as error:  # it names the real path, which the model does not know
+        raise ToolError(str(error).replace(str(real), virtual)) from error
     lines = counted(len(text_files.split_lines(file.text)), "line")
     return ToolOutput(text=f"{verb} {virtual}: {lines}.", summary=lines)
 

@@ -480,16 +480,17 @@ async def test_a_directive_of_the_user_keeps_a_chat_out_of_the_memory(tmp_path):
     assert remembered(bench) == []
 
 
-async def test_a_memory_that_cannot_be_written_is_only_logged(tmp_path, caplog):
-    """R-449: optional; the compaction is what counts."""
+async def test_a_memory_that_cannot_be_written_is_told_once_and_the_compaction_counts(tmp_path):
+    """R-449: it is optional."""
     (tmp_path / "memories").write_text("a file")
     bench = kept(tmp_path, long_chat(says(SUMMARY)), settings=STOP)
     session = await open_with(bench)
-    with caplog.at_level("DEBUG"):
-        await compacted(bench, session)
-    assert bench.of(Compacted)
-    assert "the memory could not be written" in caplog.text
-    assert not [notice for notice in bench.of(Notice) if "memor" in notice.text]
+    await compacted(bench, session)
+    await compacted(bench, session, 2)
+    assert len(bench.of(Compacted)) == 2
+    (told,) = [notice.text for notice in bench.of(Notice) if "memor" in notice.text]
+    assert told.startswith("The summary was not written to the memory: File exists (cannot use ")
+    assert told.endswith("memories). The chat keeps it.")
 
 
 async def test_a_failing_effect_never_reaches_the_turn(tmp_path, monkeypatch):

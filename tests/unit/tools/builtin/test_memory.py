@@ -41,6 +41,15 @@ async def test_a_note_is_created_viewed_edited_renamed_and_deleted(memory: Path,
     assert names_in(memory) == ["a"]
 
 
+async def test_a_note_that_cannot_be_written_is_named_as_the_model_knows_it(memory: Path, call: Call) -> None:
+    """The real folder is not its business, and would push the reason out of the line."""
+    await call("memory", command="create", path="/memories/a.md", file_text="one\n")
+    (memory / "a.md").chmod(0o400)
+    failed = await call("memory", command="insert", path="/memories/a.md", insert_line=1, insert_text="two")
+    assert failed.text.startswith("/memories/a.md is read-only")
+    assert str(memory) not in failed.text
+
+
 async def test_only_the_user_can_read_a_note(memory: Path, call: Call) -> None:
     """Lesson 44: also one that others could read before."""
     await call("memory", command="create", path="/memories/a.md", file_text="one\n")
