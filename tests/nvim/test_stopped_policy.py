@@ -110,8 +110,8 @@ def test_a_function_with_a_wrong_answer_stops_the_policy_and_checkhealth_names_t
         )  # fmt: skip
         chat.nvim.lua(
             "local user = require('codecompanion.config').user"
-            f" user.interactions.chat.opts.context_management = {{ compaction = {{ trigger = function() return {answer}"
-            " end } } require('codecompanion').setup(user)"
+            f" user.interactions.chat.opts.context_management = {{ compaction = {{ trigger = function()"
+            f" return _G.right or {answer} end }} }} require('codecompanion').setup(user)"
         )
         chat.open()
         chat.nvim.wait_screen(r"policy cowork stopped: compaction\.trigger")
@@ -122,3 +122,13 @@ def test_a_function_with_a_wrong_answer_stops_the_policy_and_checkhealth_names_t
         health = chat.health()
         assert said in health
         assert "policy = cowork (stopped; codecompanion is used)" in health
+        chat.nvim.lua(
+            "_G.right = 0.5 require('codecompanion.host').notify('set_model', { chat = ..., adapter = 'loop',"
+            " model = 'another-model' })",
+            chat.id,
+        )
+        chat.nvim.wait_for(lambda: "policy cowork stopped" not in chat.nvim.screen(), "the policy to run again")
+        health = chat.health()
+        assert "stopped" not in health
+        assert said not in health
+        assert "policy = cowork, " in health

@@ -218,8 +218,25 @@ function M.adapters()
   return told
 end
 
+---@type table<string, string[]> Problems of the functions of `context_management` when last called, by chat.
+local wrong_in = {}
+
+---Keep the problems of a chat, and drop its earlier ones unless another chat has them.
+---@param now CodeCompanion.Checked
+---@param chat string Its id
+---@param problems string[]
+local function report_of_chat(now, chat, problems)
+  local before = wrong_in[chat] or {}
+  wrong_in[chat] = #problems > 0 and problems or nil
+  local wrong = vim.iter(vim.tbl_values(wrong_in)):flatten():totable()
+  now.problems = vim.tbl_filter(function(text)
+    return not vim.list_contains(before, text) or vim.list_contains(wrong, text)
+  end, now.problems)
+  report(now, problems)
+end
+
 ---The functions in `context_management` evaluated for a chat: the payload of the request `set_overrides`.
----@param ctx { adapter: string, model: string, window: integer }
+---@param ctx { adapter: string, model: string, window: integer, chat?: string }
 ---@return table overrides Empty when the configuration holds no such function
 ---@return string[] wrong A sentence for each function that gave nothing usable
 function M.evaluate_overrides(ctx)
@@ -228,7 +245,7 @@ function M.evaluate_overrides(ctx)
   local info = settings and adapters.info(settings, ctx.model) or { name = ctx.adapter, model = ctx.model }
   local asked = { adapter = info, model = ctx.model, window = ctx.window }
   local overrides, problems = require("codecompanion.config.settings_for_host").overrides(result().given, asked)
-  report(result(), problems)
+  report_of_chat(result(), ctx.chat or "", problems)
   return overrides, problems
 end
 

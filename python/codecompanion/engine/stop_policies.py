@@ -49,7 +49,8 @@ def _stop_wrong_tables(services: Services, files: PolicyFiles) -> None:
     good = {name: table for name, table in chat.policies.items() if name not in wrong}
     for name, (problem, short) in wrong.items():
         instead = _nearest_good(name, chat.policies, good)
-        use = f"Policy {instead} is used instead." if name in _chosen(services) else _NOT_AFFECTED
+        used = f"The built-in {instead}" if instead == name else f"Policy {instead}"
+        use = f"{used} is used instead." if name in _chosen(services) else _NOT_AFFECTED
         services.mistakes.append(f"{problem}. {use}")
         services.stopped[name] = StoppedPolicy(instead, short, problem)
     _use(services, policies=good)

@@ -169,10 +169,12 @@ class Services(msgspec.Struct):
             self.emit(Notice(level=Severity.WARN, text=sentence))
             self._list_what_is_wrong()
 
-    def report_failure(self, sentence: str) -> None:
-        """List that the user's own code failed; whoever runs it says so where it matters."""
-        if sentence not in self.failures:
-            self.failures = [*self.failures, sentence][-MAX_FAILURES:]
+    def report_failure(self, sentence: str, before: str = "") -> None:
+        """List that the user's own code failed ("" = it works), in place of an earlier failure; who runs it says so."""
+        failures = [one for one in self.failures if one != before or one == sentence]
+        failures += [sentence] if sentence and sentence not in failures else []
+        if failures != self.failures:
+            self.failures = failures[-MAX_FAILURES:]
             self._list_what_is_wrong()
 
     def _list_what_is_wrong(self) -> None:

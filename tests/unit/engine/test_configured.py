@@ -202,6 +202,13 @@ async def test_a_wrong_policy_that_is_chosen_gives_way_to_the_one_it_extends(
     assert notice.text.endswith(f". Policy {used} is used instead.")
 
 
+async def test_a_wrong_table_under_a_built_in_name_gives_way_to_the_built_in_policy(tmp_path: Path) -> None:
+    told = await open_chats(tmp_path, policy="cowork", policies={"cowork": {"stage": "x"}})
+    assert [event.policy for event in told if isinstance(event, ChatOpened)] == ["cowork"]
+    (notice,) = [event for event in told if isinstance(event, Notice)]
+    assert notice.text.endswith(". The built-in cowork is used instead.")
+
+
 async def test_a_policy_for_one_adapter_that_does_not_exist_leaves_the_others_their_own(tmp_path: Path) -> None:
     told = await open_chats(tmp_path, policy="cowork", adapter_policies={"openai": "nope"})
     assert [event.policy for event in told if isinstance(event, ChatOpened)] == ["cowork"]

@@ -12,7 +12,7 @@ from codecompanion.errors import ConfigError, ContextOverflow, Overloaded
 from codecompanion.model.history import UsageReported
 from codecompanion.model.messages import GO_ON_TAG, Usage
 from codecompanion.session.actions.choose_policy import choose_policy
-from codecompanion.wire.events import Meter, TurnFinished
+from codecompanion.wire.events import Meter, Mistakes, TurnFinished
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
 BIG = Usage(input_tokens=50_000, output_tokens=100)
@@ -91,7 +91,7 @@ async def test_a_wrong_answer_of_a_function_stops_the_policy_that_reads_it_in_th
         session.use_overrides({"compaction": {"trigger": -1}})
     assert session.control.policy.name == "codecompanion"
     assert (bench.of(Meter)[-1].stopped, bench.of(Meter)[-1].stopped_by) == ("cowork", "compaction.trigger")
-    assert any("Policy cowork is stopped" in sentence for sentence in bench.services.failures)
+    (listed,) = [sentence for sentence in bench.services.failures if "Policy cowork is stopped" in sentence]
     await choose_policy(session, "cowork strict")
     assert bench.of(Meter)[-1].stopped == "cowork strict"
     await choose_policy(session, "codecompanion strict")
@@ -103,6 +103,8 @@ async def test_a_wrong_answer_of_a_function_stops_the_policy_that_reads_it_in_th
     session.use_overrides({"compaction": {"trigger": 0.5}})
     assert session.control.policy.name == "cowork"
     assert bench.of(Meter)[-1].stopped is UNSET
+    assert listed not in bench.services.failures
+    assert bench.of(Mistakes)[-1].failures == tuple(bench.services.failures) == ()
 
 
 async def test_an_overflow_of_the_model_before_is_no_reason_to_shrink(tmp_path):

@@ -151,6 +151,7 @@ end
 ---@param chat CodeCompanion.Chat
 function M.send_overrides(chat)
   local overrides, wrong = require("codecompanion.config").evaluate_overrides({
+    chat = chat.id,
     adapter = chat.adapter,
     model = chat.model,
     window = chat.window,

@@ -56,6 +56,7 @@ class ContextControl(ChatModel):
         super().__init__(services, log)
         self._on_compacting = on_compacting
         self._refusal, self._has_told_failure = "", False
+        self._listed_failure = ""
         """Why a provider refused the last request for a summary, "" when it did not."""
         self.effects = EffectRunner(
             self.chat_id,
@@ -117,16 +118,18 @@ class ContextControl(ChatModel):
         self.wrong_overrides = told
         before = self.stopped_here
         self.policy = self.find_policy(self.chosen_policy, self.adapter_name)
-        if self.stopped_here and self.stopped_here != before:
+        sentence = str(refused or "")
+        if self.stopped_here:
             name, stopped = self.stopped_here
             sentence = f"{stopped.problem}. Policy {name} is stopped; {stopped.instead} is used instead."
-            self.services.report_failure(sentence)
+        self.services.report_failure(sentence, self._listed_failure)
+        self._listed_failure = sentence
+        if self.stopped_here and self.stopped_here != before:
             if not refused:
                 self.notice(Severity.WARN, sentence)
             else:
                 raise ConfigError(refused.key, sentence.removeprefix(f"{refused.key}: "))
         if refused:
-            self.services.report_failure(str(refused))
             raise refused
 
     def use_policy(self, name: str) -> None:
@@ -144,10 +147,15 @@ class ContextControl(ChatModel):
 
     def tell_ignored_settings(self) -> None:
         """Say which settings mean nothing to the policy in force, if any: they were made for another one."""
-        ignored = self.services.ignored_settings(self.policy)
-        if ignored and self.services.stopped_policy(self.chosen_policy, self.adapter_name) is None:
-            names = ", ".join(ignored)
-            self.notice(Severity.WARN, f"Policy {self.policy.name} has no option {names}: these settings are not used.")
+        ignored, policy = self.services.ignored_settings(self.policy), self.policy.name
+        if not ignored or self.services.stopped_policy(self.chosen_policy, self.adapter_name) is not None:
+            return
+        if "strict" in ignored:
+            self.notice(
+                Severity.WARN, f"Policy {policy} follows no document: context_management.strict changes nothing."
+            )
+        if names := ", ".join(name for name in ignored if name != "strict"):
+            self.notice(Severity.WARN, f"Policy {policy} has no option {names}: these settings are not used.")
 
     def request(self) -> ChatRequest:
         """Return the request made of the view, shaped (R-338)."""

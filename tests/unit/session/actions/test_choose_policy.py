@@ -140,7 +140,9 @@ async def test_all_chats_may_be_strict(tmp_path: Path) -> None:
     assert session.control.policy.name == "cowork strict"
     await choose_policy(session, "adaptive")
     assert session.control.policy.name == "adaptive"
-    assert bench.of(Notice)[-1].text == "Policy adaptive has no option strict: these settings are not used."
+    assert (
+        bench.of(Notice)[-1].text == "Policy adaptive follows no document: context_management.strict changes nothing."
+    )
     off = msgspec.structs.replace(bench.services.settings.tools, enabled=False)
     bench.services.settings = msgspec.structs.replace(bench.services.settings, tools=off)
     assert bench.services.policy({}, "cowork").name == "cowork_chat strict"
