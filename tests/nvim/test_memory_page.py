@@ -60,8 +60,47 @@ def test_each_entry_has_its_day_its_origin_and_its_first_line(nvim_factory: Call
 def test_it_fits_into_forty_columns(nvim_factory: Callable[..., Nvim]) -> None:
     chat = opened(nvim_factory, page(*ENTRIES), size=(40, 24))
     chat.nvim.wait_screen(r"2026-11-1\d · model · How to run")
-    assert "open" in chat.nvim.screen()
+    assert "⏎ open · s search · d delete · q" in chat.nvim.screen()
     assert not chat.nvim.blocked()
+
+
+def test_in_forty_columns_all_keys_stay_beside_the_sign_for_more(nvim_factory: Callable[..., Nvim]) -> None:
+    many = [entry(f"Note {number}") for number in range(60)]
+    chat = opened(nvim_factory, page(*many), size=(40, 24))
+    chat.nvim.wait_screen("↓ · ⏎ open · s search · d delete · q")
+
+
+LOADING = "vim.cmd('CodeCompanion memory') return vim.api.nvim_buf_get_lines(0, 0, -1, false)"
+
+
+@pytest.mark.parametrize("key", ["", "q"])
+def test_while_the_host_starts_the_page_says_so_at_once(nvim_factory, tmp_path, key) -> None:
+    with ChatServerThread([], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, opened=False)
+        assert chat.nvim.lua(LOADING) == ["Loading: the host is starting…"]
+        if key:
+            chat.nvim.feed(key)
+            chat.nvim.wait_lua("return require('codecompanion.host').status() == 'ready'")
+            chat.open()  # answered after the page
+            assert "Nothing is remembered" not in chat.nvim.screen()
+        else:
+            chat.nvim.wait_screen("Nothing is remembered yet")
+        assert "Loading" not in chat.nvim.screen()
+
+
+def test_the_folder_of_the_users_entries_is_created_when_they_are_saved(remembering) -> None:
+    with ChatServerThread([], key=KEY) as server:
+        chat, _ = remembering(server)
+        kit = Path(str(chat.nvim.lua("return vim.fn.getcwd()"))) / ".codecompanion"
+        chat.nvim.command("CodeCompanion memory")
+        chat.nvim.wait_screen(r"model · Run the tests")
+        chat.nvim.feed("e")
+        chat.nvim.wait_screen("for this project")
+        chat.nvim.feed("<CR>")
+        chat.nvim.wait_screen("What every chat should know")
+        assert not kit.exists()
+        chat.nvim.command("write")
+        assert (kit / "memories.md").read_text().startswith("## [style] A title\n")
 
 
 def test_an_empty_memory_says_how_it_is_filled(nvim_factory: Callable[..., Nvim]) -> None:

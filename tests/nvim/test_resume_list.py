@@ -140,7 +140,7 @@ def test_the_list_fits_every_terminal(nvim_factory: Callable[..., Nvim], size: t
     chat = make_chat(nvim_factory, size=size)
     chat.answer("list_sessions", [stored(chat, n, title=f"chat {n} " + "word " * 30) for n in range(60)])
     chat.nvim.command("CodeCompanionChat Resume")
-    screen = chat.nvim.wait_screen("more below")
+    screen = chat.nvim.wait_screen("more below|↓")
     assert "1 h ago      chat 0 word" in screen
     assert re.search(r"…( *│\n│ +| · )3 messages", screen)
     assert "q close" in screen

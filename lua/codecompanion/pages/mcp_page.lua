@@ -6,6 +6,7 @@ local fit = require("codecompanion.text.fit")
 local float = require("codecompanion.screen.float")
 local host = require("codecompanion.host")
 local known = require("codecompanion.host.mcp_servers")
+local load_page = require("codecompanion.pages.load_page")
 local numbers = require("codecompanion.text.numbers")
 local say = require("codecompanion.say")
 local scratch = require("codecompanion.screen.scratch_buffer")
@@ -154,7 +155,7 @@ end
 ---@param place CodeCompanion.McpPlace
 ---@param done fun(now: CodeCompanion.McpShown)
 local function load(place, done)
-  host.ask("show_mcp", { chat = place.chat, cwd = place.cwd }, done)
+  load_page.ask("MCP servers", "show_mcp", { chat = place.chat, cwd = place.cwd }, done)
 end
 
 ---@param server CodeCompanion.McpServer

@@ -7,6 +7,7 @@ local choose = require("codecompanion.screen.choose")
 local confirm = require("codecompanion.screen.confirm")
 local float = require("codecompanion.screen.float")
 local host = require("codecompanion.host")
+local load_page = require("codecompanion.pages.load_page")
 local numbers = require("codecompanion.text.numbers")
 local say = require("codecompanion.say")
 local scratch = require("codecompanion.screen.scratch_buffer")
@@ -118,12 +119,6 @@ local function footer(width)
   return width < NARROW and NARROW_FOOTER or FOOTER
 end
 
----@param place CodeCompanion.MemoryPlace
----@param done fun(now: CodeCompanion.MemoryShown)
-local function load(place, done)
-  host.ask("show_memory", place, done)
-end
-
 ---@param path string
 ---@param line integer
 local function open_file(path, line)
@@ -131,19 +126,38 @@ local function open_file(path, line)
   pcall(api.nvim_win_set_cursor, 0, { line, 0 })
 end
 
----Open a file that the user writes; a new one begins with an example. A cloned repository may have anything in its
----place: reading a FIFO would block the editor.
+---What keeps a folder from being created, "" = nothing.
+---@param folder string
+---@return string
+local function obstacle(folder)
+  local found = folder
+  while not vim.uv.fs_lstat(found) and vim.fs.dirname(found) ~= found do
+    found = vim.fs.dirname(found)
+  end
+  return vim.fn.isdirectory(found) == 1 and "" or found
+end
+
+---Open a file that the user writes; a new one begins with an example, and its folder is created when it is saved. A
+---cloned repository may have anything in its place: reading a FIFO would block the editor.
 ---@param path string
 local function edit(path)
   local there = vim.uv.fs_stat(path)
   if there and there.type ~= "file" then
     return say.line(("Cannot edit %s: it is not a regular file"):format(shown(path)), severity.WARN)
   end
-  local ok, problem = pcall(vim.fn.mkdir, vim.fs.dirname(path), "p")
-  if not ok then
-    return say.line(shown((tostring(problem):gsub("^.-E%d+: ", ""))), severity.WARN)
+  local folder = vim.fs.dirname(path)
+  local in_the_way = obstacle(folder)
+  if in_the_way ~= "" then
+    return say.line(shown(("Cannot create directory %s: %s is a file"):format(folder, in_the_way)), severity.WARN)
   end
   open_file(path, 1)
+  api.nvim_create_autocmd("BufWritePre", {
+    buffer = 0,
+    callback = function()
+      vim.fn.mkdir(folder, "p")
+    end,
+    desc = "Create the folder of the user's own entries",
+  })
   if api.nvim_buf_line_count(0) == 1 and api.nvim_buf_get_lines(0, 0, 1, false)[1] == "" then
     api.nvim_buf_set_lines(0, 0, -1, false, { "## [style] A title", "What every chat should know." })
   end
@@ -200,6 +214,12 @@ end
 local function title_of(place)
   local of = place.everything and "Memory of all projects" or "Memory"
   return place.query ~= "" and ("%s: %s"):format(of, shown(place.query)) or of
+end
+
+---@param place CodeCompanion.MemoryPlace
+---@param done fun(now: CodeCompanion.MemoryShown)
+local function load(place, done)
+  load_page.ask(title_of(place), "show_memory", place, done)
 end
 
 ---@param place CodeCompanion.MemoryPlace

@@ -6,6 +6,7 @@ local api = vim.api
 local fit = require("codecompanion.text.fit")
 local float = require("codecompanion.screen.float")
 local host = require("codecompanion.host")
+local load_page = require("codecompanion.pages.load_page")
 local numbers = require("codecompanion.text.numbers")
 local say = require("codecompanion.say")
 local scratch = require("codecompanion.screen.scratch_buffer")
@@ -168,7 +169,7 @@ end
 ---@param place CodeCompanion.TrustPlace
 ---@param done fun(now: CodeCompanion.TrustShown)
 local function load(place, done)
-  host.ask("show_trust", request_of(place), done)
+  load_page.ask("Trust", "show_trust", request_of(place), done)
 end
 
 ---@param place CodeCompanion.TrustPlace

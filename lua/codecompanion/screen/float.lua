@@ -63,7 +63,8 @@ local function wrapped_rows(lines, width, enough)
   return rows
 end
 
----What stands in the lower border: as many hints as fit, the last one always, `more below` only while there is more.
+---What stands in the lower border: as many hints as fit, the last one always; while there is more, `more below`, or `↓`
+---where that finds no room beside them.
 ---@param hints string[]
 ---@param more boolean
 ---@param width integer
@@ -73,7 +74,13 @@ local function footer_text(hints, more, width)
   if more then
     table.insert(parts, 1, "more below")
   end
-  while #parts > 1 and api.nvim_strwidth(table.concat(parts, " · ")) + 2 > width do
+  local function fits()
+    return api.nvim_strwidth(table.concat(parts, " · ")) + 2 <= width
+  end
+  if more and not fits() then
+    parts[1] = "↓"
+  end
+  while #parts > 1 and not fits() do
     table.remove(parts, #parts - 1)
   end
   return " " .. table.concat(parts, " · ") .. " "
