@@ -229,13 +229,16 @@ local function draw_card(chat, change)
     })
   end
   local line = api.nvim_buf_get_lines(chat.bufnr, first, first + 1, false)[1]
-  for index, wording in ipairs(after) do
+  local function beside(wording)
     local pos, chunks = fit.beside(before .. line, { { wording, "CodeCompanionHint" } }, fit.narrowest(chat))
-    if pos == "right_align" or index == #after then
-      local opts = { virt_text = chunks, virt_text_pos = pos, hl_mode = "combine" }
-      api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, pos == "inline" and #line or 0, opts)
-      break
-    end
+    return { virt_text = chunks, virt_text_pos = pos, hl_mode = "combine" }
+  end
+  local keys_of_card = vim.iter(after):map(beside):find(function(opts)
+    return opts.virt_text_pos == "right_align"
+  end) or after[1] and beside(after[1]) -- on a line of its own there is room for all of them
+  if keys_of_card then
+    local column = keys_of_card.virt_text_pos == "inline" and #line or 0
+    api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, column, keys_of_card)
   end
   local tier = tier_line(change.event)
   if tier then
