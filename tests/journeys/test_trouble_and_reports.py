@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow("a journey in a real terminal")
 REPORTS = [
     (":CodeCompanionCost<CR>", r"Cost of this chat"),
     (":CodeCompanionTrace<CR>", r"Turn 1 of 1"),
-    ("gd", r"What the model will get"),
+    ("gd", r"Next request"),
     ("gp", r"Preview"),
     ("gs", r"You are CodeCompanion"),
 ]

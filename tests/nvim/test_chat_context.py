@@ -246,7 +246,7 @@ def test_the_inspector_lists_what_will_be_sent(chat: ChatDriver) -> None:
     chat.answer("show_original", {"title": "grep", "text": "everything", "filetype": "text", "state": "cleared"})
     chat.push(meter(1230))
     chat.nvim.feed("gd")
-    screen = chat.nvim.wait_screen(r"# Next request: 1\.2k of 128\.0k tokens \(0%\), 2 messages")
+    screen = chat.nvim.wait_screen(r"# 1\.2k of 128\.0k tokens \(0%\), 2 messages")
     assert "grep: preview of t second line" in screen
     assert "1.2k  sum" in screen
     chat.nvim.feed("j<CR>")

@@ -11,6 +11,7 @@ from codecompanion.wire import events
 from real_chat import KEY, start_chat
 from tests.providers.chat.answers import reply, silence
 from tests.providers.chat.thread import ChatServerThread
+from tests.summaries import nine_sections
 
 
 @pytest.mark.parametrize("layout", ["horizontal", "vertical", "float"])
@@ -21,8 +22,8 @@ def test_the_inspector_gives_the_cursor_back_to_the_chat(nvim_factory, tmp_path,
         chat = start_chat(nvim_factory, tmp_path, server, options=options, size=(80, 30))
         chat.say("hello")
         chat.nvim.feed("<Esc>gd")
-        screen = chat.nvim.wait_screen(r"Next request: ~?[\d.k]+ of 128\.0k tokens \([01]%\), 3 messages")
-        total = re.search(r"Next request: (~?[\d.k]+) of", screen)
+        screen = chat.nvim.wait_screen(r"# ~?[\d.k]+ of 128\.0k tokens \([01]%\), 3 messages")
+        total = re.search(r"# (~?[\d.k]+) of", screen)
         assert total
         rows = "\n".join(chat.nvim.lines())
         assert total[1].lstrip("~") + "  sum" in rows
@@ -39,11 +40,11 @@ def test_the_inspector_goes_back_to_requests_that_were_sent(nvim_factory, tmp_pa
         chat.say("and again")
         sent = [one.body for one in server.requests if one.method == "POST"]
         chat.nvim.feed("<Esc>gd")
-        chat.nvim.wait_screen(r"Next request: .*, 5 messages")
+        chat.nvim.wait_screen(r"╭ Next request ─[^§]*# .*, 5 messages")
         chat.nvim.feed("[")
-        chat.nvim.wait_screen(r"Request 2 of 2, turn-2: .*, 4 messages")
+        chat.nvim.wait_screen(r"╭ Sent request 2 of 2 · turn-2 ─[^§]*# .*, 4 messages")
         chat.nvim.feed("[[")
-        chat.nvim.wait_screen(r"Request 1 of 2, turn-1: .*, 2 messages")
+        chat.nvim.wait_screen(r"╭ Sent request 1 of 2 · turn-1 ─[^§]*# .*, 2 messages")
         chat.nvim.feed("6G<CR>")
         chat.nvim.wait_screen(r"╭ user ")
         chat.nvim.feed("qb")
@@ -51,9 +52,39 @@ def test_the_inspector_goes_back_to_requests_that_were_sent(nvim_factory, tmp_pa
         shown = "\n".join(chat.nvim.lines())
         assert msgspec.json.format(shown.encode(), indent=-1) == sent[0]
         chat.nvim.feed("q]")
-        chat.nvim.wait_screen(r"Request 2 of 2")
+        chat.nvim.wait_screen(r"Sent request 2 of 2")
         chat.nvim.feed("]")
-        chat.nvim.wait_screen(r"Next request: ")
+        chat.nvim.wait_screen(r"╭ Next request ")
+
+
+def test_the_inspector_shows_the_request_for_a_summary(nvim_factory, tmp_path):
+    """R-328: it is named for what it asked, its text and body can be read, and nothing can be changed from there."""
+    usage = {"prompt_tokens": 1234, "completion_tokens": 9}
+    script = [reply("The port is 8089. " * 200), reply(nine_sections("The port is 8089."), usage=usage)]
+    with ChatServerThread(script, key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, size=(100, 30))
+        chat.say("which port?")
+        chat.send("/compact")
+        chat.nvim.wait_screen(r"Compact now\?")
+        chat.nvim.feed("y")
+        chat.nvim.wait_screen("▎ Summary ")
+        chat.nvim.wait_lua("return vim.b.codecompanion_chat.state == 'idle'")
+        asked = server.requests[-1]
+        chat.nvim.feed("<Esc>gd")
+        chat.nvim.wait_screen(r"╭ Next request ")
+        chat.nvim.feed("[")
+        screen = chat.nvim.wait_screen(r"╭ Sent request 2 of 2 · summary ─")
+        assert re.search(r"# 1\.2k tokens, 1 message", screen)
+        assert re.search(r"1\.2k +100%.* user ", screen)
+        assert "[ ] other requests · b body" in screen
+        assert "p pin" not in screen
+        chat.nvim.feed("u<CR>")
+        chat.nvim.wait_screen(r"╭ user ")
+        assert "\n".join(chat.nvim.lines()) == asked.json["messages"][0]["content"]
+        chat.nvim.feed("qb")
+        chat.nvim.wait_screen('"messages": ')
+        assert msgspec.json.format("\n".join(chat.nvim.lines()).encode(), indent=-1) == asked.body
+        assert any(message.tag == "compact_summary" for message in chat.view().messages)
 
 
 def test_what_is_attached_is_named_from_the_workspace(nvim_factory, tmp_path):

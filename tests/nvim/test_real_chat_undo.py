@@ -88,7 +88,7 @@ def test_an_edit_is_undone_redone_and_restored_with_keys_also_behind_a_killed_ho
     assert [m.text for m in messages(chat)] == [m.text for m in originals(chat)]
     assert "K original" not in chat.nvim.wait_screen("Restored: ")
     chat.nvim.feed("gd")
-    chat.nvim.wait_screen("What the model will get")
+    chat.nvim.wait_screen("Next request")
     chat.nvim.feed("u")
     chat.nvim.wait_for(lambda: messages(chat) == edited, "the undo of the restoring")
     chat.nvim.wait_screen(r"cleared +tool .*\n.*\n.*\n.*\n.*live +tool ")
@@ -167,7 +167,7 @@ def test_pins_are_set_listed_and_taken_off_with_keys(chat):
     chat.send("/unpin 2")
     chat.nvim.wait_for(lambda: sum(m.pinned for m in messages(chat)) == 1, "the unpinning")
     chat.nvim.feed("gd")
-    chat.nvim.wait_screen("What the model will get")
+    chat.nvim.wait_screen("Next request")
     chat.nvim.feed("jjp")
     chat.nvim.wait_for(lambda: sum(m.pinned for m in messages(chat)) == 2, "the pin by key")
     chat.nvim.wait_screen(r"⚑ pinned +user ")

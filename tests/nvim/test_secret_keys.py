@@ -155,7 +155,7 @@ def everything_shown(chat: RealChat) -> str:
     nvim.command("checkhealth codecompanion")
     nvim.command("buffer #")
     nvim.feed("gd")
-    nvim.wait_screen("What the model will get")
+    nvim.wait_screen("Next request")
     shown = nvim.lua(
         """local out = { vim.fn.execute("messages"), vim.inspect(vim.g), vim.inspect(vim.fn.getreg('"')) }
            for _, bufnr in ipairs(vim.api.nvim_list_bufs()) do

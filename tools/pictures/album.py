@@ -63,7 +63,7 @@ ALBUM = (
         "The inspector lists what the next request will contain, message by message: tokens, share, cache, age, state"
         " and role, with two tool results marked as cleared.",
         maps=("debug",),
-        words=("What the model will get", "kept free for the reply", "tool schemas"),
+        words=("Next request", "kept free for the reply", "tool schemas"),
     ),
     Picture(
         "diff.png",

@@ -131,7 +131,7 @@ def inspector(out: Path, root: Path) -> None:
         ):
             scene.chat.say(question)
         scene.keys("gd")
-        scene.nvim.wait_screen("What the model will get")
+        scene.nvim.wait_screen("Next request")
         scene.save(out)
 
 

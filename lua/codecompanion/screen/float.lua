@@ -263,6 +263,15 @@ function M.show_rows(result)
   M.open(vim.tbl_extend("error", shown, { footer = { count, "q close" } }))
 end
 
+---Give an open float another title, and the footer that its content now has.
+---@param win integer
+---@param title string
+function M.retitle(win, title)
+  local room = api.nvim_win_get_width(win) - 2
+  api.nvim_win_set_config(win, { title = " " .. require("codecompanion.text.fit").cut(title, room) .. " " })
+  api.nvim_exec_autocmds("WinScrolled", { group = GROUP .. win, pattern = tostring(win) })
+end
+
 ---Show long text from the history.
 ---@param result { title: string, text: string, filetype: string, state: string }
 function M.show(result)

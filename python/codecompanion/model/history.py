@@ -212,7 +212,8 @@ class RequestSent(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="r
     `mix` is the estimate by parts: `prompt` (instructions), `conversation`, `tools`. `shaping` holds what was left out
     of this request alone, in tokens: `prompt`, `tools`, `results`, `packet`, `packet_omitted`. `limits`: the size of
     the `window`, and from where on an `edit` and a `compaction` were due, in tokens; without what was off or unknown.
-    `prompt` and `tools` name the stored system prompt and tool schemas, "" in logs of earlier versions.
+    `prompt` and `tools` name the stored system prompt and tool schemas, "" in logs of earlier versions. A request for
+    a summary has one message, which `prompt` names, and says in `asked` what it asked for.
     """
 
     turn_id: str
@@ -221,6 +222,7 @@ class RequestSent(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="r
     messages: int
     estimated_tokens: int
     purpose: Literal["chat", "summary"] = "chat"
+    asked: str = ""
     request_id: str = ""
     mix: dict[str, int] = {}
     shaping: dict[str, int] = {}

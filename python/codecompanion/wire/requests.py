@@ -555,7 +555,8 @@ class Inspect(Request, frozen=True, kw_only=True):
     """→ `{rows: [{id, role, tag, name, tokens, cycle, age, state, preview, cache, cost}], total, window, cost}`.
 
     The next request, message by message; `cache` is `hit`, `miss` or "", `cost` US dollars or null. With `request` the
-    one of that number (from 1, −1 = the newest) as it was sent, with its `turn`, a `note` and how many `requests`.
+    one of that number (from 1, −1 = the newest) as it was sent, with its `turn`, or what it `asked` for if that was a
+    summary, a `note`, how many `requests`, and whether its `total` is `exact`.
     """
 
     request: int = 0

@@ -6,7 +6,8 @@ import asyncio
 
 from codecompanion.adapters.base import Finished, ReasoningDelta, TextDelta
 from codecompanion.context.work import SummaryRequest
-from codecompanion.session.compaction.summarise import ask_summary
+from codecompanion.model.history import RequestSent
+from codecompanion.session.compaction.summarise import ask_summary, summary_request
 from codecompanion.session.state import State
 from codecompanion.wire.events import Compacted, CompactionFailed
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
@@ -46,6 +47,8 @@ async def test_the_parts_of_a_long_history_are_written_at_the_same_time(tmp_path
     assert bench.of(Compacted), bench.events[-3:]
     assert second.is_set()
     assert {event.tier for event in bench.of(Compacted)} == {2}
+    sent = [e.payload for e in bench.store.load_events("chat-1") if isinstance(e.payload, RequestSent)]
+    assert any(one.asked.startswith("summary, part 2 of ") for one in sent)
     assert session.control.shaper.env().writer_is_proven
     assert not bench.bugs
 
@@ -100,7 +103,7 @@ async def test_a_model_that_thinks_gets_room_for_it():
     adapter = ScriptedAdapter("s", lambda r: (ReasoningDelta("hm " * 1000), TextDelta("text"), Finished("stop", ())))
     request = SummaryRequest(prompt="P", subject=(), max_output_tokens=500, room_tokens=2000)
     for known, limit in ((0, 500), (900, 1400), (9000, 2000)):
-        reply = await ask_summary(adapter, "m", request, timeout_s=5, thinking_tokens=known)
+        reply = await ask_summary(adapter, summary_request("m", request, known), timeout_s=5)
         assert adapter.requests[-1].max_output_tokens == limit
     assert reply.text == "text"
     assert reply.thinking_tokens == 1000

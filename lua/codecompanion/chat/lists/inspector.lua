@@ -1,4 +1,5 @@
----What the model will see, one line per message: tokens, age, state. The sum is what the meter shows.
+---A request message by message, the next one or one that was sent: tokens, age, state. Of the next one the sum is the
+---meter's value.
 
 local api = vim.api
 local fit = require("codecompanion.text.fit")
@@ -12,6 +13,19 @@ local scratch = require("codecompanion.screen.scratch_buffer")
 local M = {}
 
 local WIDEST, NARROW = 180, 60
+local HINTS = {
+  "<CR> show",
+  "p pin",
+  "c clear",
+  "u undo",
+  "[ sent requests",
+  "b body",
+  "r restore",
+  "= compare",
+  "<C-r> redo",
+  "q close",
+}
+local SENT_HINTS = { "<CR> show", "[ ] other requests", "b body", "q close" } -- what was sent is not changed
 local MIN_WHAT, MIN_STATE = 16, 8 -- where there is less to say what, the state is cut and the price left out
 
 ---A cell of the table: one line, exactly `width` wide.
@@ -75,17 +89,33 @@ local function column(title, rows, text, most)
   return math.min(width, most)
 end
 
----Which request the table is about, in words.
----@param result { request?: integer, requests?: integer, turn?: string }
+---Name the request of the table.
+---@param result { request?: integer, requests?: integer, turn?: string, asked?: string }
+---@return string
+local function title_of(result)
+  if (result.request or 0) == 0 then
+    return "Next request"
+  end
+  local about = (result.asked or "") ~= "" and result.asked or result.turn
+  return ("Sent request %d of %d · %s"):format(result.request, result.requests, about)
+end
+
+---How large the request is, and how much of the window that is, where the window is known.
+---@param result table
+---@param exact boolean? Of the next request; of a sent one the result says it
 ---@param is_narrow boolean
 ---@return string
-local function which(result, is_narrow)
-  if (result.request or 0) == 0 then
-    return is_narrow and "" or "Next request"
-  elseif is_narrow then
-    return ("%d/%d: "):format(result.request, result.requests)
+local function size_of(result, exact, is_narrow)
+  if (result.request or 0) > 0 then
+    exact = result.exact
   end
-  return ("Request %d of %d, %s"):format(result.request, result.requests, result.turn)
+  local size = (exact and "" or "~") .. numbers.short(result.total)
+  local unit = is_narrow and "" or " tokens"
+  if result.window <= 0 then
+    return size .. " tokens"
+  end
+  local window = numbers.short(result.window) .. ((result.guess or "") ~= "" and "?" or "")
+  return ("%s of %s%s (%d%%)"):format(size, window, unit, numbers.percent(result.total / result.window))
 end
 
 ---The table as lines.
@@ -108,16 +138,8 @@ function M.lines(result, exact, width)
       return ""
     end
   end
-  local title = is_narrow and "# %s%s%s of %s (%d%%), %s" or "# %s: %s%s of %s tokens (%d%%), %s"
   local lines = {
-    title:format(
-      which(result, is_narrow),
-      exact and "" or "~",
-      numbers.short(result.total),
-      numbers.short(result.window) .. ((result.guess or "") ~= "" and "?" or ""),
-      result.window > 0 and numbers.percent(result.total / result.window) or 0,
-      numbers.counted(messages, "message")
-    ),
+    ("# %s, %s"):format(size_of(result, exact, is_narrow), numbers.counted(messages, "message")),
     "",
     (" tokens%s%s%s  %s %s what"):format(
       is_narrow and "" or "  share",
@@ -195,6 +217,9 @@ local function redraw(chat, bufnr, result)
   local win = vim.fn.bufwinid(bufnr)
   local width = win ~= -1 and api.nvim_win_get_width(win) or nil
   fill(bufnr, M.lines(result, chat.meter and chat.meter.exact, width), result.rows)
+  if win ~= -1 then
+    float.retitle(win, title_of(result))
+  end
 end
 
 ---Ask again for the messages of a request, and write them again.
@@ -281,12 +306,13 @@ local function set_keys(chat, bufnr, current)
       history.clear(chat, id(), refresh)
     end
   end)
-  map("u", "Undo the newest change", function()
-    history.undo(chat, nil, refresh)
-  end)
-  map("<C-r>", "Redo", function()
-    history.redo(chat, nil, refresh)
-  end)
+  for keys, act in pairs({ u = history.undo, ["<C-r>"] = history.redo }) do
+    map(keys, keys == "u" and "Undo the newest change" or "Redo", function()
+      if request() == 0 then
+        act(chat, nil, refresh)
+      end
+    end)
+  end
 end
 
 ---@param chat CodeCompanion.Chat
@@ -296,23 +322,14 @@ local function show(chat, result)
   local lines = M.lines(result, chat.meter and chat.meter.exact, columns)
   local current = { result = result }
   local bufnr, win = float.open({
-    title = "What the model will get",
+    title = title_of(result),
     lines = lines,
     width = 1,
     max_width = WIDEST,
     wrap = false,
-    footer = {
-      "<CR> show",
-      "p pin",
-      "c clear",
-      "r restore",
-      "u undo",
-      "= compare",
-      "[ ] requests sent",
-      "b body",
-      "<C-r> redo",
-      "q close",
-    },
+    footer = function()
+      return (current.result.request or 0) == 0 and HINTS or SENT_HINTS
+    end,
     on_resize = function(bufnr)
       redraw(chat, bufnr, current.result)
     end,

@@ -39,7 +39,7 @@ from codecompanion.model.cycles import current_cycle
 from codecompanion.model.messages import with_changes
 from codecompanion.model.transcript_format import Transcript, decode_line, read_objects, split_lines
 from codecompanion.model.view import View, with_messages
-from codecompanion.session.compaction.summarise import ask_summary
+from codecompanion.session.compaction.summarise import ask_summary, summary_request
 
 NO_WINDOW_LIMIT = 1 << 40
 """The window of a summariser that is not a model: everything fits."""
@@ -248,7 +248,9 @@ def _answerer(options: Options, configured: SummaryAdapter) -> Callable[[Ask], S
     if wanted.name:
         adapter = _adapter(wanted.name)
         model = wanted.model or adapter.default_model
-        return lambda ask: asyncio.run(ask_summary(adapter, model, ask.request, timeout_s=SUMMARY_TIMEOUT_S))
+        return lambda ask: asyncio.run(
+            ask_summary(adapter, summary_request(model, ask.request), timeout_s=SUMMARY_TIMEOUT_S)
+        )
     return _offline_summary
 
 

@@ -46,17 +46,29 @@ class RequestRecord:
             retries=tuple(self._retries),
         )
 
-    def for_summary(self, adapter: str, model: str, estimated_tokens: int) -> RequestSent:
-        """Return what is logged when a model is asked for a summary."""
-        return RequestSent(
+    async def begin_summary(
+        self, adapter: str, request: ChatRequest, asked: str, estimated_tokens: int, put_blob: Callable[[bytes], str]
+    ) -> None:
+        """Log a request for a summary with its text, and what it asks for in words (R-328)."""
+        text = request.messages[0].text.encode("utf-8", "surrogatepass")
+        try:
+            prompt = await asyncio.to_thread(put_blob, text)
+        except StoreError as error:
+            prompt = ""
+            _log.warning("the text of a request for a summary could not be stored: %s", error)
+        sent = RequestSent(
             turn_id="",
             adapter=adapter,
-            model=model,
+            model=request.model,
             messages=1,
             estimated_tokens=estimated_tokens,
             purpose="summary",
+            asked=asked,
             request_id=self.id,
+            prompt=prompt,
+            max_output_tokens=request.max_output_tokens,
         )
+        await self._log.write(sent)
 
     async def fail(self, error: BaseException) -> None:
         """Log that the request gave no reply. When that cannot be stored the error itself is what matters."""

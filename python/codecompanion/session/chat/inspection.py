@@ -82,6 +82,11 @@ def describe_rows(
     return [rows[0], schemas, *rows[1:]]
 
 
+def describe_message(message: Message, tokens: int) -> dict[str, Any]:
+    """Return the row of a message that is no part of the chat."""
+    return {**_row(message, tokens, 0, {}), "source": "", "narrows": False}
+
+
 def _titles(tools: ToolRegistry, messages: Sequence[Message]) -> dict[str, str]:
     """Return what each call is named, by its id: a result says by itself neither which file nor which command."""
     return {call.id: title_of_call(tools, call) for message in messages for call in message.tool_calls}

@@ -12,43 +12,54 @@ from codecompanion.context.shape_request import with_packets
 from codecompanion.errors import InputError, StoreError
 from codecompanion.formats.typed import read_json
 from codecompanion.model.cycles import turn_name
-from codecompanion.model.history import LogEvent, RequestSent
+from codecompanion.model.history import LogEvent, RequestSent, UsageReported
 from codecompanion.model.messages import Message, ToolSpec
 from codecompanion.model.view import View, project
-from codecompanion.session.chat.inspection import describe_rows
+from codecompanion.session.chat.inspection import describe_message, describe_rows
 from codecompanion.session.window.context_control import ContextControl
 
 NOT_RECORDED = "The system prompt and the tools of this request were not recorded; those of today are shown."
+TEXT_NOT_RECORDED = "The text of this request was not recorded."
 
 
 class SentRequest(msgspec.Struct, frozen=True):
-    """A request as it was sent: `number` of `count`; `note` says what is not known of it."""
+    """A request as it was sent: `number` of `count`; `note` says what is not known of it.
+
+    `tokens` is what the provider reported of it, `is_exact`, else the estimate.
+    """
 
     request: ChatRequest
     sent: RequestSent
     view: View
     number: int
     count: int
+    tokens: int
+    is_exact: bool
     note: str = ""
 
 
 def read_sent(
     events: Sequence[LogEvent], number: int, control: ContextControl, read_blob: Callable[[str], bytes]
 ) -> SentRequest:
-    """Return a request of the chat; the first one has the number 1, the newest also −1.
+    """Return a request of the chat, also one for a summary; the first one has the number 1, the newest also −1.
 
     Raises:
         InputError: there is no request with this number.
     """
-    places = [place for place, event in enumerate(events) if _is_of_chat(event)]
+    places = [place for place, event in enumerate(events) if isinstance(event.payload, RequestSent)]
     count = len(places)
     if not count:
         raise InputError("Nothing was sent in this chat yet.")
     number = count if number == -1 else number
     if not 1 <= number <= count:
         raise InputError(f"This chat has no request {number}; expected 1 to {count}.")
-    logged = [event.payload for event in events if isinstance(event.payload, RequestSent) and _is_of_chat(event)]
+    logged = [event.payload for event in events if isinstance(event.payload, RequestSent)]
     sent, view = logged[number - 1], project(events[: places[number - 1]])
+    reported = _reported_tokens(events[places[number - 1] :], sent.request_id)
+    size = (reported or sent.estimated_tokens, reported > 0)
+    if sent.purpose == "summary":
+        request, note = _for_summary(sent, read_blob)
+        return SentRequest(request, sent, view, number, count, *size, note)
     replaced, packets = _shaped(logged[:number])
     messages = tuple(replaced.get(message.id, message) for message in view.messages)
     messages = with_packets(messages, {message.cycle or 0: message for message in packets.values()})
@@ -68,11 +79,35 @@ def read_sent(
         chat_id=control.chat_id,
         compact_at=sent.compact_at,
     )
-    return SentRequest(request, sent, view, number, count, note)
+    return SentRequest(request, sent, view, number, count, *size, note)
 
 
-def _is_of_chat(event: LogEvent) -> bool:
-    return isinstance(event.payload, RequestSent) and event.payload.purpose == "chat"
+def _reported_tokens(events: Sequence[LogEvent], request_id: str) -> int:
+    """Return the prompt tokens that the provider reported of a request, 0 if it reported none."""
+    for event in events:
+        report = event.payload
+        if request_id and isinstance(report, UsageReported) and report.request_id == request_id:
+            passes = (report.usage, *report.other_passes)
+            return next((usage.prompt_tokens for usage in passes if usage.prompt_tokens), 0)
+    return 0
+
+
+def _for_summary(sent: RequestSent, read_blob: Callable[[str], bytes]) -> tuple[ChatRequest, str]:
+    """Return a request for a summary, and a note if its text is not known."""
+    text, note = "", TEXT_NOT_RECORDED
+    if sent.prompt:
+        try:
+            text, note = read_blob(sent.prompt).decode("utf-8", "surrogatepass"), ""
+        except StoreError:
+            note = TEXT_NOT_RECORDED
+    message = Message(id="summary-prompt", role="user", content=text, tokens=sent.estimated_tokens)
+    request = ChatRequest(
+        messages=(message,),
+        model=sent.model,
+        max_output_tokens=sent.max_output_tokens,
+        purpose="summary",
+    )
+    return request, note
 
 
 def _shaped(requests: Sequence[RequestSent]) -> tuple[dict[str, Message], dict[str, Message]]:
@@ -92,15 +127,24 @@ def _shaped(requests: Sequence[RequestSent]) -> tuple[dict[str, Message], dict[s
 
 
 def inspect_sent(found: SentRequest, control: ContextControl) -> dict[str, Any]:
-    """Return `{rows, total, window, request, requests, turn, note}`: a row for each message of a sent request."""
+    """Return `{rows, total, exact, window, request, requests, turn, asked, note}`: a row for each message sent.
+
+    `turn` names its turn; a request for a summary has none, and `asked` says what it asked for.
+    """
     sent, messages = found.sent, found.request.messages
+    if sent.purpose == "summary":
+        rows = [describe_message(messages[0], found.tokens)]
+    else:
+        rows = describe_rows(control, messages, found.request.tools, found.view.cycle, found.tokens)
     return {
-        "rows": describe_rows(control, messages, found.request.tools, found.view.cycle, sent.estimated_tokens),
-        "total": sent.estimated_tokens,
+        "rows": rows,
+        "total": found.tokens,
+        "exact": found.is_exact,
         "window": sent.limits.get("window", 0),
         "request": found.number,
         "requests": found.count,
         "turn": next((turn_name(m.cycle) for m in reversed(messages) if m.cycle), ""),
+        "asked": (sent.asked or "summary") if sent.purpose == "summary" else "",
         "note": found.note,
     }
 

@@ -100,6 +100,12 @@ def _sent_summary(work: Work) -> str:
     return next((handed_off(message.text) for message in sent), work.summary)
 
 
+def _asked_for(ask: Ask, request: SummaryRequest) -> str:
+    """Return what a request asks for, as the inspector names it."""
+    what = "memory entry" if ask.stage.event == "memory_flushed" else "summary"
+    return f"{what}, part {request.part} of {request.parts}" if request.parts > 1 else what
+
+
 def _next_of(preparation: Preparation, reply: SummaryReply | None) -> Ask | Prepared:
     """Return what the preparation asks for next, or what it came to."""
     try:
@@ -215,16 +221,15 @@ class _Run:
         services, thinking = owner.services, owner.services.summary_thinking
         call = RequestRecord(services.new_token(), owner.log, services.clock)
         tokens = request.prompt_tokens or await asyncio.to_thread(estimate_text, request.prompt)
-        await owner.log.write(call.for_summary(name, model, tokens))
-        try:
-            from codecompanion.session.compaction.summarise import ask_summary  # not part of the start
+        from codecompanion.session.compaction.summarise import ask_summary, summary_request  # not part of the start
 
+        sent = summary_request(model, request, thinking.get(summariser.label, 0))
+        await call.begin_summary(name, sent, _asked_for(ask, request), tokens, services.store.put_blob)
+        try:
             reply = await ask_summary(
                 summariser.adapter,
-                model,
-                request,
+                sent,
                 timeout_s=min(self._left_s, owner.timeout_s),
-                thinking_tokens=thinking.get(summariser.label, 0),
                 on_retry=lambda event: self._tell_retry(call, event),
             )
         except BaseException as error:

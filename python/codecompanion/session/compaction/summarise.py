@@ -14,34 +14,36 @@ _CHARS_PER_TOKEN = 3
 """Of thinking whose size no provider tells; rather too much room than too little."""
 
 
-async def ask_summary(
-    adapter: Adapter,
-    model: str,
-    request: SummaryRequest,
-    *,
-    timeout_s: float,
-    thinking_tokens: int = 0,
-    on_retry: Callable[[RetryScheduled], None] = lambda event: None,
-) -> SummaryReply:
-    """Return the reply to a summary request; every failure but cancelling is part of it, as one sentence.
+def summary_request(model: str, request: SummaryRequest, thinking_tokens: int = 0) -> ChatRequest:
+    """Return the request as an adapter sends it.
 
     `thinking_tokens`: what the model is known to spend before its answer; the limit grows by it, within the window.
     """
     most = max(request.max_output_tokens, request.room_tokens)
-    message = Message(id="summary-prompt", role="user", content=request.prompt)
-    chat_request = ChatRequest(
-        messages=(message,),
+    return ChatRequest(
+        messages=(Message(id="summary-prompt", role="user", content=request.prompt),),
         model=model,
         max_output_tokens=min(request.max_output_tokens + thinking_tokens, most),
         purpose="summary",
         subject=request.subject,
     )
+
+
+async def ask_summary(
+    adapter: Adapter,
+    request: ChatRequest,
+    *,
+    timeout_s: float,
+    on_retry: Callable[[RetryScheduled], None] = lambda event: None,
+) -> SummaryReply:
+    """Return the reply to a summary request; every failure but cancelling is part of it, as one sentence."""
+    name = request.model or adapter.name
     texts: list[str] = []
     thought_chars = 0
     finished: Finished | None = None
     try:
         async with asyncio.timeout(timeout_s):
-            async for event in adapter.stream(chat_request):
+            async for event in adapter.stream(request):
                 match event:
                     case TextDelta(text=text):
                         texts.append(text)
@@ -52,11 +54,11 @@ async def ask_summary(
                     case ReasoningDelta(text=text):
                         thought_chars += len(text)
     except TimeoutError:
-        return SummaryReply(error=f"{model or adapter.name} did not answer in {timeout_s:g} s")
+        return SummaryReply(error=f"{name} did not answer in {timeout_s:g} s")
     except AdapterError as error:
         return SummaryReply(error=str(error), refused=isinstance(error, ContextOverflow | RequestRejected))
     if finished is None:
-        return SummaryReply(error=f"{model or adapter.name} ended its reply without an end marker")
+        return SummaryReply(error=f"{name} ended its reply without an end marker")
     return SummaryReply(
         text="".join(texts),
         stop="stop" if finished.tool_calls else finished.stop,

@@ -77,13 +77,15 @@ async def test_a_request_is_shown_as_the_server_got_it(tmp_path, policy):
             session.submit(submit(f"question {number}: which port? " + "words " * 120, number))
             await bench.idle(session)
         await session.log.write_late()
-        bodies = [one.body for one in server.requests if one.method == "POST" and "tools" in one.json]
+        bodies = [one.body for one in server.requests if one.method == "POST"]
         again = Bench(tmp_path, adapter, window=9_000, settings=settings, store=bench.store)
         session = await again.resume()
         assert len(bodies) >= 20
-        for number, body in enumerate(bodies, 1):
-            text = await shown(again, session, number)
-            assert msgspec.json.format(text.encode(), indent=-1) == body, number
+        texts = [await shown(again, session, number) for number in range(1, len(bodies) + 1)]
+        sent = [msgspec.json.format(text.encode(), indent=-1) for text in texts]
+        assert sorted(sent) == sorted(bodies)  # parts of a long chat are summarised at the same time
+        with_tools = [body for body in sent if b'"tools":' in body]
+        assert with_tools == [body for body in bodies if b'"tools":' in body]
         await adapter.aclose()
 
 

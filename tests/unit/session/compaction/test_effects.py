@@ -15,7 +15,7 @@ from codecompanion.context.policy.policy_catalog import policy_names
 from codecompanion.errors import StoreUnavailable
 from codecompanion.model import checkpoint as payloads
 from codecompanion.model.checkpoint import Checkpoint, read
-from codecompanion.model.history import PolicyEvent, ViewChanged
+from codecompanion.model.history import PolicyEvent, RequestSent, ViewChanged
 from codecompanion.model.messages import Message
 from codecompanion.session.checkpoint_files import stand_back
 from codecompanion.session.checkpoint_files.stand_back import AT_LEISURE, AWAITED, MAX_REST_S, StandBack
@@ -636,5 +636,7 @@ async def test_a_flush_that_fails_does_not_stop_the_compaction(tmp_path):
     assert session.effects.last_flush.at > 0
     asked = [r for r in bench.adapter.requests if r.purpose == "summary" and "four labels" in r.messages[0].text]
     assert 1 <= len(asked) <= 2, "one attempt, asked for once more"
+    sent = [e.payload for e in bench.store.load_events("chat-1") if isinstance(e.payload, RequestSent)]
+    assert [one.asked for one in sent].count("memory entry") == len(asked)
     assert len([n for n in bench.of(Notice) if n.text.startswith("Nothing was written to the memory: ")]) == 1
     assert not bench.bugs
