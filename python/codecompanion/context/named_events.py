@@ -54,7 +54,6 @@ class Occasion(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int = 0
     window: int = 0
     available: int = 0
-    input_limit: int = 0
     trigger_tokens: int = 0
     target_tokens: int = 0
     tier: int = 0
@@ -215,7 +214,7 @@ def removed_messages(report: StageReport | None) -> list[Message]:
 def _history_pressure(on: Occasion) -> Fields:
     return {
         "scope": "history",
-        "input_limit_tokens": on.input_limit or on.window,
+        "input_limit_tokens": on.window,
         "trigger_tokens": on.trigger_tokens,
         "target_tokens": on.target_tokens,
         "estimated_request_tokens": on.before,
@@ -251,7 +250,7 @@ def _history_update(on: Occasion) -> Fields:
         "artifact": (work.artifact if work else None) or {},
         "rendered_summary": work.summary if work else "",
         "input_budget": {
-            "input_limit_tokens": on.input_limit or on.window,
+            "input_limit_tokens": on.window,
             "trigger_tokens": on.trigger_tokens,
             "target_tokens": on.target_tokens,
             "estimated_request_tokens": on.before,

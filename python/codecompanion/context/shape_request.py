@@ -100,14 +100,13 @@ NO_PARTS = Parts(system=Message(id="system", role="system"), specs=(), fixed=lam
 
 
 def levels_of(policy: Policy, env: Env, messages: Messages) -> Levels:
-    """Return target and trigger of the stage that summarises, and the input limit."""
-    limit = env.input_limit or env.window
+    """Return target and trigger of the stage that summarises, and the window."""
     stage = next((stage for stage in policy.stages if stage.summarises and stage.trigger.is_on), None)
     if stage is None:
-        return Levels(limit=limit)
+        return Levels(limit=env.window)
     room = room_of(env, messages, stage.trigger, stage.target)
     target = target_tokens(stage.trigger, stage.target, stage.target_gap, room)
-    return Levels(target=target, trigger=threshold_tokens(stage.trigger, room) or 0, limit=limit)
+    return Levels(target=target, trigger=threshold_tokens(stage.trigger, room) or 0, limit=env.window)
 
 
 def shape(

@@ -35,7 +35,7 @@ class OlderThan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RawTail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How much of the finished turns may stay raw, in tokens (R-342): `share` (0..1) of the input limit.
+    """How much of the finished turns may stay raw, in tokens (R-342): `share` (0..1) of the window.
 
     `max_tokens` (0 = none) bounds it from above, `min_tokens` from below; half of the stage's target bounds all of it.
     """
@@ -310,7 +310,7 @@ class SummarizeChunked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SummarySize(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long the rendered summary may be: input limit / `share`, clamped, at most a part of the target (R-317)."""
+    """How long the rendered summary may be: window / `share`, clamped, at most a part of the target (R-317)."""
 
     share: int = 64
     min_tokens: int = 256

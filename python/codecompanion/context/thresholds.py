@@ -147,7 +147,6 @@ class Room(msgspec.Struct, frozen=True, kw_only=True):
 
     window: int
     reserve: int = 0
-    input_limit: int = 0
     fixed: int = 0
 
 
@@ -172,10 +171,9 @@ def threshold_tokens(size: Size, room: Room) -> int | None:
 def basis_tokens(basis: Basis, room: Room) -> int:
     """Return what thresholds on that basis are a share of."""
     match basis:
-        case "window":
+        case "window" | "input_limit":
+            # R-306: the window in force is the longest prompt wherever an endpoint tells it.
             return room.window
-        case "input_limit":
-            return room.input_limit or room.window
         case "available":
             return max(1, room.window - AVAILABLE_RESERVE - room.fixed)
         case "budget":
@@ -211,7 +209,7 @@ def room_of(env: Env, messages: Messages, *sizes: Size | None) -> Room:
     )
     prompt = tuple(message for message in messages if is_system_prompt(message)) if needs_fixed else ()
     fixed = env.measure(prompt).tokens if needs_fixed else 0
-    return Room(window=env.window, reserve=env.reserve, input_limit=env.input_limit, fixed=fixed)
+    return Room(window=env.window, reserve=env.reserve, fixed=fixed)
 
 
 def is_crossed(trigger: Trigger, measured: Measure, room: Room) -> bool:
@@ -244,7 +242,7 @@ def target_tokens(trigger: Trigger, target: Size | None, gap: float, room: Room)
     wanted = threshold_tokens(target, room) or 0
     above = threshold_tokens(trigger, room)
     if gap > 0 and above is not None and wanted >= above:
-        wanted = max(above - (room.input_limit or room.window) // 20, 1)
+        wanted = max(above - room.window // 20, 1)
     return wanted
 
 

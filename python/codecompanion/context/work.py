@@ -85,14 +85,14 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     messages a strategy makes; it is deterministic.
 
     `target` is the size the stage is to reach, in tokens of the whole request (0 = none); the pipeline sets it.
-    `input_limit` is what the model takes as input (0 = the window). `turn_id` is the running turn, "" between
-    turns. `artifact` is what the last summary was rendered from, when it was typed (R-319), `history` gives the
-    messages of the whole log as they were before any compaction (None = the log is not at hand), `key_of` the key under
-    which `recall` gives a message back, by its id ("" = not at all). `has_utility`: somebody else than the chat's own
-    model writes summaries. `prompt_text` is the system prompt, `title` the chat's name. `exists` knows the files of the
-    workspace. `sent` counts a request as it goes out, where that is shaped and so smaller than what
-    `measure` counts (R-338; None = it goes out as it is). `asks_models` false: whoever writes summaries has failed too
-    often, and nobody is asked (R-532). `writer_is_proven` false: the first part of a long history is asked for alone.
+    `turn_id` is the running turn, "" between turns. `artifact` is what the last summary was rendered from, when it was
+    typed (R-319), `history` gives the messages of the whole log as they were before any compaction (None = the log is
+    not at hand), `key_of` the key under which `recall` gives a message back, by its id ("" = not at all).
+    `has_utility`: somebody else than the chat's own model writes summaries. `prompt_text` is the system prompt, `title`
+    the chat's name. `exists` knows the files of the workspace; without one no relative path is a file (R-419). `sent`
+    counts a request as it goes out, where that is shaped and so smaller than what `measure` counts (R-338; None = it
+    goes out as it is). `asks_models` false: whoever writes summaries has failed too often, and nobody is asked (R-532).
+    `writer_is_proven` false: the first part of a long history is asked for alone.
     """
 
     window: int
@@ -108,7 +108,6 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     new_id: Callable[[str], str] = lambda purpose: purpose
     now: float = 0.0
     target: int = 0
-    input_limit: int = 0
     turn_id: str = ""
     artifact: dict[str, Any] | None = None
     history: Callable[[], Messages] | None = None

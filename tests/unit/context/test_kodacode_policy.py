@@ -236,14 +236,6 @@ def test_what_older_documents_had_is_no_default_but_can_be_said():
     assert [stage.trigger.at for stage in load_policy("old", old, "policies").stages] == [0.9, 0.9]
 
 
-def test_thresholds_are_of_the_input_limit():
-    """R-306: not of the window, where the two differ."""
-    messages = chat(*turns(12, 4000))
-    prepared, _ = run(messages, 10 * total(messages), policy=POLICY, input_limit=window_for(messages, 0.85))
-    assert outcomes(prepared) == [("history", "semantic_closure", "changed")]
-    assert run(messages, 10 * total(messages), policy=POLICY)[0].reports == ()
-
-
 def test_a_view_that_was_shaped_is_not_what_is_stored():
     """Pipeline 5.7, R-304: the pipeline neither sees nor keeps placeholders of the view scope."""
     messages = chat(*turns(12, 4000))

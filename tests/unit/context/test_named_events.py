@@ -57,7 +57,7 @@ def test_every_event_can_be_made_of_what_is_known_and_is_plain_json(name: Policy
 def test_a_history_compaction_tells_its_limits_and_why_it_failed() -> None:
     """R-331: started and failed carry the same figures; failed adds reason and detail."""
     failed = report(TALK, TALK, outcome="failed", work=None, detail="no model answered")
-    occasion = Occasion(report=failed, input_limit=900, trigger_tokens=720, target_tokens=540)
+    occasion = Occasion(report=failed, window=900, trigger_tokens=720, target_tokens=540)
     started = fields_of("context_compaction_started", occasion)
     assert started == {
         "scope": "history",

@@ -124,7 +124,7 @@ def test_named_events_and_failures_of_the_policy_are_listed() -> None:
     """R-328, R-357: `history | reason | detail | a/b`."""
     log = LogWriter()
     log.begin("q")
-    occasion = Occasion(input_limit=900, tokens=950, reason="input_limit_unreachable", detail="too large")
+    occasion = Occasion(window=900, tokens=950, reason="input_limit_unreachable", detail="too large")
     log.add(
         CompactionFailed(compaction_id="c", reason="the model did not answer"),
         PolicyEvent(name="context_compaction_failed", fields=fields_of("context_compaction_failed", occasion)),

@@ -14,8 +14,8 @@ local THRESHOLD = {
   name = "compaction_threshold",
   type = { "number", "string" },
   optional = true,
-  description = "KodaCode's own name of `compaction.trigger`, for policy `kodacode`: the share of the model's input"
-    .. " limit (0.8 there), or the number of tokens, above which older history is summarised.",
+  description = "KodaCode's own name of `compaction.trigger`, for policy `kodacode`: the share of the context"
+    .. " window (0.8 there), or the number of tokens, above which older history is summarised.",
 }
 
 ---@type CodeCompanion.Option
@@ -23,7 +23,7 @@ local TARGET = {
   name = "compaction_target_threshold",
   type = { "number", "string" },
   optional = true,
-  description = "For policy `kodacode`: any summary that brings the history to this share of the input limit (0.6"
+  description = "For policy `kodacode`: any summary that brings the history to this share of the window (0.6"
     .. " there), or to that number of tokens, is good enough. Smaller than `compaction_threshold`.",
 }
 

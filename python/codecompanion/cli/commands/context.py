@@ -36,10 +36,11 @@ from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.cycles import current_cycle
-from codecompanion.model.messages import with_changes
+from codecompanion.model.messages import is_typed_by_user, with_changes
 from codecompanion.model.transcript_format import Transcript, decode_line, read_objects, split_lines
 from codecompanion.model.view import View, with_messages
 from codecompanion.session.compaction.summarise import ask_summary, summary_request
+from codecompanion.session.history.titles import title_of
 
 NO_WINDOW_LIMIT = 1 << 40
 """The window of a summariser that is not a model: everything fits."""
@@ -234,6 +235,7 @@ def _env(options: Options, window: int, counter: MessageCounter, chat: Messages,
         manual=options.manual,
         summariser_window=0 if asks_a_model else NO_WINDOW_LIMIT,
         new_id=new_id,
+        title=next((title_of(message.text) for message in chat if is_typed_by_user(message)), ""),
         cache=find_cache_state(chat, chat[-1].ts if chat else 0.0),
     )
 

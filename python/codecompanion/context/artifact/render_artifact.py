@@ -28,9 +28,9 @@ _MIN_BYTES = 60
 """A line that does not fit is cut to the room there is, but not to less than this."""
 
 
-def budget_bytes(size: SummarySize, input_limit: int, target: int) -> int:
+def budget_bytes(size: SummarySize, window: int, target: int) -> int:
     """Return the bytes the rendered summary may have; `target` 0 = there is none."""
-    tokens = max(size.min_tokens, min(size.max_tokens, input_limit // max(1, size.share)))
+    tokens = max(size.min_tokens, min(size.max_tokens, window // max(1, size.share)))
     if target > 0:
         tokens = min(tokens, target // max(1, size.target_share))
     return tokens * size.bytes_per_token

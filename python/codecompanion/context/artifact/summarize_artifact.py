@@ -61,7 +61,7 @@ def summarize_artifact(work: Work, params: SummarizeArtifact, env: Env) -> Steps
     scope = find_scope(work, params, env)
     found = extract(scope.turns, sentences=params.sentences, running=_running(work))
     seen = merge(scope.older, found, closed=_closed(scope.turns))
-    limit = budget_bytes(params.size, env.input_limit or env.window, env.target)
+    limit = budget_bytes(params.size, env.window, env.target)
     written, source, detail = seen, "runtime", None
     if _wants_model(work, params, env, render(seen, limit)):
         known = scope.older.turn_ids | {turn.turn_id for turn in scope.turns}

@@ -117,7 +117,7 @@ def _raw_excess(messages: Messages, budget: RawTail | None, env: Env) -> int | N
         and message.tag != SUMMARY_TAG
         and not is_protected(message)
     )
-    allowed = max(budget.min_tokens, int((env.input_limit or env.window) * budget.share))
+    allowed = max(budget.min_tokens, int(env.window * budget.share))
     if budget.max_tokens:
         allowed = min(allowed, budget.max_tokens)
     if env.target:

@@ -94,7 +94,6 @@ class Announcer(msgspec.Struct, frozen=True):
             occasion,
             window=room.window,
             available=basis_tokens("available", room),
-            input_limit=room.input_limit or room.window,
             trigger_tokens=trigger or 0,
             target_tokens=target,
             exact=self.exact,

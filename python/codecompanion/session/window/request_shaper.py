@@ -228,7 +228,6 @@ class RequestShaper:
         occasion = Occasion(
             tokens=tokens or shaped.measure.tokens,
             window=self._chat.limits.context_window,
-            input_limit=shaped.levels.limit,
             trigger_tokens=shaped.levels.trigger,
             target_tokens=shaped.levels.target,
             reason=reason,

@@ -215,15 +215,6 @@ def test_finished_turns_are_pruned_from_the_oldest_until_the_rest_is_within_the_
     ]
 
 
-def test_the_input_limit_counts_before_the_window():
-    """R-342: the budget is a share of the input limit."""
-    messages = finished_turns(4)
-    outcome = clear_tool_results(
-        Work(before=messages, messages=messages), RAW, env(messages, 100_000, input_limit=16_000)
-    )
-    assert sum(m.edited for m in outcome.messages) == 1
-
-
 def test_a_pruned_result_is_not_pruned_again():
     """R-343."""
     once = clear(finished_turns(4), RAW)
