@@ -49,7 +49,7 @@ TARGET = "{ at = 0.5 }, { tokens = 16000 } or false"
 SIZES = ("at", "tokens", "always")
 _PROGRAMS = ("step", "tier", "like")
 _LIKE = ("tiers", "event", "target", "target_gap", "effects", "emits", "card")
-"""What a stage that is `like` another has from it, unless it says otherwise."""
+"""A stage that is `like` another has these from it, unless it has its own."""
 TIERS = "a list of tiers: { { id = …, step = { … } }, … }"
 
 
@@ -152,8 +152,8 @@ def _stage(table: Any, key: str, others: tuple[Stage, ...], shared: Shared) -> S
     refuse_unknown(fields, {*Stage.__struct_fields__, *_PROGRAMS, "on_fail"} - {"tiers"}, key)
     like, tiers = fields.pop("like", None), fields.pop("tier", None)
     own = {name: fields.pop(name) for name in ("step", "on_fail") if name in fields}
-    ways = [given for given in (like, own.get("step"), tiers) if given is not None]
-    if len(ways) != 1:
+    ways = [given for given in (own.get("step"), tiers) if given is not None]
+    if len(ways) > 1 or not (ways or like is not None):
         problem = "its steps are given in more than one way" if ways else "it has no steps"
         raise ConfigError(key, problem, " or ".join(_PROGRAMS))
     if "on_fail" in own and "step" not in own:
@@ -163,13 +163,13 @@ def _stage(table: Any, key: str, others: tuple[Stage, ...], shared: Shared) -> S
         if model is None:
             raise ConfigError(f"{key}.like", f"there is no stage {like!r} before it", ", ".join(s.id for s in others))
         fields = {name: getattr(model, name) for name in _LIKE} | fields
-    elif tiers is not None:
+    if tiers is not None:
         tables = list_of(tiers, f"{key}.tier", TIERS)
         fields["tiers"] = tuple(read_tier(tier, f"{key}.tier[{i}]", shared) for i, tier in enumerate(tables, 1))
         if not fields["tiers"]:
             raise ConfigError(f"{key}.tier", "it is empty", TIERS)
         _check_starts(fields["tiers"], key)
-    else:
+    elif "step" in own:
         fields["tiers"] = (read_tier(own, key, shared),)
         check_order(fields["tiers"][0], frozenset(), key)
     by_hand = False if fields.get("manual") is True else None

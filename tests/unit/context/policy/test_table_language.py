@@ -133,6 +133,9 @@ def test_a_stage_like_another_has_what_it_does_not_say() -> None:
     same = ("tiers", "event", "target", "target_gap", "effects", "emits", "card")
     assert [getattr(reactive, name) for name in same] == [getattr(proactive, name) for name in same]
     assert (reactive.label, reactive.manual, reactive.trigger.op) == ("reactive", False, ">")
+    history, running = load_policy("kodacode").stages
+    assert [getattr(running, name) for name in same[1:]] == [getattr(history, name) for name in same[1:]]
+    assert [step.use for step in running.tiers[0].steps] == ["select_window", "summarize_artifact", "insert_summary"]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +154,7 @@ def test_a_stage_like_another_has_what_it_does_not_say() -> None:
         ({"step": [{"use": "summarize_flush"}], "on_fail": ["summarize_raw"]},
          "on_fail: 'summarize_raw' can never run: it needs the messages that go"),
         ({}, "stage[1]: it has no steps; expected step or tier or like"),
-        ({"step": [CLEAR], "like": "compaction"}, "stage[1]: its steps are given in more than one way"),
+        ({"step": [CLEAR], "tier": [{"step": [CLEAR]}]}, "stage[1]: its steps are given in more than one way"),
         ({"tier": [{"id": "a", "step": [CLEAR]}] * 2}, "tier[2].id: there is a tier 'a' before it"),
         ({"step": [CLEAR], "after": ["x"]}, "'x' does not come before it; expected editing, compaction"),
         ({"step": [CLEAR], "unless": ["edting"]}, "there is no stage 'edting'"),
