@@ -172,7 +172,8 @@ def _stop(services: Services, names: Sequence[str], option: str, problem: str) -
         use = f"{_are_stopped([name for name in others if not name.endswith(SUFFIX)])}."
     else:
         use = "The policy's own value is used instead."
-    services.mistakes.append(f"{problem.removesuffix('.')}. {use}")
+    end = "" if problem.endswith((".", "?")) else "."
+    services.mistakes.append(f"{problem}{end} {use}")
 
 
 def _are_stopped(names: Sequence[str]) -> str:

@@ -37,6 +37,8 @@ from codecompanion.reports.sums import sum_calls
 from codecompanion.reports.went_along import went_along
 
 EMPTY = "No turn yet: send a message first."
+_LAST = ("rendered_summary", "event_version", "artifact_version", "renderer_version", "schema", "version")
+"""Fields that say least are shown last."""
 PARTS = {"prompt": "instructions", "conversation": "conversation", "tools": "tool schemas"}
 
 
@@ -221,7 +223,9 @@ def _context(record: Record, turn: Stretch, page: Page) -> list[str]:
     for failed in turn.failures:
         body.append(f"- history | failed | {'stopped by you' if failed.cancelled else one_line(failed.reason)}")
     for event in turn.named:
-        if event.name != "prompt_compiled":
+        if event.name == "context_pruned":
+            body.append(f"- `{event.name}` {_prior_turns(record, turn, event)}")
+        elif event.name != "prompt_compiled":
             body.append(f"- {_named(event, page)}")
     # Behind the list: a fold ends at the next heading only.
     summaries = [line for change in turn.changes for line in _summary_text(change)]
@@ -253,6 +257,25 @@ def _summary_text(change: ViewChanged) -> Iterator[str]:
             yield f"> {line}".rstrip()
 
 
+def _prior_turns(record: Record, turn: Stretch, event: PolicyEvent) -> str:
+    """Return which earlier turns a turn was sent with, and which it was not (R-330)."""
+    sent, raw, omitted = (event.fields.get(f"{name}prior_turns", 0) for name in ("", "raw_", "omitted_"))
+    as_they_were = "" if raw == sent else f" ({raw} unchanged, {sent - raw} with placeholders)"
+    said = f"{counted(sent, 'earlier turn')} sent{as_they_were}"
+    if not omitted:
+        return said
+    pruned = [one for past in record.turns[: turn.number] for one in past.named if one.name == event.name]
+    gone = dict.fromkeys(name for one in pruned for name in one.fields.get("turn_ids", ()))
+    # After an undo, turns that were named are sent again: then the number is what is known.
+    names = f": {_listed(tuple(gone))}" if len(gone) == omitted else ""
+    return f"{said}, {omitted} left out after the summary{names}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return the names of turns, the ones between the first and the last left out where there are many."""
+    return ", ".join(names) if len(names) <= 3 else f"{names[0]} to {names[-1]}"
+
+
 def _named(event: PolicyEvent, page: Page) -> str:
     """Return a named event and its plain fields on one line."""
     fields = event.fields
@@ -262,8 +285,13 @@ def _named(event: PolicyEvent, page: Page) -> str:
     if event.name == "told_below_message":
         return one_line(f"said: {fields.get('text', '')}")
     plain = {name: value for name, value in fields.items() if isinstance(value, str | int | float) and value != ""}
-    said = ", ".join(f"{name} {_value(value)}" for name, value in plain.items())
-    return cut_cells(f"`{event.name}` {said}".rstrip(), max(40, 2 * page.width))
+    line, most = f"`{event.name}`", max(40, 2 * page.width)
+    for number, (name, value) in enumerate(sorted(plain.items(), key=lambda field: field[0] in _LAST)):
+        field = f"{',' if number else ''} {name} {_value(value)}"
+        if len(line) + len(field) > most - len(", …"):
+            return f"{line}, …"
+        line += field
+    return line
 
 
 def _value(value: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,7 @@ async def test_the_default_policy_goes_on_with_its_own_value(tmp_path: Path) -> 
         (f"{OPTIONS}.compaction_threshold: got boolean true", "compaction_threshold"),
         (f"{OPTIONS}.editing.keep_cycles: got -1; the smallest value is 0", ""),
         (f"{OPTIONS}.compaction_treshold: unknown key", ""),
+        (f"{OPTIONS}.policy: unknown key here; did you mean `interactions.chat.opts.policy`?", ""),
     ],
 )
 async def test_what_the_editor_found_stops_the_policies_that_read_it(
@@ -98,6 +100,8 @@ async def test_what_the_editor_found_stops_the_policies_that_read_it(
     await host.open(policy="kodacode", wrong_options=(sentence,))
     assert [event.policy for event in host.of(ChatOpened)] == ["codecompanion" if stopped else "kodacode"]
     assert host.header == (("kodacode", stopped) if stopped else ("", ""))
+    (told,) = host.of(Notice)
+    assert re.match(re.escape(sentence.removesuffix("?")) + r"[.?] [A-Z]", told.text)
     await host.runtime.aclose()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from codecompanion.context.named_events import Occasion, fields_of
@@ -134,6 +136,40 @@ def test_named_events_and_failures_of_the_policy_are_listed() -> None:
     assert "- history | failed | the model did not answer" in history
     assert "- history | input_limit_unreachable | too large | 950/900" in history
     assert "- `context_window_status` warningLevel critical, usageTokens 1,950" in history
+
+
+def test_the_turns_left_out_after_the_summary_are_named() -> None:
+    """R-330: each turn is logged once; a later turn names those of the turns before it, too."""
+    log = LogWriter()
+    pruned = [
+        {"prior_turns": 2, "raw_prior_turns": 2, "omitted_prior_turns": 0, "turn_ids": []},
+        {"prior_turns": 3, "raw_prior_turns": 1, "omitted_prior_turns": 2, "turn_ids": ["turn-1", "turn-2"]},
+        {"prior_turns": 1, "raw_prior_turns": 1, "omitted_prior_turns": 5, "turn_ids": ["turn-3", "turn-4", "turn-5"]},
+        {"prior_turns": 1, "raw_prior_turns": 1, "omitted_prior_turns": 3, "turn_ids": []},
+    ]
+    said = [
+        "2 earlier turns sent",
+        "3 earlier turns sent (1 unchanged, 2 with placeholders), 2 left out after the summary: turn-1, turn-2",
+        "1 earlier turn sent, 5 left out after the summary: turn-1 to turn-5",
+        "1 earlier turn sent, 3 left out after the summary",  # a compaction was undone
+    ]
+    for fields in pruned:
+        log.begin("q")
+        log.add(PolicyEvent(name="context_pruned", fields=fields))
+        log.end()
+    for number, line in enumerate(said, 1):
+        assert f"- `context_pruned` {line}\n" in section(written(log, number), "Context and history") + "\n"
+
+
+def test_the_fields_of_an_event_are_left_out_whole() -> None:
+    """No number is cut in two, and what says least comes last."""
+    log = LogWriter()
+    log.begin("q")
+    sizes = {f"size_{number}": 1_234_567 for number in range(20)}
+    log.add(PolicyEvent(name="context_window_status", fields={"version": 2, **sizes, "schema": "one"}))
+    (line,) = [one for one in section(written(log), "Context and history").splitlines() if "context_window" in one]
+    assert line.startswith("- `context_window_status` size_0 1,234,567, size_1 1,234,567")
+    assert re.fullmatch(r"- `context_window_status`( size_\d+ 1,234,567,)+ …", line)
 
 
 def test_nothing_of_the_list_is_hidden_in_the_fold_of_a_summary() -> None:

@@ -450,6 +450,16 @@ async def test_what_was_assembled_is_logged_once_a_turn(tmp_path):
     assert fields["base_instructions"] == len(adapter.requests[0].messages[0].text.encode())
     assert fields["cacheable_prefix"] + fields["dynamic_suffix"] == sum(f["bytes"] for f in fields["fragments"])
     assert [e.name for e in bench.of(Told)] == ["prompt_compiled", "context_pruned"]
+    (turn,) = [fragment for fragment in fields["fragments"] if fragment["layer"] == "turn"]
+    assert turn["label"] == "turn-1"
+
+
+async def test_the_chart_has_the_trigger_as_it_is_set(tmp_path):
+    """R-307, R-356: requests are logged with the limits of what is measured, the history before shaping."""
+    bench, session, _ = await searching(tmp_path)
+    assert session.control.shaper.current().raw.tokens > session.control.shaper.current().measure.tokens
+    limits = logged(bench, RequestSent)[-1].limits
+    assert limits["compaction"] == int(limits["window"] * 0.8)
 
 
 async def test_which_turns_were_left_out_is_logged(tmp_path):

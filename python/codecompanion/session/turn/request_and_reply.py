@@ -16,7 +16,7 @@ from codecompanion.session.accounts.accounting import RequestRecord
 from codecompanion.session.chat.chat import Chat
 from codecompanion.session.chat.streamed_reply import ReplySoFar, stream_reply
 from codecompanion.session.state import State
-from codecompanion.wire.events import Meter, ReplyFinished, ReplyStarted, Severity
+from codecompanion.wire.events import ReplyFinished, ReplyStarted, Severity
 
 
 class Exchange:
@@ -63,7 +63,7 @@ class Exchange:
             estimated_tokens=chat.control.shaper.current().measure.tokens,
             request_id=record.id,
             shaping=chat.control.shaper.savings(),
-            limits=_limits(chat.control.meter_event()),
+            limits=chat.control.request_limits(),
         )
         sent = chat.parts.described(request, sent)
         chat.log.write_unawaited(chat.contents.described(request, chat.control.shaper.sent, sent))
@@ -200,9 +200,3 @@ class Exchange:
                 usage=finished.usage if finished else None,
             )
         )
-
-
-def _limits(meter: Meter) -> dict[str, int]:
-    """Return what a request is measured against, as it is logged with it (R-360); what is off is left out."""
-    limits = {"window": meter.window, "edit": meter.edit_at, "compaction": meter.compact_at}
-    return {name: tokens for name, tokens in limits.items() if tokens}

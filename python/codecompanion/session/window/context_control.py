@@ -351,6 +351,15 @@ class ContextControl(ChatModel):
             stopped_by=stopped.key if stopped else UNSET,
         )
 
+    def request_limits(self) -> dict[str, int]:
+        """Return the limits of a request before it is shaped, as they are logged with it (R-360), without those off."""
+        limits = {
+            "window": self.limits.context_window,
+            "edit": self._next_limit("context_edited", 0),
+            "compaction": self._next_limit("context_compacted", 0),
+        }
+        return {name: tokens for name, tokens in limits.items() if tokens}
+
     def _next_limit(self, event: StageEvent, left_out: int) -> int:
         """Return where the first stage of that kind starts, 0 when none does; one that always looks has no limit.
 
