@@ -310,4 +310,6 @@ def _prompt(sums: Sums) -> str:
 
 
 def _name(stretch: Stretch) -> str:
-    return one_line(stretch.question) if stretch.number else "(between turns)"
+    if stretch.number:
+        return one_line(stretch.question)
+    return f"(after turn {stretch.follows})" if stretch.follows else "(before the first turn)"

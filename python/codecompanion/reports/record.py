@@ -81,7 +81,7 @@ Happening = Call | history.ViewChanged | history.ChangeUndone
 
 
 class Stretch(msgspec.Struct):
-    """A turn, or what happened before, between and after turns (`number` 0)."""
+    """A turn, or what happened before the first one or `after` another (`number` 0, `follows` its number)."""
 
     number: int = 0
     turn_id: str = ""
@@ -98,6 +98,13 @@ class Stretch(msgspec.Struct):
     named: list[history.PolicyEvent] = msgspec.field(default_factory=list)
     gathered: list[history.PolicyEvent] = msgspec.field(default_factory=list)
     along: list[Message] = msgspec.field(default_factory=list)
+    follows: int = 0
+    after: Stretch | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether there is nothing to tell of it."""
+        return not (self.calls or self.changes or self.failures or self.named)
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -107,7 +114,7 @@ class Record(msgspec.Struct, frozen=True):
     """
 
     turns: tuple[Stretch, ...]
-    between: Stretch
+    before: Stretch
     order: tuple[Happening, ...]
     undone: frozenset[str]
     forked_from: str = ""
@@ -115,7 +122,8 @@ class Record(msgspec.Struct, frozen=True):
     @property
     def stretches(self) -> tuple[Stretch, ...]:
         """Return everything that happened."""
-        return (*self.turns, self.between)
+        pairs = ((turn, turn.after) for turn in self.turns)
+        return (self.before, *(stretch for pair in pairs for stretch in pair if stretch is not None))
 
     @property
     def calls(self) -> list[Call]:
@@ -134,8 +142,7 @@ class LogReader:
     def _start_over(self) -> None:
         """Forget what was read: it belongs to the chat this one was forked from, and is counted there."""
         self.turns: list[Stretch] = []
-        self.between = Stretch()
-        self.now = self.between
+        self.before = self.now = Stretch()
         self.order: list[Happening] = []
         self.undone: set[str] = set()
         self._question = ""
@@ -156,7 +163,9 @@ class LogReader:
                 self._newest = None
             case history.TurnEnded() as end:
                 self.now.end, self.now.ended_at = end, event.ts
-                self.now, self._newest = self.between, None
+                if self.now.number:
+                    self.now.after = self.now = Stretch(follows=self.now.number)
+                self._newest = None
             case history.MessageAdded(message=message) if is_typed_by_user(message):
                 self._question = message.text
                 if not self.now.calls:
@@ -180,7 +189,7 @@ class LogReader:
             case history.ToolRan() as ran:
                 self.now.tools.append(ran)
             case history.ViewChanged() as change:
-                if change.kind == "compacted" and self.now is self.between:
+                if change.kind == "compacted" and not self.now.number:
                     self._question = _AFTER_COMPACTION  # what the next turn answers, unless the user writes first
                 self.now.changes.append(change)
                 self.order.append(change)
@@ -200,7 +209,7 @@ class LogReader:
 
     def record(self) -> Record:
         """Return what was read so far; reading on adds to its turns."""
-        return Record(tuple(self.turns), self.between, tuple(self.order), frozenset(self.undone), self.forked_from)
+        return Record(tuple(self.turns), self.before, tuple(self.order), frozenset(self.undone), self.forked_from)
 
     def _add(self, call: Call) -> None:
         self.now.calls.append(call)

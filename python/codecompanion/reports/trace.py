@@ -2,7 +2,8 @@
 
     title · Summary · Provider calls · Prompt assembly · Context and history · Retries and errors · Tools
 
-After the summary comes what code was gathered, in turns that looked for some (R-268), and what else went along.
+After the summary comes what code was gathered, in turns that looked for some (R-268), and what else went along; at the
+end what happened before the next turn, if anything did.
 
 Without a number the newest turn; a number out of range is an error that names the range.
 """
@@ -71,6 +72,7 @@ def trace_report(record: Record, turn: Stretch, page: Page) -> str:
         *_context(record, turn, page),
         *_errors(turn),
         *_tools(turn, page),
+        *_after(record, turn, page),
     ]
     return page_text(lines)
 
@@ -132,6 +134,20 @@ def _mix(call: Call) -> list[str]:
 def _calls(turn: Stretch, page: Page) -> list[str]:
     if not turn.calls:
         return ["", "## Provider calls", "", "None."]
+    lines = ["", "## Provider calls", "", *_call_table(turn, page)]
+    for number, call in enumerate(turn.calls, 1):
+        for report in call.reported:
+            lines += [
+                f"- {number}: the provider left out {counted(edit.cleared_items, 'item')}"
+                f" ({tokens_text(edit.cleared_tokens)} tokens, {edit.kind})"
+                for edit in report.server_edits
+            ]
+    if any(call.reported and call.cost_usd is None for call in turn.calls):
+        lines += ["", "no price: the price of the model is unknown, and budgets cannot count it"]
+    return lines
+
+
+def _call_table(turn: Stretch, page: Page) -> list[str]:
     head = ("call", "model", "time", "in", "hits", "out", "cost", "result")
     rows = []
     for number, call in enumerate(turn.calls, 1):
@@ -148,17 +164,7 @@ def _calls(turn: Stretch, page: Page) -> list[str]:
                 _result(call, runs=turn.number > 0 and turn.end is None and number == len(turn.calls)),
             )
         )
-    lines = ["", "## Provider calls", "", *table(head, rows, page.width, "llrrrrr")]
-    for number, call in enumerate(turn.calls, 1):
-        for report in call.reported:
-            lines += [
-                f"- {number}: the provider left out {counted(edit.cleared_items, 'item')}"
-                f" ({tokens_text(edit.cleared_tokens)} tokens, {edit.kind})"
-                for edit in report.server_edits
-            ]
-    if any(call.reported and call.cost_usd is None for call in turn.calls):
-        lines += ["", "no price: the price of the model is unknown, and budgets cannot count it"]
-    return lines
+    return table(head, rows, page.width, "llrrrrr")
 
 
 def _cost(call: Call) -> str:
@@ -169,13 +175,14 @@ def _cost(call: Call) -> str:
 
 def _result(call: Call, *, runs: bool) -> str:
     """Return how the call ended; the newest one of a turn that goes on has not."""
+    asked = (call.sent.asked if call.sent else "") or "summary"
     if call.ended is not None:
         said = call.ended.result
         if call.purpose == "summary":
-            return f"summary {said}" if said in ("failed", "stopped") else "summary"
+            return f"{asked} {said}" if said in ("failed", "stopped") else asked
         return said
     if call.purpose == "summary" and not runs:
-        return "summary"
+        return asked
     return "reply" if call.reported else "running" if runs else "no end logged"
 
 
@@ -218,7 +225,22 @@ def _managed(stretch: Stretch) -> list[ViewChanged]:
 
 
 def _context(record: Record, turn: Stretch, page: Page) -> list[str]:
-    lines = ["", "## Context and history", ""]
+    body, summaries = _happened(record, turn, page)
+    return ["", "## Context and history", "", *(body or ["Nothing was changed."]), *summaries]
+
+
+def _after(record: Record, turn: Stretch, page: Page) -> list[str]:
+    """Return what happened between this turn and the next one: a `/compact`, a message that could not be sent."""
+    after = turn.after
+    if after is None or after.is_empty:
+        return []
+    body, summaries = _happened(record, after, page)
+    calls = [*([""] if body else []), *_call_table(after, page)] if after.calls else []
+    return ["", "## After the turn", "", *body, *calls, *summaries]
+
+
+def _happened(record: Record, turn: Stretch, page: Page) -> tuple[list[str], list[str]]:
+    """Return what changed, failed and was announced, and the summaries that were written."""
     body = [_change(change, change.change_id in record.undone) for change in turn.changes]
     for failed in turn.failures:
         body.append(f"- history | failed | {'stopped by you' if failed.cancelled else one_line(failed.reason)}")
@@ -228,8 +250,7 @@ def _context(record: Record, turn: Stretch, page: Page) -> list[str]:
         elif event.name != "prompt_compiled":
             body.append(f"- {_named(event, page)}")
     # Behind the list: a fold ends at the next heading only.
-    summaries = [line for change in turn.changes for line in _summary_text(change)]
-    return [*lines, *(body or ["Nothing was changed."]), *summaries]
+    return body, [line for change in turn.changes for line in _summary_text(change)]
 
 
 def _change(change: ViewChanged, undone: bool) -> str:

@@ -172,6 +172,26 @@ def test_the_fields_of_an_event_are_left_out_whole() -> None:
     assert re.fullmatch(r"- `context_window_status`( size_\d+ 1,234,567,)+ …", line)
 
 
+def test_what_happens_between_turns_is_told_with_the_turn_before() -> None:
+    """R-357: a `/compact` and a message that could not be sent are in no turn."""
+    log = LogWriter()
+    log.begin("q")
+    log.call(Usage(100))
+    log.end()
+    log.call(Usage(700), purpose="summary", asked="summary, part 1 of 2")
+    log.change("compacted", 900, 100, summary="# Goal", messages=2)
+    occasion = Occasion(window=900, tokens=950, reason="input_limit_unreachable", detail="too large")
+    log.add(PolicyEvent(name="context_compaction_failed", fields=fields_of("context_compaction_failed", occasion)))
+    log.begin("next")
+    after = section(written(log, 1), "After the turn")
+    assert "- compacted 2 messages, 900 → 100 tokens" in after
+    assert "- history | input_limit_unreachable | too large | 950/900" in after
+    assert [cell.strip() for cell in after.split("| 1.1 ")[1].split("|")][-2:-1] == ["summary, part 1 of 2"]
+    assert "> # Goal" in after
+    assert "After the turn" not in written(log, 2)
+    assert "Nothing was changed." in section(written(log, 1), "Context and history")
+
+
 def test_nothing_of_the_list_is_hidden_in_the_fold_of_a_summary() -> None:
     """A fold ends at the next heading only."""
     log = LogWriter()

@@ -103,7 +103,7 @@ async def test_asking_for_a_summary_is_a_request_like_any_other(tmp_path):
     reported = logged(bench, UsageReported)[1]
     assert (reported.request_id, reported.other_passes) == (sent.request_id, (Usage(700, 30),))
     record = read_log(bench.store.load_events("chat-1"))
-    assert [call.purpose for call in record.calls] == ["chat", "chat", "summary"]
+    assert [call.purpose for call in record.calls] == ["chat", "summary", "chat"]
     assert all(call.ended is not None for call in record.calls)
 
 
