@@ -8,9 +8,10 @@ use are still visible, in the summary and in the whole view. `freed` is the shar
 the share of the user's messages that are kept whole or have their own recall key, `done` the share of cuts where a
 compaction happened.
 
-Three writers, none of them a model: `none` fails, as with no network; `good` writes the form that is asked for from
-the messages, about as much of names as real models do; `unrelated` writes that form about something else. The view
-after `good` should not be poorer than the one after `none`, and `unrelated` should change nothing.
+Three writers, none of them a model: `none` refuses every request, and the chat is compacted without one; `good` writes
+the form that is asked for from the messages, about as much of names as real models do; `unrelated` writes that form
+about something else. The view after `good` should not be poorer than the one after `none`, and `unrelated` should
+change nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 from bench.bench_summary import DEFAULT, cuts, mean, wanted
 from codecompanion.context.ledger import facts as ledger_facts
-from codecompanion.context.pipeline import compact
+from codecompanion.context.pipeline import compact, last_tier
 from codecompanion.context.policy.policy import Policy
 from codecompanion.context.policy.policy_catalog import load_policy, policy_names
 from codecompanion.context.shape_request import NO_PARTS, shape
@@ -50,9 +51,9 @@ RECIPE = (
 )
 
 
-def fails(ask: Ask) -> SummaryReply:
-    """Answer as a model that cannot be reached."""
-    return SummaryReply(error="no model")
+def refuses(ask: Ask) -> SummaryReply:
+    """Answer as a provider that takes no request."""
+    return SummaryReply(error="no model", refused=True)
 
 
 def writes_well(ask: Ask) -> SummaryReply:
@@ -82,7 +83,7 @@ def writes_about_something_else(ask: Ask) -> SummaryReply:
     return SummaryReply(text=in_form(ask, (RECIPE[0] * 4, *RECIPE[1:], *["None"] * 6)))
 
 
-WRITERS: dict[str, Writer] = {"none": fails, "good": writes_well, "unrelated": writes_about_something_else}
+WRITERS: dict[str, Writer] = {"none": refuses, "good": writes_well, "unrelated": writes_about_something_else}
 
 
 def in_form(ask: Ask, bodies: Sequence[str]) -> str:
@@ -127,7 +128,10 @@ def compacted(messages: Messages, policy: Policy, window: int, writer: Writer) -
         count_text=counter.text, cycle=current_cycle(messages), manual=True, summariser_window=1 << 40,
         new_id=new_id, now=1.0, key_of=lambda message_id: keys.get(message_id, ""), history=lambda: messages,
     )  # fmt: skip
-    prepared, _ = drive(compact(with_messages(View(cycle=env.cycle), messages), policy, env), writer)
+    view = with_messages(View(cycle=env.cycle), messages)
+    prepared, _ = drive(compact(view, policy, env), writer)
+    if writer is refuses and not prepared.changed:
+        prepared, _ = drive(last_tier(view, policy, env), writer)
     sent = shape(prepared.messages, NO_PARTS, policy, env).messages if policy.shape else prepared.messages
     return sent, any(report.event == "context_compacted" for report in prepared.changed)
 

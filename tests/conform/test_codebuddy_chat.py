@@ -12,6 +12,7 @@ from codecompanion.adapters.catalog import limits_of
 from codecompanion.adapters.openai_chat.render import ChatRenderer, RenderOptions
 from codecompanion.errors import AdapterError
 from codecompanion.model.invariants import violations
+from codecompanion.placeholders import QUOTES_HEADING
 from codecompanion.wire.events import Compacted, Meter, Notice
 from tests.conform.chat import BRIEF, SYSTEM, Chat, Given, Summariser, chat_with, talk, tool_step
 from tests.unit.session.fakes import Reply, says
@@ -269,7 +270,8 @@ async def test_without_a_model_the_shape_of_the_chat_is_described(tmp_path, fail
     # Tiers 2 and 3 ask, and each once more; a call that failed ends it.
     assert len(chat.prompts) == (4 if failing == "empty" else 1)
     description, *newest = chat.request
-    lines = description.text.split("\n")
+    document, quotes, ours = description.text.partition(f"\n\n{QUOTES_HEADING}\n")
+    lines = document.split("\n")
     assert description.role == "system"
     assert lines[:3] == [
         "[Conversation context \u2014 117 earlier messages removed to fit context window]",
@@ -279,8 +281,10 @@ async def test_without_a_model_the_shape_of_the_chat_is_described(tmp_path, fail
     first = talk(1)[0]["content"]
     assert lines[3] == f"- {first[:77]}..."
     assert all(re.fullmatch(r"- question \d+: .*\.\.\.", line) and len(line) <= 82 for line in lines[3:13])
-    # Ours: one line says how the words are read again.
-    assert lines[13:] == ([] if "strict" in policy else ["", "- Word for word in the log: recall r2 to r118"])
+    assert lines[13:] == []
+    # Ours: the user's own words, the ledger, and one line that says how all is read again.
+    assert bool(quotes) == ("strict" not in policy)
+    assert ours == "" or ours.endswith("\n\n- Word for word in the log: recall r2 to r118")
     assert [m.text for m in newest] == [*[m["content"] for m in talk(60)][-3:], NOW]
 
 

@@ -16,6 +16,7 @@ import msgspec
 from codecompanion.context.policy.policy import PolicyEventName
 from codecompanion.context.shaping.request_parts import NO_TURNS, LeftOut, compile_prompt, count_prior_turns
 from codecompanion.context.stage_report import StageReport
+from codecompanion.context.summary_text.as_written import as_written
 from codecompanion.context.thresholds import warning_level
 from codecompanion.context.work import Details, Trigger
 from codecompanion.model.checkpoint import SCHEMA
@@ -248,7 +249,7 @@ def _history_update(on: Occasion) -> Fields:
         "update_reason": details.update_reason or reason,
         "activity_text": f"History summary updated: {fresh} {'turn' if fresh == 1 else 'turns'}",
         "artifact": (work.artifact if work else None) or {},
-        "rendered_summary": work.summary if work else "",
+        "rendered_summary": as_written(work.summary) if work else "",
         "input_budget": {
             "input_limit_tokens": on.window,
             "trigger_tokens": on.trigger_tokens,

@@ -95,7 +95,9 @@ def last_tier(view: View, policy: Policy, env: Env) -> Preparation:
     """Compact by hand without a model: when the provider refuses every request, the one for a summary included."""
     draft = _draft(view, env)
     if policy.enabled and not view.has_open_calls:
-        yield from _walk(draft, _until_changed(draft, recovery_stages()))
+        # Whoever asks for a compaction wants one: clearing results frees a tenth of what a summary does.
+        compactions = tuple(stage for stage in recovery_stages() if stage.event == "context_compacted")
+        yield from _walk(draft, _until_changed(draft, compactions))
     return draft.prepared()
 
 

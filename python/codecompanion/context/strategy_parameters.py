@@ -338,15 +338,14 @@ class SummarizeArtifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 class DescribePlain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of S11: how many topics are listed, and from which length on a topic is cut to three less and `...`.
 
-    `earlier_chars` caps what is kept of an earlier summary, `rules_share` (0..1 of the window) the demands,
-    `files_chars` the names of the files that code was gathered from.
+    `earlier_chars` caps what is kept of an earlier summary, `files_chars` the names of the files that code was gathered
+    from.
     """
 
     topics: int = 10
     topic_chars: int = 80
     earlier_chars: int = 4000
     files_chars: int = 400
-    rules_share: Share = 0.125
 
 
 class SummarizeLedger(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -441,14 +440,15 @@ class VerifySummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AppendLedger(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters, in estimated tokens: at most `max_tokens`, and with the prose `with_prose` together.
+    """Parameters: at most `max_tokens`, and at most that `share` of the window.
 
-    A long prose leaves it `min_tokens` all the same. It never takes more than half of what the compaction frees.
+    It never takes more than half of what the compaction frees. A caller's text in no known form stays as it is, unless
+    `also_given`.
     """
 
     max_tokens: int = 2500
-    with_prose: int = 4000
-    min_tokens: int = 500
+    share: Share = 0.06
+    also_given: bool = False
 
 
 class ShapeFragments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -262,6 +262,11 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     artifact: dict[str, Any] | None = None
     details: Details = Details()
 
+    def removed_as_found(self) -> Messages:
+        """Return the removed messages as the stage found them, before its own steps shortened their results."""
+        found = {message.id: message for message in self.before}
+        return tuple(found.get(message.id, message) for message in self.removed)
+
     def saying(self, **details: Any) -> Work:
         """Return the work with more of its details said."""
         return msgspec.structs.replace(self, details=msgspec.structs.replace(self.details, **details))

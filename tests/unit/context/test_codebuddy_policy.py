@@ -16,6 +16,7 @@ from codecompanion.context.policy.table import policy_from_table
 from codecompanion.context.work import SummaryReply
 from codecompanion.errors import ConfigError
 from codecompanion.model.transcript_format import read_objects
+from codecompanion.placeholders import QUOTES_HEADING
 from tests.unit.context.builders import run
 from tests.unit.context.policy.written import policy_to_table
 
@@ -265,7 +266,8 @@ def test_without_a_model_the_shape_of_the_conversation_is_described():
     assert answer["messages"][0] == messages[0]
     description = answer["messages"][1]
     assert description["role"] == "system"
-    lines = description["content"].split("\n")
+    document, _, ours = description["content"].partition(f"\n\n{QUOTES_HEADING}\n")
+    lines = document.split("\n")
     assert lines[:3] == [
         "[Conversation context \u2014 116 earlier messages removed to fit context window]",
         "User messages: 58, Assistant responses: 58, Tool calls: 0",
@@ -273,6 +275,7 @@ def test_without_a_model_the_shape_of_the_conversation_is_described():
     ]
     assert len(lines) == 13
     assert lines[3] == "- " + "question 0 ".ljust(77, "q") + "..."
+    assert "> question 57 q" in ours, "the user's own words, the newest whole"
     assert answer["messages"][2:] == messages[-4:]
 
 
@@ -428,7 +431,7 @@ def test_a_plain_description_keeps_what_the_old_summary_said():
     again = [*first, *talk(60)]
     answer = prepare(again, window_at(again, 0.95), summary_error="down")
     assert answer["result"]["tier"] == 4
-    assert answer["messages"][1]["content"].endswith(f"\n\nEarlier summary:\n{SUMMARY}")
+    assert f"\n\nEarlier summary:\n{SUMMARY}\n\n{QUOTES_HEADING}\n" in answer["messages"][1]["content"]
 
 
 def test_it_can_trigger_by_the_budget_as_the_source_does():

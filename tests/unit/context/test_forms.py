@@ -12,7 +12,7 @@ from codecompanion.context.summary.judge_reply import inside_form
 from codecompanion.context.summary_text.sections import load_schema, parse_sections
 from codecompanion.context.work import SummaryReply, Work
 from codecompanion.model.messages import SUMMARY_TAG
-from codecompanion.placeholders import QUOTES_HEADING, REQUEST_HEADING, SUMMARY_PREFIX, quoted_request
+from codecompanion.placeholders import LEDGER_HEADING, QUOTES_HEADING, REQUEST_HEADING, SUMMARY_PREFIX, quoted_request
 from codecompanion.summary_frame import HANDOFF, split_frame
 from tests.unit.context.test_scripted_summarisers import long_day, nine_sections, prepared_under
 
@@ -39,7 +39,8 @@ def test_codecompanion_is_the_prefix_and_nine_sections(monkeypatch, keys):
     text = summary_under("codecompanion", monkeypatch, keys=keys)
     found = parse_sections(text.removeprefix(SUMMARY_PREFIX), load_schema("cc_9"))
     assert text.startswith(f"{SUMMARY_PREFIX}1. **Primary Request and Intent**\n")
-    assert (found.preamble, found.tail, len(found.parts)) == ("", "", 9)
+    assert (found.preamble, len(found.parts)) == ("", 9)
+    assert found.tail.startswith(LEDGER_HEADING)
     assert "> wish-1" in found.body(6)
     assert ("recall r" in found.body(6)) == keys
 
@@ -53,7 +54,8 @@ def test_cowork_is_one_element_with_the_preamble_and_nine_sections(monkeypatch, 
     assert text.startswith(f"{opened}1. **Primary Request and Intent**")
     assert text.endswith(closed)
     found = parse_sections(text.removeprefix(opened).removesuffix(closed), load_schema("cw_9"))
-    assert (found.preamble, found.tail, len(found.parts)) == ("", "", 9)
+    assert (found.preamble, len(found.parts)) == ("", 9)
+    assert found.tail.startswith(LEDGER_HEADING)
     assert "wish-1" in found.body(2)
     assert ("recall r" in found.body(2)) == keys
 
@@ -82,11 +84,14 @@ def test_codebuddy_is_its_header_and_text(monkeypatch, keys):
 
 @pytest.mark.parametrize("keys", [False, True])
 def test_kodacode_is_its_header_and_points_below_headings(monkeypatch, keys):
-    """R-316: one `- ` line an item."""
+    """R-316: one `- ` line an item; the user's words and the ledger are ours and stand below."""
     text = summary_under("kodacode", monkeypatch, keys=keys)
     header, _, body = text.partition("\n\n")
     assert header == "Compaction Summary:"
-    assert [line for line in body.split("\n") if line and not re.match(r"#{2,3} |- ", line)] == []
+    typed, heading, below = body.partition(QUOTES_HEADING)
+    assert [line for line in typed.split("\n") if line and not re.match(r"#{2,3} |- ", line)] == []
+    assert heading
+    assert LEDGER_HEADING in below
 
 
 def test_the_quoted_request_stands_inside_of_the_element():

@@ -6,15 +6,21 @@ import math
 
 import pytest
 
+from codecompanion.context.pipeline import last_tier
 from codecompanion.context.policy.policy_catalog import load_policy
 from codecompanion.context.policy.policy_options import with_options
 from codecompanion.context.work import SummaryReply
+from codecompanion.model.cycles import current_cycle
 from codecompanion.model.messages import DocumentPart, ImagePart, Message, TextPart, with_changes
+from codecompanion.model.view import View, with_messages
 from codecompanion.placeholders import FILE_CLEARED, SUMMARY_PREFIX, TOOL_RESULT_CLEARED, quote_request
 from tests.unit.context.builders import (
+    SUMMARISES,
     assistant,
     chat,
     count,
+    drive,
+    env,
     reply_with,
     run,
     system,
@@ -216,6 +222,18 @@ def test_manual_compaction_has_no_minimum():
     messages = chat(user("q " * 100), assistant("a " * 100))
     prepared, _ = run(messages, 100_000, manual=True)
     assert outcomes(prepared) == [("compaction", "changed")]
+
+
+def test_by_hand_without_a_model_means_a_summary():
+    """Lesson 21: in 51 of 51 recorded chats the old tool results were cleared, and that was all."""
+    messages = chat(*turns(30, size=2_000))
+    view = with_messages(View(cycle=current_cycle(messages)), messages)
+    prepared, asked = drive(
+        last_tier(view, load_policy("codecompanion"), env(messages, 18_000, manual=True)), SUMMARISES
+    )
+    assert asked == []
+    assert [report.event for report in prepared.changed] == ["context_compacted"]
+    assert prepared.measure.tokens < 0.4 * sum(map(count, messages))
 
 
 def test_nothing_to_summarise_changes_nothing():

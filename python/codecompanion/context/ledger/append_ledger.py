@@ -22,13 +22,15 @@ from codecompanion.context.ledger.lines import (
     todo_lines,
     write_within,
 )
+from codecompanion.context.message_facts.name_patterns import NAME
 from codecompanion.context.strategy_parameters import AppendLedger
+from codecompanion.context.summary_text.quote_user_messages import is_given
 from codecompanion.context.summary_text.sections import parse_sections
-from codecompanion.context.work import Env, Outcome, Work
+from codecompanion.context.work import Env, Messages, Outcome, Work
 from codecompanion.formats.regex import regex
 from codecompanion.placeholders import LEDGER_HEADING
 
-_SHARES = {"Todos": 0.10, "Errors": 0.12, "Commands": 0.10, "Decisions": 0.08, "Files": 0.40}
+_SHARES = {"Todos": 0.10, "Errors": 0.12, "Commands": 0.10, "Decisions": 0.08, "Files": 0.50}
 _SHOWN = ("Files", "Commands", "Errors", "Todos", "Decisions")
 _NAMES = "Names: "
 _NOT_WORTH_IT = 60
@@ -37,16 +39,27 @@ _TODO = regex(r"- \[[ x]\] \S")
 
 def append_ledger(work: Work, params: AppendLedger, env: Env) -> Outcome:
     """Return the work with the ledger of the removed messages below its summary; `details` tell its size."""
-    if not work.summary or work.details.ledger_tokens is not None:
+    if not work.summary or work.details.ledger_tokens is not None or (is_given(work) and not params.also_given):
         return work
     prose = env.count_text(work.summary)
     freed = env.measure(work.before).tokens - env.measure((*work.messages, *work.pending)).tokens
-    room = min(params.max_tokens, max(params.min_tokens, params.with_prose - prose), (freed - prose) // 2)
-    ledger = write_ledger(gather(work.removed), room, work.summary, env.count_text) if room >= _NOT_WORTH_IT else ""
+    room = min(params.max_tokens, int(params.share * env.window), (freed - prose) // 2)
+    if room < _NOT_WORTH_IT:
+        return work
+    facts = gather(work.removed_as_found())
+    for name in _names_in((*work.messages, *work.pending)):
+        facts.names.pop(name, None)
+    ledger = write_ledger(facts, room, work.summary, env.count_text)
     if not ledger:
         return work
     said = work.saying(ledger_tokens=env.count_text(ledger))
     return msgspec.structs.replace(said, summary=put_ledger(work.summary, ledger))
+
+
+def _names_in(messages: Messages) -> set[str]:
+    """Return the names that the model reads in these messages anyway."""
+    texts = (text for message in messages for text in (message.text, *(call.arguments for call in message.tool_calls)))
+    return {name for text in texts for name in NAME.findall(text)}
 
 
 def write_ledger(facts: Facts, max_tokens: int, prose: str, count: Count) -> str:

@@ -74,7 +74,7 @@ _TODO = regex(r"^[ \t]*(?:[-*]|\d+[.)])[ \t]*\[( |x|X|-|~)\][ \t]+(.+)$", re.MUL
 # A file that an earlier ledger counts more often weighs no more.
 _MAX_TIMES = 99
 # What is read of one long result: names and paths stand at its ends and repeat.
-_HEAD_CHARS, _TAIL_CHARS = 24_000, 8_000
+_HEAD_CHARS, _TAIL_CHARS = 48_000, 8_000
 _COMMAND_CHARS, _ERROR_CHARS = 160, 240
 # Where a text was shortened, with the pieces of words around it: half a name is none.
 _CUT = regex(r"(?<!\S)\S{0,200}\n(?:\.\.\.\[truncated\]\.\.\.|…\[\d+ characters left out\]…)\n\S{0,200}")
@@ -224,8 +224,8 @@ class _Reader:
             elif PATH_KEYS.search(key) and looks_like_path(value):
                 self._file(value, verb or "used", position)
                 edited = edited or (value if verb in ("edited", "created") else "")
-            elif len(value) <= 300:
-                for path in PATH.findall(value):
+            else:
+                for path in dict.fromkeys(PATH.findall(_shortened(value))):
                     self._file(path, "seen", position)
             self._names(value, position, 4.0)
         if edited:

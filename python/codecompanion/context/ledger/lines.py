@@ -12,13 +12,15 @@ from collections.abc import Callable, Iterable
 
 from codecompanion.context.ledger.facts import Facts, FileFact
 from codecompanion.context.message_facts.calls import describe_call
-from codecompanion.context.message_facts.earlier_files import Action
+from codecompanion.context.message_facts.earlier_files import ROOT_LINE, Action
 from codecompanion.formats.cutting import cut_line_bytes, cut_line_middle, cut_to_tokens
 from codecompanion.formats.regex import regex
 
 _TAGS = regex(r"<(\s*/?\s*)(message|conversation|summary|analysis|important|system|user|assistant)\b", re.I)
 _BASE64 = regex(r"[A-Za-z0-9+/]{200,}={0,2}")
+_UPWARDS = regex(r"^(?:\.{1,2}/)+")
 _SYMBOLS_SHOWN = 6
+_MAX_ROOT = 160
 _DONE: tuple[Action, ...] = ("created", "deleted", "edited", "read")
 
 Count = Callable[[str], int]
@@ -88,12 +90,16 @@ def quote_within(text: str, limit: int, count: Count) -> list[str]:
 def file_lines(facts: Facts, limit: int, count: Count) -> list[str]:
     """Return the files by weight, with what was done and to what: `- src/a.py (read)`, `- src/: b.py, c.py (edited)`.
 
-    Files of one folder share a line, so that more of them fit.
+    Files of one folder share a line, and the folder that many of them are in is named once, so that more of them fit.
     """
-    ranked = sorted(_merged(facts.files.values()), key=lambda fact: (-fact.weight, -fact.last, fact.path))
+    ranked = sorted(_merged(facts.files.values()), key=lambda fact: (-fact.weight, -fact.last, fact.path))[:400]
+    root = _root(posixpath.dirname(fact.path) for fact in ranked)
+    head = [ROOT_LINE.format(root=root)] if root and len(root) <= _MAX_ROOT else []
+    limit -= sum(count(line) + 1 for line in head)
     chosen: dict[str, list[str]] = {}
-    for fact in ranked[:400]:
+    for fact in ranked:
         folder, name = posixpath.split(fact.path)
+        folder = _within(folder, root) if head else folder
         entry = plain(name, 100) + _done(fact)
         cost = count(entry) + 1 + (0 if folder in chosen else count(folder) + 4)
         if cost > limit:
@@ -102,7 +108,25 @@ def file_lines(facts: Facts, limit: int, count: Count) -> list[str]:
             continue
         limit -= cost
         chosen.setdefault(folder, []).append(entry)
-    return [f"- {_path_of(plain(folder, 160), names)}" for folder, names in chosen.items()]
+    lines = [f"- {_path_of(plain(folder, 160), names)}" for folder, names in chosen.items()]
+    return [*head, *lines] if lines else []
+
+
+def _root(folders: Iterable[str]) -> str:
+    """Return the folder that makes the lines shorter when it is named once and left out of them, "" when none does."""
+    saved: dict[str, int] = {}
+    for folder in set(folders):
+        parts = folder.split("/")
+        for end in range(3, len(parts) + 1) if folder.startswith("/") else ():
+            root = "/".join(parts[:end])
+            saved[root] = saved.get(root, 0) + len(root)
+    best = max(saved, key=lambda root: (saved[root], root), default="")
+    return best if best and saved[best] > 2 * len(ROOT_LINE) + len(best) else ""
+
+
+def _within(folder: str, root: str) -> str:
+    """Return the folder as it is called inside the root; others keep their path."""
+    return "." if folder == root else folder.removeprefix(f"{root}/")
 
 
 def _path_of(folder: str, names: list[str]) -> str:
@@ -113,22 +137,40 @@ def _path_of(folder: str, names: list[str]) -> str:
 
 
 def _merged(files: Iterable[FileFact]) -> list[FileFact]:
-    """Return the files, a short spelling of a path (relative, bare name) joined to the only longer one it can mean."""
+    """Return the files, each under its longest spelling.
+
+    A shorter one (a bare name, a path as another file imports it) means the only longer path that ends like it. What
+    was only seen may mean the one of several that matters most; what was done to a file is never told of another.
+    """
     by_name: dict[str, list[FileFact]] = {}
     for fact in files:
         by_name.setdefault(posixpath.basename(fact.path), []).append(fact)
     merged: list[FileFact] = []
     for same_name in by_name.values():
         whole: list[FileFact] = []
-        for fact in sorted(same_name, key=lambda fact: (-len(fact.path), fact.path)):
-            tail = "/" + re.sub(r"^(?:\.\./)+", "", fact.path).lstrip("/")
-            longer = [place for place, other in enumerate(whole) if other.path.endswith(tail)]
+        for fact in sorted(same_name, key=lambda fact: (-len(_spelled(fact)), fact.path)):
+            tail = f"/{_spelled(fact).lstrip('/')}"
+            longer = [place for place, other in enumerate(whole) if f"/{other.path}".endswith(tail)]
+            if len(longer) > 1 and not _is_worked_on(fact):
+                longer = [max(longer, key=lambda place: (whole[place].weight, -place))]
             if len(longer) == 1:
                 whole[longer[0]] = _joined(whole[longer[0]], fact)
             else:
-                whole.append(fact)
+                whole.append(
+                    fact if _is_worked_on(fact) else FileFact(_spelled(fact), fact.actions, fact.weight, fact.last)
+                )
         merged += whole
     return merged
+
+
+def _spelled(fact: FileFact) -> str:
+    """Return the path without the steps upwards in front of it: from where they go is not known."""
+    return _UPWARDS.sub("", fact.path)
+
+
+def _is_worked_on(fact: FileFact) -> bool:
+    """Return whether the file was read or changed, not only named."""
+    return any(action in _DONE for action in fact.actions)
 
 
 def _joined(one: FileFact, other: FileFact) -> FileFact:

@@ -13,6 +13,9 @@ from codecompanion.formats.regex import regex
 Action = Literal["read", "edited", "created", "deleted", "searched", "ran", "used", "seen"]
 """What was done with a file, as a ledger says it."""
 
+ROOT_LINE = "Paths that do not start with / are in {root}."
+"""What a ledger says once instead of repeating a folder in every line."""
+_ROOT = regex(re.escape(ROOT_LINE).replace(re.escape("{root}"), r"(/.{1,200})"))
 _DONE = r"(created|deleted|edited|read)"
 _ENTRY = regex(rf"(?:\A|, )(?P<name>[^,()]{{1,255}}?) \((?P<done>{_DONE}\b[^()]*)\)")
 _PATH = regex(rf"(?P<name>.*/[^/]+?) \((?P<done>{_DONE}\b[^()]*)\)")
@@ -43,7 +46,10 @@ def earlier_files(text: str) -> Iterator[EarlierFile]:
 
 
 def _entries(text: str) -> Iterator[EarlierFile]:
+    root = ""
     for line in text.split("\n"):
+        found = _ROOT.fullmatch(line)
+        root = found.group(1) if found else root
         if not line.startswith("- "):
             continue
         folder, entries = _read_line(line[2:])
@@ -51,6 +57,8 @@ def _entries(text: str) -> Iterator[EarlierFile]:
             done, _, symbols = entry["done"].partition(": ")
             actions: dict[Action, int] = {name: int(times or 1) for name, times in _TIMES.findall(done)}
             path = f"{folder}{entry['name'].strip()}"
+            if root and "/" in path and path[0] not in "/~":
+                path = f"{root}/{path.removeprefix('./')}"
             yield EarlierFile(path, actions, tuple(name for name in symbols.split(", ") if name))
 
 

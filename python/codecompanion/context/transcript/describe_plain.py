@@ -1,27 +1,24 @@
 """S11 `describe_plain`: the shape of a conversation in words, written by code (R-134, R-135).
 
 The last tier: it asks no model and cannot fail. What an earlier summary said is kept after it, because nobody else
-will say it again. Ours are the sentences in which the user demands something: below the topics, word for word, and
-carried on from description to description (lesson 10).
+will say it again. The steps after it add the user's own words and the ledger, and carry on those of an earlier summary.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from codecompanion.context.message_facts.demands import find_demands, is_strict
 from codecompanion.context.strategy_parameters import DescribePlain
+from codecompanion.context.summary_text.as_written import as_written
 from codecompanion.context.summary_text.recall_keys import without_span
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.formats.cutting import cut_line, cut_middle
 from codecompanion.model.messages import LOOKING_TAG, SUMMARY_TAG, goes_along, is_typed_by_user
-from codecompanion.placeholders import REQUEST_HEADING
 from codecompanion.summary_frame import bare_summary
 
 _HEADER = "[Conversation context — {count} earlier messages removed to fit context window]"
 _FILES = "Code was shown from: "
 _TOPICS = "Topics discussed:"
-_RULES = "Rules from the user, in the user's own words:"
 _EARLIER = "\n\nEarlier summary:\n"
 _BEFORE = "Topics before that:"
 
@@ -43,9 +40,6 @@ def describe_plain(work: Work, params: DescribePlain, env: Env) -> Outcome:
     topics = _topics(described, params)
     if topics:
         lines += [_TOPICS, *(f"- {topic}" for topic in topics)]
-    rules = _rules(work.removed, int(params.rules_share * env.window), env)
-    if rules:
-        lines += [_RULES, *(f"- {rule}" for rule in rules)]
     return msgspec.structs.replace(work, summary="\n".join(lines) + _earlier(work.removed, params.earlier_chars))
 
 
@@ -57,29 +51,11 @@ def _topics(messages: Messages, params: DescribePlain) -> list[str]:
     return [f"{topic[:cut]}..." if len(topic) > params.topic_chars else topic for topic in firsts[: params.topics]]
 
 
-def _rules(removed: Messages, budget: int, env: Env) -> list[str]:
-    """Return what the user demanded, oldest first; where the room does not do, strict ones and then newer ones stay."""
-    said: list[str] = []
-    for message in removed:
-        if message.tag == SUMMARY_TAG:
-            block = without_span(bare_summary(message.text)).partition(f"\n{_RULES}\n")[2].partition(_EARLIER)[0]
-            said += [line.removeprefix("- ") for line in block.split("\n") if line.startswith("- ")]
-        elif is_typed_by_user(message):
-            said += (" ".join(demand.split()) for demand in find_demands([message.text]))
-    rules, kept = list(dict.fromkeys(said)), set[int]()
-    for place in sorted(range(len(rules)), key=lambda place: (is_strict(rules[place]), place), reverse=True):
-        budget -= env.count_text(rules[place]) + 2
-        if budget < 0:
-            break
-        kept.add(place)
-    return [rules[place] for place in sorted(kept)]
-
-
 def _earlier(removed: Messages, max_chars: int) -> str:
     """Return what the summary before said, without what was quoted after it; a description says it only once."""
     for message in removed:
         if message.tag == SUMMARY_TAG:
-            text = without_span(bare_summary(message.text)).partition(f"\n\n{REQUEST_HEADING}")[0]
+            text = as_written(without_span(bare_summary(message.text)))
             kept = cut_middle(_without_counts(text), max_chars)
             return _EARLIER + kept if kept else ""
     return ""
@@ -93,7 +69,7 @@ def _without_counts(text: str) -> str:
     if not text.startswith(_HEADER.partition("{")[0]):
         return text
     described, _, summary = text.partition(_EARLIER)
-    topics = described.partition(f"\n{_RULES}\n")[0].partition(f"{_TOPICS}\n")[2]
+    topics = described.partition(f"{_TOPICS}\n")[2]
     if topics and _BEFORE not in summary:
         topics = f"{_BEFORE}\n{topics}"
     return "\n".join(part for part in (summary, topics) if part)

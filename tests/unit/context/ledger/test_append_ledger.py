@@ -17,7 +17,7 @@ from codecompanion.context.summary.summarize_one import summarize_ledger
 from codecompanion.context.summary_text.quote_user_messages import quote_user_messages, read_quotes
 from codecompanion.context.summary_text.sections import load_schema, parse_sections
 from codecompanion.context.work import Details, Work
-from codecompanion.model.messages import SUMMARY_TAG, Message, ToolCall
+from codecompanion.model.messages import SUMMARY_TAG, Message, ToolCall, with_changes
 from codecompanion.placeholders import LEDGER_HEADING
 from tests.unit.context.builders import assistant, chars4, chat, count, env, tool, user
 from tests.unit.context.summary_text.test_quote_user_messages import written
@@ -88,16 +88,40 @@ def test_it_stands_below_the_quotes_and_belongs_to_no_section():
     assert below(summary=first_quotes).summary == free
 
 
-def test_the_room_is_what_the_prose_leaves():
+def test_it_has_a_budget_of_its_own_and_a_share_of_the_window():
+    """Lesson 21: a long prose takes nothing from it; in a small window it is small."""
     many = chat(
         *[call("read_file", path=f"src/module_{n}/file_name_{n}.py") for n in range(400)], assistant("w" * 40_000)
     )
-    sizes = {prose: below(many, "x" * 4 * prose).details.ledger_tokens for prose in (100, 1_900, 2_500, 3_400, 5_000)}
-    assert sizes[100] == pytest.approx(2_500, abs=60)
-    assert sizes[1_900] == pytest.approx(2_100, abs=60)
-    assert sizes[3_400] == pytest.approx(600, abs=40)
-    assert sizes[5_000] == pytest.approx(500, abs=40)
-    assert all(size <= 2_500 for size in sizes.values())
+    sizes = {prose: below(many, "x" * 4 * prose).details.ledger_tokens for prose in (100, 1_900, 5_000)}
+    assert all(size == pytest.approx(2_500, abs=60) for size in sizes.values())
+    work = Work(before=many, messages=(), removed=many, summary="prose")
+    for window in (2_000, 20_000):
+        small = append_ledger(work, AppendLedger(), env(many, window))
+        assert isinstance(small, Work)
+        assert small.details.ledger_tokens == pytest.approx(0.06 * window, abs=40)
+
+
+def test_names_that_the_model_reads_anyway_are_not_repeated():
+    """What stays in the chat needs no second place in the summary."""
+    said = [call("grep", query=f"name_{n}") for n in range(9)]
+    before = chat(*said, assistant("words " * 2000), assistant("name_1 is wrong"), call("grep", query="name_2"))
+    work = Work(before=before, messages=before[10:], removed=before[:10], summary="Prose.")
+    outcome = append_ledger(work, AppendLedger(), env(work.before, 100_000))
+    names = outcome.summary.rpartition("\nNames: ")[2].split(", ")
+    assert sorted(names) == [f"name_{n}" for n in range(9) if n not in (1, 2)]
+
+
+def test_it_reads_results_that_the_stage_itself_has_cleared():
+    """CodeBuddy's second tier works on what its first has stripped (R-119): names of results were lost."""
+    found = chat(call("search", query="loader"), tool("c", "src/deep/late_loader.py: parse_header"))
+    found = tuple(with_changes(message, id=f"m{n}") for n, message in enumerate(found))
+    stripped = (found[0], with_changes(found[1], content="[Tool result truncated]"))
+    long = chat(assistant("words " * 3000))
+    work = Work(before=(*found, *long), messages=(), removed=(*stripped, *long), summary="Prose.")
+    text = append_ledger(work, AppendLedger(), env(work.before, 100_000)).summary
+    assert "src/deep/late_loader.py" in text
+    assert "parse_header" in text
 
 
 def test_it_never_takes_more_than_half_of_what_is_freed():
@@ -155,6 +179,47 @@ def test_files_are_read_back_as_they_were_written():
             ("y.py", {"edited": 1}),
             ("src/(app)/p, q.tsx", {"read": 1}),
         ]
+
+
+def test_the_folder_of_all_files_is_named_once_and_read_back():
+    """The same 50 letters stood in front of every folder, and half of the files found no room."""
+    root = "/home/somebody/work/a-project-with-a-long-name"
+    log = chat(
+        *[call("read_file", path=f"{root}/src/part_{n}/file_{n}.py") for n in range(9)],
+        call("edit_file", path=f"{root}/README.md", new_text="x"),
+        call("read_file", path="/etc/hosts.conf"),
+        call("read_file", path="top.py"),
+    )
+    lines = write_ledger(gather(log), 900, "", chars4).split("\n")
+    assert lines[1:3] == ["Files:", f"Paths that do not start with / are in {root}."]
+    assert "- ./README.md (edited)" in lines
+    assert "- src/part_3/file_3.py (read)" in lines
+    assert "- /etc/hosts.conf (read)" in lines
+    assert {file.path for file in earlier_files("\n".join(lines))} == {
+        *(f"{root}/src/part_{n}/file_{n}.py" for n in range(9)), f"{root}/README.md", "/etc/hosts.conf", "top.py",
+    }  # fmt: skip
+
+
+def test_a_file_that_others_import_is_listed_once():
+    """What is only named, by a bare name or as another file imports it, is no file of its own beside the whole path."""
+    log = chat(
+        call("read_file", path="src/core/store.ts"),
+        call("read_file", path="test/store.ts"),
+        assistant("store.ts, ../core/store.ts and ../../lib/queue.js use it; so does queue.js."),
+    )
+    text = write_ledger(gather(log), 400, "", chars4)
+    assert [line for line in text.split("\n") if line.startswith("- ")] == [
+        "- test/store.ts (read)",
+        "- src/core/store.ts (read)",
+        "- lib/queue.js",
+    ]
+
+
+def test_files_that_a_long_written_text_names_are_known():
+    """A plan of 50,000 letters named the files of the next steps, all of them after the part that was read."""
+    plan = "word " * 9_000 + "- move src/tui/late_part.ts"
+    text = write_ledger(gather(chat(call("write_file", path="plan.md", content=plan))), 400, "", chars4)
+    assert "src/tui/late_part.ts" in text
 
 
 @pytest.mark.parametrize(

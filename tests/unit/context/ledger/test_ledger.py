@@ -69,7 +69,7 @@ def test_a_line_that_is_shortened_has_whole_words(words: list[str], limit: int) 
 
 def test_half_a_name_at_the_end_of_what_is_read_is_not_told() -> None:
     """Of a very long result only the ends are read."""
-    text = "x" * 23_990 + " parse_the_whole_file " + "y" * 20_000
+    text = "x" * 47_990 + " parse_the_whole_file " + "y" * 20_000
     assert "parse_the" not in summarise([call("run_command", command="make"), result(text)], 1000, estimate_text)
 
 

@@ -135,7 +135,8 @@ def test_a_stage_like_another_has_what_it_does_not_say() -> None:
     assert (reactive.label, reactive.manual, reactive.trigger.op) == ("reactive", False, ">")
     history, running = load_policy("kodacode").stages
     assert [getattr(running, name) for name in same[1:]] == [getattr(history, name) for name in same[1:]]
-    assert [step.use for step in running.tiers[0].steps] == ["select_window", "summarize_artifact", "insert_summary"]
+    assert [step.use for step in running.tiers[0].steps][:2] == ["select_window", "summarize_artifact"]
+    assert running.tiers[0].steps[2:] == history.tiers[0].steps[2:]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from codecompanion.context.strategy_parameters import DescribePlain
 from codecompanion.context.transcript.describe_plain import describe_plain
 from codecompanion.context.work import Skipped, Work
 from codecompanion.placeholders import quote_request
-from tests.unit.context.builders import assistant, chars4, chat, env, tool, turns, user
+from tests.unit.context.builders import assistant, chat, env, tool, turns, user
 
 
 def describe(*messages):
@@ -84,27 +84,3 @@ def test_what_was_asked_is_told_by_every_later_description():
     second = describe(user(first.summary, "compact_summary"), user("beta"))
     third = describe(user(second.summary, "compact_summary"), assistant("ok"))
     assert third.summary.endswith("Earlier summary:\nTopics before that:\n- alpha\n- beta")
-
-
-def test_what_the_user_demanded_stands_there_word_for_word_however_often_it_is_described():
-    """Lesson 10: of seven rules in the first message one was left, as a part of its topic."""
-    first = user("Port the shop. Never touch conf/prod.ini.\nKeep names in snake_case. Why is it slow?")
-    once = describe(first, assistant("ok"), user("And what is this?"), assistant("that"))
-    rules = "Rules from the user, in the user's own words:\n- Never touch conf/prod.ini.\n- Keep names in snake_case."
-    assert once.summary.endswith(f"- And what is this?\n{rules}")
-    twice = describe(user(once.summary, "compact_summary"), user("Do not commit."), assistant("ok"))
-    assert f"{rules}\n- Do not commit." in twice.summary
-    assert twice.summary.count("Never touch conf/prod.ini.") == 2, "as a rule, and in the topic it was part of"
-    assert "Topics before that:\n- Port the shop. Never touch conf/prod.ini." in twice.summary
-
-
-def test_of_more_demands_than_there_is_room_for_strict_and_newer_ones_stay():
-    removed = chat(*[user(f"Names of kind {n} are in lower case.\nNever touch file {n}.") for n in range(40)])
-    work = describe_plain(Work(before=removed, messages=(), removed=removed), DescribePlain(), env(removed, 4_000))
-    assert isinstance(work, Work)
-    rules = work.summary.partition("own words:\n")[2].split("\n")
-    assert [rule for rule in rules if rule.startswith("- Never")] == [f"- Never touch file {n}." for n in range(40)]
-    names = [rule for rule in rules if rule.startswith("- Names")]
-    assert 10 < len(names) < 40
-    assert names == [f"- Names of kind {n} are in lower case." for n in range(40 - len(names), 40)]
-    assert sum(map(chars4, rules)) <= 500

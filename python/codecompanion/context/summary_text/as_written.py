@@ -1,0 +1,14 @@
+"""A summary as it was written, without what code put below it afterwards: the user's words, the ledger, the request."""
+
+from __future__ import annotations
+
+from codecompanion.context.summary_text.quote_user_messages import take_quotes
+from codecompanion.placeholders import LEDGER_HEADING, REQUEST_HEADING
+
+
+def as_written(summary: str) -> str:
+    """Return the summary without them; the user's words leave their section, too, where its form has one."""
+    text, _ = take_quotes(summary)
+    for heading in (REQUEST_HEADING, LEDGER_HEADING):
+        text = f"\n\n{text}".partition(f"\n\n{heading}")[0].removeprefix("\n\n")
+    return text
