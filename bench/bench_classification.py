@@ -1,138 +1,132 @@
-"""How often a question is rightly taken as being about the project (R-207).
+"""How often a question is rightly taken as being about the project (R-207), on repositories that nothing is fitted on.
 
-    python -m bench.bench_classification GIT_DIRECTORY… --others FILE… [--titles FILE] [--limit 60] [--json FILE]
+    python -m bench.bench_classification FOLDER [--part held_out] [--only OWNER/NAME…] [--lost FILE] [--json FILE]
 
-Questions about a repository are subjects of its commits that changed source (bench/commit_questions.py; maintenance
-left out) and, with `--titles`, titles of its issues: lines of the directory's name, a tab and a title. `--others` are
-files with questions about something else: each line of Markdown that ends in a question mark, each line of a text, each
-`instruction` of JSON lines. All are asked of the index of the newest commit. Printed for each repository: the share of
-its questions that are found and the share of the others that are taken, by the index, by the words where a project has
-no index, and by the words of `strict`, and the CPU time that the index takes. Repositories that the weights were fitted
-on are marked with a star.
+`FOLDER` has the repositories that `bench/evidence_corpus.toml` names. Each is asked in the state before its newest
+titles: titles, plain questions and SWE-QA's questions about it, and general questions. Printed for each repository: the
+share of its questions that are found by kind and the share of the general ones that are taken, by the index; both by
+the words where a project has no index, and by the words of `strict`; and the wall time of the index, each question
+asked once. Then the same by kind and by source of general questions. `--lost` stores those the index gets wrong.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
-from bench.commit_questions import GitDirectory, questions_of
+import msgspec
+
+from bench.evidence_corpus import Asked, Corpus, asked_of, corpus, titles_of
 from bench.indexed_history import IndexedHistory
 from codecompanion.retrieval.gather_pipeline import Classify, load_pipeline
 from codecompanion.session.code.evidence_search import find_evidence
 from codecompanion.session.code.searcher import CodeSearcher
 from codecompanion.session.gather.classify_question import classify_question
 
-FITTED_ON = frozenset(
-    ("encode+httpx", "junegunn+fzf", "BurntSushi+ripgrep", "stevearc+oil.nvim", "pallets+click", "koajs+koa")
-)
-_MAINTENANCE = re.compile(
-    r"^(chore|ci|docs?|tests?|style|build|refactor|cleanup|breaking)\b[^a-z]|typo|lint|\bruff\b|flake8|mypy|docstring"
-    r"|comment|dependenc|\bCI\b|upgrade|\bpython \d",
-    re.IGNORECASE,
-)
-_MARK = re.compile(r"^[\s>#*-]*(?:Q\.|\d+[.)])?\s*")
-MIN_CHARS = 12
+TITLES = 80
 WAYS: Mapping[str, Classify] = {
     "index": load_pipeline("ranked").stage(Classify),
     "words": load_pipeline("ranked").stage(Classify),
     "strict": load_pipeline("document").stage(Classify),
 }
-COLUMNS = tuple(f"{what} {way}" for what in ("found", "taken") for way in WAYS)
+KINDS = ("title", "plain", "swe_qa")
 
 
-def others_in(file: Path) -> list[str]:
-    """Return the questions of a file."""
-    lines = file.read_text("utf-8").splitlines()
-    if file.suffix == ".jsonl":
-        return [json.loads(line)["instruction"] for line in lines if line.strip()]
-    lines = [_MARK.sub("", line).strip() for line in lines]
-    wanted = [line for line in lines if len(line) >= MIN_CHARS]
-    return [line for line in wanted if line.endswith("?")] if file.suffix == ".md" else wanted
+class Answer(msgspec.Struct, frozen=True):
+    """What was said of a question by each way, and how long the index took."""
+
+    repository: str
+    asked: Asked
+    taken: Mapping[str, bool]
+    ms: float
 
 
-def titles_in(file: Path) -> dict[str, list[str]]:
-    """Return name of the git directory → titles."""
-    found = defaultdict[str, list[str]](list)
-    for line in file.read_text("utf-8").splitlines():
-        name, _, title = line.partition("\t")
-        found[name].append(title)
-    return found
-
-
-def measure(git: GitDirectory, asked: Sequence[str], others: Sequence[str]) -> tuple[dict[str, float], list[float]]:
-    """Return column → share, and the CPU milliseconds of each question with a warm index."""
+def measure(given: Corpus, part: str, repository: str) -> tuple[list[Answer], int]:
+    """Return the answers to the questions that a repository is asked, and the number of its files."""
+    git = given.git(repository)
+    titles, before = titles_of(git, TITLES)
     with tempfile.TemporaryDirectory() as folder:
         history = IndexedHistory(git, Path(folder), with_history=False)
-        history.move_to("HEAD")
-        searcher, ms = CodeSearcher(history), list[float]()
+        history.move_to(before)
+        searcher, answers = CodeSearcher(history), list[Answer]()
         find_evidence(searcher, "warm")
-
-        def is_taken(question: str, way: str) -> bool:
-            begun = time.process_time()
-            evidence = find_evidence(searcher, question) if way == "index" else None
-            said = classify_question(question, WAYS[way], evidence)
-            if way == "index":
-                ms.append((time.process_time() - begun) * 1000)
-            return said.is_codebase_related
-
-        row = {
-            f"{what} {way}": _share(is_taken, questions, way)
-            for what, questions in (("found", asked), ("taken", others))
-            for way in WAYS
-        }
+        for asked in asked_of(given, part, repository, titles):
+            begun = time.perf_counter()
+            evidence = find_evidence(searcher, asked.text)
+            said = {"index": classify_question(asked.text, WAYS["index"], evidence).is_codebase_related}
+            ms = (time.perf_counter() - begun) * 1000
+            for way in ("words", "strict"):
+                said[way] = classify_question(asked.text, WAYS[way], None).is_codebase_related
+            answers.append(Answer(repository, asked, said, ms))
+        files = len(history.paths())
         history.close()
-    return row, ms
+    return answers, files
 
 
-def _share(is_taken: Callable[[str, str], bool], questions: Sequence[str], way: str) -> float:
-    return sum(is_taken(question, way) for question in questions) / max(len(questions), 1)
+def share(answers: Iterable[Answer], way: str) -> float:
+    """Return the share of the questions that are taken as being about the project; NaN for none."""
+    taken = [answer.taken[way] for answer in answers]
+    return sum(taken) / len(taken) if taken else float("nan")
+
+
+def of_kind(answers: Iterable[Answer], *kinds: str) -> list[Answer]:
+    """Return the answers to questions of these kinds; without kinds, to general ones."""
+    return [one for one in answers if (one.asked.kind in kinds if kinds else not one.asked.is_about)]
+
+
+def _cells(answers: Sequence[Answer]) -> list[str]:
+    found = [share(of_kind(answers, kind), "index") for kind in KINDS]
+    rest = [share(of_kind(answers), "index")]
+    for way in ("words", "strict"):
+        rest += [share(of_kind(answers, "title", "plain"), way), share(of_kind(answers), way)]
+    ms = sorted(answer.ms for answer in answers)
+    return [
+        *("" if one != one else f"{one:.2f}" for one in (*found, *rest)),
+        f"{_at(ms, 0.5):.1f}",
+        f"{_at(ms, 0.95):.1f}",
+    ]
 
 
 def _at(ordered: Sequence[float], share: float) -> float:
     return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
 
 
-def _unique(questions: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(questions))
-
-
 def main() -> None:
-    """Print a row for each repository."""
+    """Print a row for each repository, and what all of them give."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("folders", nargs="+", type=Path, metavar="GIT_DIRECTORY")
-    parser.add_argument("--others", nargs="+", type=Path, required=True, metavar="FILE")
-    parser.add_argument("--titles", type=Path, metavar="FILE")
-    parser.add_argument("--limit", type=int, default=60, help="commits of each repository")
+    parser.add_argument("folder", type=Path, metavar="FOLDER")
+    parser.add_argument("--part", choices=("held_out", "training"), default="held_out")
+    parser.add_argument("--only", nargs="+", metavar="OWNER/NAME")
+    parser.add_argument("--lost", type=Path, metavar="FILE")
     parser.add_argument("--json", type=Path, metavar="FILE")
     given = parser.parse_args()
-    others = _unique(one for file in given.others for one in others_in(file))
-    titles = titles_in(given.titles) if given.titles else {}
-    head = ("repository", "asked", "others", *COLUMNS, "p50 CPU ms", "p95 CPU ms")
+    read, every = corpus(given.folder), list[Answer]()
+    head = ("repository", "files", *KINDS, "taken", "words", "taken", "strict", "taken", "p50 ms", "p95 ms")
     print(f"| {' | '.join(head)} |\n|---|{'---:|' * (len(head) - 1)}")
-    rows = dict[str, dict[str, float]]()
-    for folder in given.folders:
-        git = GitDirectory(folder)
-        name = folder.parent.name if folder.name == "repo" else folder.name.removesuffix(".git")
-        subjects = [one.text for one in questions_of(git, given.limit) if not _MAINTENANCE.search(one.text)]
-        asked = _unique((*subjects, *titles.get(name, ())))
-        shares, ms = measure(git, asked, others)
-        ms.sort()
-        rows[name] = {"asked": len(asked), "others": len(others), **shares, "p50": _at(ms, 0.5), "p95": _at(ms, 0.95)}
-        cells = (*(f"{shares[column]:.2f}" for column in COLUMNS), *(f"{_at(ms, at):.1f}" for at in (0.5, 0.95)))
-        print(f"| {name}{'*' * (name in FITTED_ON)} | {len(asked)} | {len(others)} | {' | '.join(cells)} |", flush=True)
-        git.close()
+    for repository in given.only or read.repositories(given.part):
+        answers, files = measure(read, given.part, repository)
+        every += answers
+        print(f"| {repository} | {files} | {' | '.join(_cells(answers))} |", flush=True)
+    print(f"| all |  | {' | '.join(_cells(every))} |")
+    by_kind = defaultdict[str, list[Answer]](list)
+    for answer in every:
+        by_kind[answer.asked.kind].append(answer)
+    shares = {kind: share(answers, "index") for kind, answers in by_kind.items()}
+    print("".join(f"\n{kind}: {share:.3f} of {len(by_kind[kind])}" for kind, share in shares.items()))
+    if given.lost:
+        lost = (one for one in every if one.taken["index"] != one.asked.is_about)
+        lines = (f"{one.repository}\t{one.asked.kind}\t{one.asked.text[:200]!r}\n" for one in lost)
+        given.lost.write_text("".join(lines), "utf-8")
     if given.json:
-        given.json.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
+        given.json.write_text(json.dumps(shares, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

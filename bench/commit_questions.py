@@ -19,7 +19,7 @@ from pathlib import Path
 SOURCE_ENDINGS = frozenset("py pyi lua go rs js jsx mjs cjs ts tsx c h cpp hpp java rb sh vim".split())
 MAX_GOLD = 10
 MIN_WORDS = 3
-_NOT_A_QUESTION = re.compile(
+NOT_A_QUESTION = re.compile(
     r"^(bump|release|version|v?\d+\.\d+|prepare|merge|revert|changelog|format|lint|black|style[:(]|chore\(main\)"
     r"|chore\(release\)|update changelog|run |ruff|isort|stylua|gofmt|rustfmt|typo|\[docgen\]|\[pre-commit|whitespace"
     r"|fmt\b)|\b(stylua|pre-commit|reformat|clippy|gofmt|rustfmt|pyupgrade|auto-generate|copyright|changelog"
@@ -27,8 +27,8 @@ _NOT_A_QUESTION = re.compile(
     re.IGNORECASE,
 )
 _DIFF = ("--no-renames", "-p", "-U0", "--no-color", "--no-ext-diff", "--no-textconv")
-_NUMBER_AT_END = re.compile(r"\s*\(#\d+\)\s*$")
-_PULL_REQUEST = re.compile(r"Merge pull request #\d+ ")
+NUMBER_AT_END = re.compile(r"\s*\(#\d+\)\s*$")
+PULL_REQUEST = re.compile(r"Merge pull request #\d+ ")
 _BACKPORT = re.compile(r"\[?(backport|pr #)", re.IGNORECASE)
 _MERGES = 1500
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? ")
@@ -105,8 +105,8 @@ def _questions(git: GitDirectory, limit: int, head: str) -> Iterator[CommitQuest
     for record in output.split("\x01")[1:]:
         first, _, diff = record.partition("\n")
         commit, parents, subject = first.split("\x02", 2)
-        text = _NUMBER_AT_END.sub("", subject).strip()
-        if not parents or " " in parents or len(text.split()) < MIN_WORDS or _NOT_A_QUESTION.search(text):
+        text = NUMBER_AT_END.sub("", subject).strip()
+        if not parents or " " in parents or len(text.split()) < MIN_WORDS or NOT_A_QUESTION.search(text):
             continue
         if changed := _changed_source(diff):
             yield CommitQuestion(text, commit, parents, changed)
@@ -118,9 +118,9 @@ def pull_requests_of(git: GitDirectory, limit: int, head: str = "HEAD") -> list[
     log = ("log", "--merges", "--first-parent", "--format=%x01%H%x02%P%x02%s%x02%b", "-n", str(_MERGES), head)
     for record in git.run(*log).split("\x01")[1:]:
         commit, parents, subject, body = record.split("\x02", 3)
-        text = _NUMBER_AT_END.sub("", body.strip().partition("\n")[0]).strip()
-        is_title = _PULL_REQUEST.match(subject) and not _BACKPORT.match(text)
-        if not is_title or len(text.split()) < MIN_WORDS or _NOT_A_QUESTION.search(text):
+        text = NUMBER_AT_END.sub("", body.strip().partition("\n")[0]).strip()
+        is_title = PULL_REQUEST.match(subject) and not _BACKPORT.match(text)
+        if not is_title or len(text.split()) < MIN_WORDS or NOT_A_QUESTION.search(text):
             continue
         parent = parents.split()[0]
         if changed := _changed_source(git.run("diff", *_DIFF, parent, commit)):

@@ -31,6 +31,11 @@ def _words() -> _Words:
     return typed.convert(package_table("retrieval/asking.toml"), _Words)
 
 
+def small_talk() -> frozenset[str]:
+    """Return the words that begin small talk."""
+    return _words().small_talk
+
+
 def asks_something(text: str) -> bool:
     """Return whether a message asks: it has a question mark, or begins with a word that asks or tells to look.
 

@@ -1,42 +1,48 @@
 """Is a question about the project: the evidence that the project's index has for it (R-207, as decided).
 
-Words that are more common here than in projects at large, words and names of the question in paths and definitions,
-pairs of words that stand side by side here, and how good the best place is. A question with specific hits is about the
-project; one without them is not, unless it names the project: then it is broad. The weights are fitted.
+Four signals: words that are more common here than in projects and general questions at large, the same in the names of
+definitions, pairs of words that stand side by side here, and wording that is more common in questions about projects
+than in general ones. A question with specific hits is about the
+project; one without them is not, unless it names the project: then it is broad. Tables and weights are fitted
+(bench/fit_evidence.py).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import msgspec
 
 from codecompanion.formats import typed
+from codecompanion.formats.code_words import split_words
 from codecompanion.formats.package_table import package_table
 from codecompanion.formats.regex import regex
 from codecompanion.model.gathered import Classification, Confidence
+from codecompanion.retrieval.asking import small_talk
 from codecompanion.retrieval.classifier import categories_by_words
-from codecompanion.retrieval.ranking.question import Question, read_question, spellings
+from codecompanion.retrieval.ranking.question import Question, read_question
 from codecompanion.retrieval.ranking.stems import stem
 from codecompanion.retrieval.ranking.tables import question_words
+from codecompanion.retrieval.search.full_text_query import MAX_QUERY_CHARS
 
 MIN_SHARE = 0.001
 """Of a word that is not in the table."""
+SHARE_IN_NAMES = 0.15
+"""The share of the chunks with a word that have it in the name of their definition."""
 MIN_NAME = 4
-"""A definition with a shorter name is named by chance."""
-MAX_NAME_WORDS = 3
+"""A folder with a shorter name is named by chance."""
 _MIN_PIECES = 1_000
 """A word that a smaller project does not have counts as one that a project of this size does not have."""
-_MAX_OVER = 4.0
-_MAX_BM25 = 30.0
-_NO_PAIR = -2.0
-_CHANCE = 3.0
-"""Two words of one text stand side by side this much more often than by chance."""
+_MAX_LOG = 4.0
 _CERTAIN = 0.95
 _HIGH, _MEDIUM = 0.9, 0.7
-_WORD = regex(r"[A-Za-z]\w+")
+MIN_WORDS, MIN_CHARACTERS = 3, 4
+_WITHOUT_SPACES = regex(r"[\u3040-\u9fff\uac00-\ud7a3]")
+_BETWEEN_SCRIPTS = regex(
+    r"(?<=[\u3040-\u9fff\uac00-\ud7a3])(?=[A-Za-z_])|(?<=[A-Za-z0-9_])(?=[\u3040-\u9fff\uac00-\ud7a3])"
+)
 _NAMES_PROJECT = regex(
     r"\b(?:this|our|the|my|your|whole|entire)\s+(?:\w+\s+)?"
     r"(?:code ?base|repo(?:sitory)?|source (?:code|tree)|project)\b"
@@ -45,30 +51,25 @@ _NAMES_PROJECT = regex(
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """What an index has of a question. `pieces`: chunks in all, `with_word` and `with_pair`: those that have it.
+    """What an index has of a question.
 
-    `defined`: names of the question that are defined here; `in_paths`: stems of the question that paths have;
-    `best_bm25`: of the best place, positive, 0 = none; `has_file`: a file that the question names is there; `name`:
-    the folder's.
+    `pieces`: chunks in all; `with_word`, `with_pair`, `with_name`: word or pair → chunks that have it, in the name of
+    their definition for the last; `has_file`: a file that the question names is there; `name`: the folder's.
     """
 
     pieces: int
     with_word: Mapping[str, int]
     with_pair: Mapping[str, int]
-    defined: frozenset[str] = frozenset()
-    in_paths: frozenset[str] = frozenset()
-    best_bm25: float = 0.0
+    with_name: Mapping[str, int] = {}
     has_file: bool = False
     name: str = ""
 
 
 class _Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    over: float
-    absent: float
-    pair: float
-    name: float
-    path: float
-    best: float
+    words: float
+    names: float
+    pairs: float
+    wording: float
 
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -77,22 +78,30 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     weights: _Weights
 
 
+class WordTables(msgspec.Struct, frozen=True):
+    """How common words are, by stem.
+
+    `shares`: the larger of the share of all pieces of code and documentation that have a word and the share of general
+    questions; `wording`: log of how much more common it is in questions about projects than in general questions.
+    """
+
+    shares: Mapping[str, float]
+    wording: Mapping[str, float]
+
+
+def read_for_evidence(text: str) -> Question:
+    """Take a question apart; words of Latin letters within Chinese, Japanese or Korean text are words."""
+    return read_question(_BETWEEN_SCRIPTS.sub(" ", text))
+
+
 def telling_words(question: Question) -> tuple[str, ...]:
-    """Return the words of a question that say what it is about; () = none does."""
-    return tuple(word for word in question.words if word not in question_words()["asking"])
-
-
-def names_asked(text: str) -> tuple[str, ...]:
-    """Return the names that code may give to words of a question, alone or up to three side by side."""
-    words = _WORD.findall(text)
-    runs = ("_".join(words[at : at + many]) for many in range(1, MAX_NAME_WORDS + 1) for at in range(len(words)))
-    return tuple(dict.fromkeys(form for run in runs for form in spellings(run) if len(form) >= MIN_NAME))
+    """Return the words of a question that say what it is about; () = none does: "hello", though code has it."""
+    return tuple(word for word in question.words if word not in question_words()["asking"] | small_talk())
 
 
 def classify_by_index(text: str, evidence: Evidence) -> Classification:
     """Return what the index says of a question, with the likelihood that it is about the project."""
-    question = read_question(text)
-    likely = likelihood(question, evidence)
+    likely = likelihood(read_for_evidence(text), evidence)
     if likely >= _table().limit:
         return _about(text, likely, "specific")
     if _names_project(text, evidence.name):
@@ -104,45 +113,65 @@ def likelihood(question: Question, evidence: Evidence) -> float:
     """Return how likely a question is about the project, 0..1; 0 for one without a telling word."""
     if evidence.has_file:
         return _CERTAIN
-    words = telling_words(question)
-    if not words or not evidence.pieces:
+    signals = signals_of(question, evidence, word_tables())
+    if signals is None:
         return 0.0
     table = _table()
-    signals = signals_of(words, evidence)
     score = table.bias + sum(value * getattr(table.weights, name) for name, value in signals.items())
     return 1 / (1 + math.exp(-score))
 
 
-def signals_of(words: tuple[str, ...], evidence: Evidence) -> dict[str, float]:
-    """Return signal → value, as the weights are fitted for them."""
-    found = evidence.with_word
-    paths = {stem(word) for word in words} & evidence.in_paths
+def signals_of(question: Question, evidence: Evidence, tables: WordTables) -> dict[str, float] | None:
+    """Return signal → value, as the weights are fitted for them; None for a question without a telling word.
+
+    In a question whose words are mostly in no table, such as a German one, words that the project lacks say nothing.
+    """
+    words, asked = telling_words(question), _stems(question.text)
+    if _is_unknown(asked, tables):
+        words = tuple(word for word in words if evidence.with_word.get(word))
+    if not words or not evidence.pieces:
+        return None
+    shares = [tables.shares.get(stem(word), MIN_SHARE) for word in words]
     return {
-        "over": sum(_over(share_at_large(word), found.get(word, 0), evidence.pieces) for word in words) / len(words),
-        "absent": sum(not found.get(word) for word in words),
-        "pair": max(_pairs(evidence), default=_NO_PAIR),
-        "name": max((-math.log(share_at_large(name.lower().strip("_"))) for name in evidence.defined), default=0.0),
-        "path": len(paths) / len(words),
-        "best": min(evidence.best_bm25, _MAX_BM25) / 10,
+        "words": _mean_log(words, shares, evidence.with_word, 0.3, evidence.pieces),
+        "names": _mean_log(
+            words, [SHARE_IN_NAMES * share for share in shares], evidence.with_name, 0.1, evidence.pieces
+        ),
+        "pairs": sum(map(bool, evidence.with_pair.values())) / max(1, len(words) - 1),
+        "wording": sum(tables.wording.get(word, 0.0) for word in asked) / math.sqrt(max(1, len(asked))),
     }
 
 
+def may_ask_in_other_language(text: str) -> bool:
+    """Return whether a text has three words, or four characters without spaces, mostly words that no table has."""
+    asked = _stems(_BETWEEN_SCRIPTS.sub(" ", text[:MAX_QUERY_CHARS]))
+    is_long = len(asked) >= MIN_WORDS or len(_WITHOUT_SPACES.findall(text)) >= MIN_CHARACTERS
+    return is_long and _is_unknown(asked, word_tables())
+
+
+def _stems(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(stem, split_words(text))))
+
+
+def _is_unknown(asked: Sequence[str], tables: WordTables) -> bool:
+    return 2 * sum(word in tables.shares or word in tables.wording for word in asked) <= len(asked)
+
+
+def _mean_log(
+    words: Sequence[str], usual: Sequence[float], found: Mapping[str, int], least: float, pieces: int
+) -> float:
+    """Return the mean log of the share of the words here over their usual one; `least`: what 0 counts as."""
+    total = 0.0
+    for word, share in zip(words, usual, strict=True):
+        there = found.get(word, 0)
+        log = math.log((there + least) / ((pieces if there else max(pieces, _MIN_PIECES)) + 1) / share)
+        total += max(-_MAX_LOG, min(_MAX_LOG, log))
+    return total / len(words)
+
+
 def share_at_large(word: str) -> float:
-    """Return the share of all pieces of code and documentation, in any project, that have a word."""
-    return _shares().get(stem(word), MIN_SHARE)
-
-
-def _over(usual: float, there: int, pieces: int) -> float:
-    counted = pieces if there else max(pieces, _MIN_PIECES)
-    return max(-_MAX_OVER, min(_MAX_OVER, math.log((there + 0.3) / (counted + 1) / usual)))
-
-
-def _pairs(evidence: Evidence) -> Iterable[float]:
-    for pair, there in evidence.with_pair.items():
-        if there:
-            one, other = pair.split()
-            chance = max(MIN_SHARE / _CHANCE, _CHANCE * share_at_large(one) * share_at_large(other))
-            yield math.log((there + 0.3) / (evidence.pieces + 1) / chance)
+    """Return the share of all pieces of code and documentation, or of general questions, that have a word."""
+    return word_tables().shares.get(stem(word), MIN_SHARE)
 
 
 def _names_project(text: str, name: str) -> bool:
@@ -173,6 +202,11 @@ def _table() -> _Table:
 
 
 @cache
-def _shares() -> Mapping[str, float]:
-    rows = package_table("retrieval/word_shares.toml")["shares"]
-    return {word: row["share"] for row in rows for word in row["words"].split()}
+def word_tables() -> WordTables:
+    """Return the tables of the package."""
+    rows = package_table("retrieval/word_shares.toml")
+    return WordTables(_by_word(rows["shares"], "share"), _by_word(rows["wording"], "log"))
+
+
+def _by_word(rows: Sequence[Mapping[str, str]], value: str) -> Mapping[str, float]:
+    return {word: float(row[value]) for row in rows for word in row["words"].split()}

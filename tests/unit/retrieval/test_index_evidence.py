@@ -8,16 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codecompanion.retrieval.classifier import WordRules, classify_by_words
-from codecompanion.retrieval.index_evidence import Evidence, classify_by_index, names_asked, share_at_large
+from codecompanion.retrieval.index_evidence import (
+    Evidence,
+    classify_by_index,
+    read_for_evidence,
+    share_at_large,
+    telling_words,
+)
 
 NOTHING = Evidence(pieces=1_000, with_word={}, with_pair={})
 HAS = Evidence(
     pieces=1_000,
     with_word={"redirects": 60, "followed": 40},
     with_pair={"redirects followed": 5},
-    defined=frozenset({"follow_redirects"}),
-    in_paths=frozenset({"redirect"}),
-    best_bm25=9.0,
+    with_name={"redirects": 12, "followed": 1},
 )
 
 
@@ -68,10 +72,10 @@ def test_a_file_of_the_project_is_enough() -> None:
     "less",
     [
         {"with_word": {"redirects": 60, "followed": 0}, "with_pair": {}},
-        {"in_paths": frozenset()},
-        {"best_bm25": 1.0},
-        {"defined": frozenset()},
+        {"with_word": {"redirects": 3, "followed": 3}},
+        {"with_name": {}},
         {"with_pair": {}},
+        {"pieces": 50_000},
     ],
     ids=str,
 )
@@ -88,9 +92,50 @@ def test_words_of_every_project_say_less() -> None:
     assert share_at_large("file") > 5 * share_at_large("redirects") > 25 * share_at_large("zustand")
 
 
-def test_names_that_code_may_give_to_words() -> None:
-    assert {"follow_redirects", "FollowRedirects", "followRedirects"} <= set(names_asked("follow redirects now"))
-    assert "is" not in names_asked("is it")
+def test_wording_of_general_questions_counts_against_them() -> None:
+    likely = [classify_by_index(f"{asks} redirects followed", HAS).likelihood or 0 for asks in ("fix", "what is")]
+    assert likely[0] > likely[1]
+
+
+@pytest.mark.parametrize("question", ["hello", "thanks", "write me a haiku", "how do I reverse a list in Python"])
+@pytest.mark.parametrize("pieces", [50, 5_000])
+def test_talk_and_general_questions_are_not_about_the_project(question: str, pieces: int) -> None:
+    """Each word is as common here as at large."""
+    words = telling_words(read_for_evidence(question))
+    usual = {word: round(pieces * share_at_large(word)) for word in words}
+    evidence = Evidence(pieces=pieces, with_word=usual, with_pair={})
+    assert not classify_by_index(question, evidence).is_codebase_related
+
+
+@pytest.mark.parametrize("question", ["hello", "Hi!", "thanks", "ok"])
+def test_small_talk_is_not_about_code_that_has_its_words(question: str) -> None:
+    """`print("hello")` is in many projects."""
+    words = telling_words(read_for_evidence(question))
+    often = Evidence(pieces=100, with_word=dict.fromkeys(words, 90), with_name=dict.fromkeys(words, 90), with_pair={})
+    assert not classify_by_index(question, often).is_codebase_related
+
+
+@pytest.mark.parametrize(
+    ("question", "is_about"),
+    [
+        ("Wo werden die Cookies gespeichert und wann verfallen sie?", True),
+        ("在哪里处理redirects", True),
+        ("redirects はどこで処理されますか", True),
+        ("Schreibe mir ein Haiku über den Herbst", False),
+        ("写一首俳句", False),
+    ],
+)
+def test_other_languages_are_judged_by_the_words_that_the_project_has(question: str, is_about: bool) -> None:
+    """A German question is not less about a project because its code is in English."""
+    words = telling_words(read_for_evidence(question))
+    has = {"cookies": 40, "redirects": 60}
+    evidence = Evidence(
+        pieces=1_000,
+        with_word={word: has.get(word.lower(), 0) for word in words},
+        with_name={word: has.get(word.lower(), 0) // 5 for word in words},
+        with_pair={},
+    )
+    assert classify_by_index(question, evidence).is_codebase_related is is_about
 
 
 def test_strict_excludes_without_exceptions() -> None:
@@ -102,8 +147,8 @@ def test_strict_excludes_without_exceptions() -> None:
     assert [classify_by_words(short, rules).is_codebase_related for rules in (WordRules(), strict)] == [False, False]
 
 
-@given(st.text(max_size=200), st.integers(0, 100), st.floats(0, 1e9))
-def test_any_question_has_a_likelihood(question: str, pieces: int, best: float) -> None:
-    found = classify_by_index(question, Evidence(pieces=pieces, with_word={}, with_pair={}, best_bm25=best))
+@given(st.text(max_size=200), st.integers(0, 100))
+def test_any_question_has_a_likelihood(question: str, pieces: int) -> None:
+    found = classify_by_index(question, Evidence(pieces=pieces, with_word={}, with_pair={}))
     assert found.likelihood is not None
     assert 0 <= found.likelihood <= 1

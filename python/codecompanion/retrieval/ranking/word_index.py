@@ -37,10 +37,6 @@ class WordIndex:
         """Return what is in it."""
         return self._words.keys()
 
-    def has(self, word: str) -> bool:
-        """Return whether a file has a word."""
-        return bool(self._paths_with.get(word))
-
     def put(self, path: str, counts: Mapping[str, float]) -> None:
         """Add a file, or replace its words."""
         self.remove(path)

@@ -7,15 +7,10 @@ from __future__ import annotations
 
 import sqlite3
 
-from codecompanion.retrieval.index_evidence import Evidence, names_asked, telling_words
-from codecompanion.retrieval.ranking.question import Question, read_question
+from codecompanion.retrieval.index_evidence import Evidence, read_for_evidence, telling_words
+from codecompanion.retrieval.ranking.question import Question
 from codecompanion.session.code.searcher import CodeSearcher
-from codecompanion.store.code_index import search
-from codecompanion.store.code_index.word_search import count_pairs, find_any
-
-MAX_POSTINGS = 20_000
-"""The best place is looked for by words that stand in no more chunks than this together, the rare ones first."""
-MAX_NAMES = 400
+from codecompanion.store.code_index.word_search import count_pairs
 
 
 def find_evidence(searcher: CodeSearcher, text: str) -> Evidence | None:
@@ -28,36 +23,16 @@ def find_evidence(searcher: CodeSearcher, text: str) -> Evidence | None:
 
 
 def _read(searcher: CodeSearcher, connection: sqlite3.Connection, text: str) -> Evidence:
-    question, counts = read_question(text), searcher.words.word_counts
+    question, counts = read_for_evidence(text), searcher.words.word_counts
     words = telling_words(question)
-    with_word = {word: counts.chunks_with(connection, word) for word in words}
-    asked = names_asked(question.text)[:MAX_NAMES]
-    definitions = search.find_definitions(connection, asked) if asked else []
-    paths = searcher.words.path_words
     return Evidence(
         pieces=counts.chunks(connection),
-        with_word=with_word,
+        with_word={word: counts.chunks_with(connection, word) for word in words},
         with_pair=count_pairs(connection, counts, question.pairs),
-        defined=frozenset(row.name for row in definitions),
-        in_paths=frozenset(one for one in question.stems if paths.has(one)),
-        best_bm25=_best(searcher, connection, question, with_word),
+        with_name={word: counts.chunks_named(connection, word) for word in words},
         has_file=_has_file(searcher, question),
         name=searcher.project.root.name,
     )
-
-
-def _best(
-    searcher: CodeSearcher, connection: sqlite3.Connection, question: Question, with_word: dict[str, int]
-) -> float:
-    kept, postings = list[str](), 0
-    for word in sorted(with_word, key=lambda word: with_word[word]):
-        postings += with_word[word]
-        if postings > MAX_POSTINGS:
-            break
-        kept.append(word)
-    pairs = [pair for pair in question.pairs if set(pair.split()) <= set(kept)]
-    rows = find_any(connection, searcher.words.word_counts, kept, pairs, (1.0, 1.0, 1.0), 1)
-    return -rows[0].bm25 if rows else 0.0
 
 
 def _has_file(searcher: CodeSearcher, question: Question) -> bool:

@@ -8,6 +8,7 @@ from codecompanion.formats.plural import counted
 from codecompanion.model.gathered import Gathered, likely_text
 from codecompanion.model.messages import Message
 from codecompanion.retrieval.asking import asks_something
+from codecompanion.retrieval.index_evidence import may_ask_in_other_language
 from codecompanion.workspace.secret_files import is_secret
 
 NOT_ABOUT = "No code added ({why}) · #{{codebase}} adds it"
@@ -22,7 +23,7 @@ def why_no_code(text: str, gathered: Gathered, asked_in: Path | None, *, is_proj
     if asked_in is not None:
         return (f"No code · {_why_nothing(gathered, asked_in, is_project)} · why: /context",)
     said = gathered.classification
-    if said.is_codebase_related or not asks_something(text):
+    if said.is_codebase_related or not (asks_something(text) or may_ask_in_other_language(text)):
         return ()
     if said.likelihood is None:
         return (NOT_ABOUT.format(why=_NO_KEYWORDS),)

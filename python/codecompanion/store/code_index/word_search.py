@@ -33,20 +33,27 @@ class WordCounts:
     """The number of chunks that have a word; counted when it is first asked for, kept until the index changes."""
 
     def __init__(self) -> None:
-        self._of_word: dict[str, int] = {}
+        self._of_match: dict[str, int] = {}
         self._all: int | None = None
 
     def clear(self) -> None:
         """Forget the counts: the index has changed."""
-        self._of_word.clear()
+        self._of_match.clear()
         self._all = None
 
     def chunks_with(self, connection: sqlite3.Connection, word: str) -> int:
         """Return the number of chunks that have a word."""
-        if word not in self._of_word:
+        return self._count(connection, f'"{word}"')
+
+    def chunks_named(self, connection: sqlite3.Connection, word: str) -> int:
+        """Return the number of chunks that have a word in the name of their definition."""
+        return self._count(connection, f'symbol : "{word}"')
+
+    def _count(self, connection: sqlite3.Connection, match: str) -> int:
+        if match not in self._of_match:
             query = "SELECT count(*) FROM chunk_text WHERE chunk_text MATCH ?"
-            self._of_word[word] = int(connection.execute(query, (f'"{word}"',)).fetchone()[0])
-        return self._of_word[word]
+            self._of_match[match] = int(connection.execute(query, (match,)).fetchone()[0])
+        return self._of_match[match]
 
     def chunks(self, connection: sqlite3.Connection) -> int:
         """Return the number of all chunks."""

@@ -428,6 +428,8 @@ NOT_ABOUT = "No code added (question did not look project-related) · #{codebase
         ("where are the help texts wrapped?", True),
         ("explain how context objects nest", True),
         ("帮助文本在哪里换行？", True),
+        ("帮助文本在哪里换行", True),
+        ("wo werden die Hilfetexte umgebrochen", True),
         ("thanks", False),
         ("Thanks, is that all of it?", False),
         ("that works very well now", False),

@@ -1,0 +1,300 @@
+"""Makes `retrieval/word_shares.toml` and `retrieval/evidence_weights.toml` (R-207) from the training half of a corpus.
+
+    python -m bench.fit_evidence FOLDER [--titles 80] [--keep FILE]
+
+`FOLDER` has the repositories that `bench/evidence_corpus.toml` names. Of each training repository the index of the
+state before its newest titles is asked. Every table leaves out, for a question, the repository that it is asked of, or
+the source that it is from, so that no question is judged by itself. Printed, each for left-out repositories: the share
+found by kind of question at the limit, the share of general questions taken by source, and what is found without each
+signal. `--keep` stores the evidence, so that another fit needs no index.
+
+The limit is the score that `TAKEN` of the general questions reach; kinds of questions weigh as `WEIGHTS` says, sources
+of general ones alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import pickle
+import sys
+import tempfile
+import textwrap
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+
+import msgspec
+import numpy as np
+
+from bench.evidence_corpus import PLAIN_GENERAL, Asked, Corpus, asked_of, corpus, titles_of
+from bench.indexed_history import IndexedHistory
+from codecompanion.formats.code_words import index_words, split_words
+from codecompanion.retrieval.index_evidence import (
+    Evidence,
+    WordTables,
+    read_for_evidence,
+    signals_of,
+)
+from codecompanion.retrieval.ranking.stems import stem
+from codecompanion.session.code.evidence_search import find_evidence
+from codecompanion.session.code.searcher import CodeSearcher
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+SIGNALS = ("words", "names", "pairs", "wording")
+WEIGHTS = {"title": 0.45, "plain": 0.45, "swe_qa": 0.1}
+TAKEN = 0.04
+MANY_TITLES = 600
+OF_SWE_QA = 0.1
+"""Of the wording of questions about projects; the rest is that of titles."""
+SMOOTHED = 0.0015
+MIN_IN_TABLE, HALF_OCTAVE = 0.002, math.sqrt(2)
+MIN_LOG, MAX_LOG = 0.5, 3.0
+MIN_SOURCES = 3
+"""A word of fewer sources says more about them than about questions."""
+FOLDER_OF_TABLES = Path(__file__).resolve().parents[1] / "python/codecompanion/retrieval"
+
+Shares = Mapping[str, float]
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """A question that was asked of a repository, and what its index has."""
+
+    repository: str
+    asked: Asked
+    evidence: Evidence
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """What the tables are made of: source → stem → share, for pieces of code, titles, SWE-QA and general questions."""
+
+    code: Mapping[str, Shares]
+    titles: Mapping[str, Shares]
+    swe_qa: Mapping[str, Shares]
+    general: Mapping[str, Shares]
+
+
+def collect(given: Corpus, titles: int) -> tuple[list[Fact], Counts]:
+    """Ask every training repository, and count words."""
+    facts, code, subjects = list[Fact](), dict[str, Shares](), dict[str, Shares]()
+    for repository in given.repositories("training"):
+        git = given.git(repository)
+        subjects[repository] = _shares(map(split_words, titles_of(git, MANY_TITLES)[0]))
+        newest, before = titles_of(git, titles)
+        with tempfile.TemporaryDirectory() as folder:
+            history = IndexedHistory(git, Path(folder), with_history=False)
+            history.move_to(before)
+            searcher = CodeSearcher(history)
+            for asked in asked_of(given, "training", repository, newest):
+                if evidence := find_evidence(searcher, asked.text):
+                    facts.append(Fact(repository, asked, evidence))
+            chunks = history.chunks()
+            code[repository] = _shares(index_words(f"{one.path} {one.symbol} {one.text}") for one in chunks)
+            history.close()
+        print(f"asked {repository}", file=sys.stderr, flush=True)
+    swe_qa = {**given.swe_qa("wording"), **given.swe_qa("training")}
+    general = {source: texts for source, texts in given.general("training").items() if source != PLAIN_GENERAL}
+    return facts, Counts(
+        code,
+        subjects,
+        {name: _shares(map(split_words, texts)) for name, texts in swe_qa.items()},
+        {source: _shares(map(split_words, texts)) for source, texts in general.items()},
+    )
+
+
+def _shares(pieces: Iterable[Sequence[str]]) -> Shares:
+    counts, many = Counter[str](), 0
+    for words in pieces:
+        many += 1
+        counts.update(set(map(stem, words)))
+    return {word: count / many for word, count in counts.items()}
+
+
+def tables_of(counts: Counts, repository: str = "", source: str = "") -> WordTables:
+    """Return the tables without a repository and a source of general questions."""
+    name = repository.rpartition("/")[2]
+    general = _mean(counts.general, source)
+    code, titles = _mean(counts.code, repository, outliers=1), _mean(counts.titles, repository, outliers=1)
+    swe_qa = _mean(counts.swe_qa, name, outliers=1)
+    shares, wording = dict[str, float](), dict[str, float]()
+    for word in {*general, *code}:
+        share = max(general.get(word, 0.0), code.get(word, 0.0))
+        if share >= MIN_IN_TABLE:
+            steps = round(math.log(share / MIN_IN_TABLE, HALF_OCTAVE))
+            shares[word] = float(f"{MIN_IN_TABLE * HALF_OCTAVE**steps:.3g}")
+    seen = Counter(
+        word for part in (counts.general, counts.titles, counts.swe_qa) for one in part.values() for word in one
+    )
+    for word in {*general, *titles, *swe_qa}:
+        if seen[word] < MIN_SOURCES or word.isdigit():
+            continue
+        here = (1 - OF_SWE_QA) * titles.get(word, 0.0) + OF_SWE_QA * swe_qa.get(word, 0.0)
+        log = math.log((here + SMOOTHED) / (general.get(word, 0.0) + SMOOTHED))
+        steps = round(max(-MAX_LOG, min(MAX_LOG, log)) / MIN_LOG)
+        if steps:
+            wording[word] = steps * MIN_LOG
+    return WordTables(shares, wording)
+
+
+def _mean(by_source: Mapping[str, Shares], without: str, outliers: int = 0) -> Shares:
+    """Return the mean share in the sources, without the highest: the subject of one."""
+    sources = [shares for source, shares in by_source.items() if source != without]
+    sums, most = defaultdict[str, float](float), dict[str, float]()
+    for shares in sources:
+        for word, share in shares.items():
+            sums[word] += share
+            most[word] = max(most.get(word, 0.0), share)
+    return {word: (total - outliers * most[word]) / (len(sources) - outliers) for word, total in sums.items()}
+
+
+class Fit:
+    """The facts as numbers; a question without a telling word is never taken and is not fitted on."""
+
+    def __init__(self, facts: Sequence[Fact], counts: Counts) -> None:
+        @cache
+        def tables(repository: str, source: str) -> WordTables:
+            return tables_of(counts, repository, source)
+
+        rows, kept = list[list[float]](), list[Fact]()
+        for fact in sorted(facts, key=lambda fact: (fact.repository, fact.asked.is_about, fact.asked.kind)):
+            source = "" if fact.asked.is_about else fact.asked.kind
+            signals = signals_of(read_for_evidence(fact.asked.text), fact.evidence, tables(fact.repository, source))
+            kept.append(fact)
+            rows.append([math.nan] * len(SIGNALS) if signals is None else [signals[name] for name in SIGNALS])
+        self.facts = kept
+        self.values: Array = np.array(rows)
+        self.is_about: Array = np.array([float(fact.asked.is_about) for fact in kept])
+        self.repositories = np.array([fact.repository for fact in kept])
+        self.weights = self._weights()
+
+    def _weights(self) -> Array:
+        many = Counter(fact.asked.kind for fact in self.facts)
+        general = len(set(many) - set(WEIGHTS))
+        weights = [WEIGHTS.get(fact.asked.kind, 1 / general) / many[fact.asked.kind] for fact in self.facts]
+        return np.array(weights) * len(self.facts) / 2
+
+    def left_out(self, signals: Sequence[int]) -> Array:
+        """Return the score of each question by the weights that are fitted without its repository."""
+        scores = np.full(len(self.facts), -math.inf)
+        for repository in set(self.repositories):
+            asked = self.repositories == repository
+            weights = self.fitted(signals, ~asked)
+            scores[asked] = self.scores(weights, signals)[asked]
+        return scores
+
+    def scores(self, weights: Array, signals: Sequence[int]) -> Array:
+        """Return the score of each question."""
+        scores = self.values[:, signals] @ weights[:-1] + weights[-1]
+        certain = np.array([fact.evidence.has_file for fact in self.facts])
+        return np.where(certain, math.inf, np.where(np.isnan(scores), -math.inf, scores))
+
+    def fitted(self, signals: Sequence[int], wanted: Array) -> Array:
+        """Return the weights of logistic regression and, last, the bias: Newton's steps with a small price."""
+        used = wanted & ~np.isnan(self.values[:, 0])
+        values = np.hstack([self.values[used][:, signals], np.ones((used.sum(), 1))])
+        is_about, counted = self.is_about[used], self.weights[used]
+        price = np.diag([1.0] * len(signals) + [0.0])
+        weights = np.zeros(values.shape[1])
+        for _ in range(30):
+            likely = 1 / (1 + np.exp(-np.clip(values @ weights, -30, 30)))
+            slope = values.T @ (counted * (likely - is_about)) + price @ weights
+            bend = (values * (counted * likely * (1 - likely))[:, None]).T @ values + price
+            weights = weights - np.linalg.solve(bend, slope)
+        return weights
+
+    def limit(self, scores: Array) -> float:
+        """Return the score that only `TAKEN` of the general questions reach."""
+        return float(np.quantile(scores[self.is_about == 0], 1 - TAKEN))
+
+    def shares(self, scores: Array, limit: float) -> dict[str, float]:
+        """Return kind of question → the share that is taken."""
+        found = defaultdict[str, list[bool]](list)
+        for fact, score in zip(self.facts, scores, strict=True):
+            found[fact.asked.kind].append(bool(score >= limit))
+        return {kind: sum(taken) / len(taken) for kind, taken in found.items()}
+
+
+def write(tables: WordTables, weights: Array, limit: float) -> None:
+    """Write both tables; the bias is such that the limit is a likelihood of 0.5."""
+    rows = [_rows("shares", "share", "{:.4g}", tables.shares), _rows("wording", "log", "{:.1f}", tables.wording)]
+    (FOLDER_OF_TABLES / "word_shares.toml").write_text(f"{_ABOUT_SHARES}\n" + "\n".join(rows), "utf-8")
+    lines = [f"{name} = {weight:.3f}" for name, weight in zip(SIGNALS, weights, strict=False)]
+    padded = [f"{line:<20}  # {_ABOUT_SIGNAL[name]}" for name, line in zip(SIGNALS, lines, strict=True)]
+    text = _ABOUT_WEIGHTS.format(bias=f"{weights[-1] - limit:.3f}", weights="\n".join(padded))
+    (FOLDER_OF_TABLES / "evidence_weights.toml").write_text(text, "utf-8")
+
+
+def _rows(name: str, value: str, form: str, table: Mapping[str, float]) -> str:
+    by_value = defaultdict[float, list[str]](list)
+    for word, number in table.items():
+        if word.isascii():
+            by_value[number].append(word)
+    return "\n".join(
+        f'[[{name}]]\n{value} = {form.format(number)}\nwords = """\n'
+        + "\n".join(
+            textwrap.wrap(" ".join(sorted(by_value[number])), 118, break_long_words=False, break_on_hyphens=False)
+        )
+        + '\n"""\n'
+        for number in sorted(by_value, reverse=True)
+    )
+
+
+_ABOUT_SHARES = """\
+# How common words are, by stem (ranking/stems.py); made by `python -m bench.fit_evidence`.
+# `share`: the larger of two means: of the share of the pieces of code and documentation that have a word, in eighteen
+# repositories without the highest share, which is a project's own subject; and of the share of general questions, in
+# nine sources. Steps of half an octave; words below 0.002 are left out.
+# `log`: of how much more common a word is in questions about projects (titles of the same repositories, and a tenth
+# SWE-QA) than in general questions; steps of 0.5.
+"""
+_ABOUT_WEIGHTS = """\
+# What the evidence in a project's index says about a question (retrieval/index_evidence.py): logistic regression on
+# questions about eighteen public repositories against general ones (bench/evidence_corpus.toml); made by
+# `python -m bench.fit_evidence`. `python -m bench.bench_classification` measures them on sixteen other repositories.
+
+bias = {bias}
+limit = 0.5           # likelihood from which a question counts as about the project
+
+[weights]
+{weights}
+"""
+_ABOUT_SIGNAL = {
+    "words": "mean log of the share of each word here over its share at large",
+    "names": "the same in names of definitions",
+    "pairs": "share of the neighbouring words that stand side by side here",
+    "wording": "sum of the logs of the wording over the root of the number of words",
+}
+
+
+def main() -> None:
+    """Fit and write."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", type=Path, metavar="FOLDER")
+    parser.add_argument("--titles", type=int, default=80, help="of each repository")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="where the evidence is stored")
+    given = parser.parse_args()
+    if given.keep and given.keep.exists():
+        facts, counts = pickle.loads(given.keep.read_bytes())  # noqa: S301 - our own file
+    else:
+        facts, counts = collect(corpus(given.folder), given.titles)
+        if given.keep:
+            given.keep.write_bytes(pickle.dumps((facts, counts)))
+    fit, every = Fit(facts, counts), range(len(SIGNALS))
+    scores = fit.left_out(every)
+    limit = fit.limit(scores)
+    print("\n".join(f"{kind:<60}{share:.3f}" for kind, share in fit.shares(scores, limit).items()))
+    for left in every:
+        others = [signal for signal in every if signal != left]
+        without = fit.left_out(others)
+        shares = fit.shares(without, fit.limit(without))
+        print(f"without {SIGNALS[left]:<12}" + "  ".join(f"{kind} {shares[kind]:.3f}" for kind in WEIGHTS))
+    write(tables_of(counts), fit.fitted(every, np.full(len(facts), True)), limit)
+
+
+if __name__ == "__main__":
+    main()
