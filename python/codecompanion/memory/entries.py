@@ -7,6 +7,7 @@ file is one entry. Its first line is the title if it is a heading; a comment bel
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -97,6 +98,13 @@ def read_note(text: str, name: str) -> tuple[str, str, str]:
             chat, rest = comment[1], rest[:place] + rest[place + 1 :]
             break
     return cut_line(title, MAX_TITLE_CHARS), "\n".join(rest).strip(), chat
+
+
+def hide_in_entry(entry: Entry, hide: Callable[[str], str]) -> Entry:
+    """Return the entry with its secrets hidden, in its title, too: that may be its first line, cut within a secret."""
+    text = hide(entry.text)
+    title = first_line(text) if entry.title == first_line(entry.text) else hide(entry.title)
+    return msgspec.structs.replace(entry, title=title, text=text)
 
 
 def first_line(text: str) -> str:

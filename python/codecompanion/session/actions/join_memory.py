@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from codecompanion.errors import StoreError
 from codecompanion.model.change_report import ChangeReport
 from codecompanion.model.messages import MEMORY_TAG, Message
@@ -81,13 +79,14 @@ async def follow_policy(chat: Chat) -> None:
 
 
 def _read(chat: Chat, memory: ProjectMemory, keeping: Keeping, budget: int, element: str) -> Recalled:
+    from codecompanion.memory.entries import hide_in_entry
     from codecompanion.memory.new_chat_memory import MAX_LOOKED_AT, recall
 
     def count(text: str) -> int:
         return chat.meter.scaled(chat.meter.counter.message(Message(id="", role="user", content=text)))
 
     found, unread = memory.newest(MAX_LOOKED_AT)
-    entries = (msgspec.structs.replace(one, text=keeping.redact(one.text)) for one in found)
+    entries = (hide_in_entry(one, keeping.redact) for one in found)
     has_tool = any(spec.name == MEMORY.spec.name for spec in chat.control.specs)
     return recall([*entries], budget, count, element, has_tool=has_tool, unread=unread)
 

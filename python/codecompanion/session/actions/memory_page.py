@@ -90,11 +90,12 @@ def _delete(services: Services, path: Path) -> str:
             return (UNKNOWN,)
 
     can_restore = memories.delete(path, forget)
-    return f"Deleted {path.name}; u restores it" if can_restore else f"Deleted {path.name}"
+    name = " ".join(path.name.split())  # a line break in it would be one on the screen
+    return f"Deleted {name}; u restores it" if can_restore else f"Deleted {name}"
 
 
 def _restore(services: Services) -> str:
     memories = _memories(services)
     sources = MemorySources(memories.places.memory_dir)
     one = memories.restore(lambda one: sources.before_file(one.path, one.sources))
-    return f"Restored {one.path.name}"
+    return f"Restored {' '.join(one.path.name.split())}"

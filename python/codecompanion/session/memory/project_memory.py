@@ -11,13 +11,24 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from heapq import nlargest
 from pathlib import Path
 
 import msgspec
 
 from codecompanion.errors import CodeCompanionError
 from codecompanion.formats import text_files
-from codecompanion.memory.entries import Entry, Origin, Scope, first_line, parse_memories, read_note, title_of
+from codecompanion.formats.regex import regex
+from codecompanion.memory.entries import (
+    Entry,
+    Origin,
+    Scope,
+    first_line,
+    hide_in_entry,
+    parse_memories,
+    read_note,
+    title_of,
+)
 from codecompanion.model.messages import Source
 from codecompanion.model.provenance import FILE
 from codecompanion.session.provenance.memory_sources import MemorySources
@@ -38,6 +49,7 @@ MAX_BYTES = 32_000_000
 HEAD_BYTES = 4_096
 """As much of a file as its title and first line need."""
 MAX_KIT_LOGS = 60
+_DAY = regex(r"\d{4}-\d\d-\d\d")
 _NOTHING_STOPS: Callable[[], None] = lambda: None  # noqa: E731
 _WRITERS: dict[Origin, str] = {"you": "written by the user", "model": "note", "compaction": "summary"}
 
@@ -103,6 +115,7 @@ class ProjectMemory:
             most = MAX_FILE_BYTES if whole else HEAD_BYTES
             if file.size and room >= 0:
                 text = self._files.read(file, most)
+                text = "" if "\0" in text else text  # not a text
                 room -= min(file.size, most)
                 found.append(self._entry(file, text, of if file.name else ()))
         return found
@@ -152,15 +165,18 @@ class ProjectMemory:
         from codecompanion.memory.search_entries import search  # not part of the start
 
         entries = (one for one in self.entries(check=check) if not one.is_private)
+        hits = search(entries, query)
+        heads = [msgspec.structs.replace(hit.entry, text=hit.entry.text[:HEAD_BYTES]) for hit in hits]
+        shown = [hide_in_entry(head, hide_secrets) for head in heads]
         return tuple(
             FoundMemory(
                 place=hit.entry.name or _WRITERS[hit.entry.origin],
-                title=hit.entry.title if hit.entry.title != hit.entry.name else "",
+                title=entry.title if entry.title != entry.name else "",
                 day=f"{datetime.fromtimestamp(hit.entry.time).astimezone():%Y-%m-%d}",
                 lines=tuple(map(hide_secrets, hit.lines)),
                 sources=hit.entry.sources,
             )
-            for hit in search(entries, query)
+            for hit, entry in zip(hits, shown, strict=True)
         )
 
     # ---- inside
@@ -214,7 +230,8 @@ class ProjectMemory:
     def _kit_logs(self) -> list[Path]:
         folder = kit_folder(self._root)
         try:
-            return sorted((one for one in folder.glob("*.md") if not one.is_symlink()), reverse=True)[:MAX_KIT_LOGS]
+            found = [one for one in folder.glob("*.md") if not one.is_symlink()]
+            return nlargest(MAX_KIT_LOGS, found, key=lambda one: (_DAY.fullmatch(one.stem) is not None, one.name))
         except OSError:
             return []
 

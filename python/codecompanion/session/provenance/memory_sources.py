@@ -175,4 +175,5 @@ def _folded(name: str) -> str:
 
     Keys begin with `memories/`, as in tables of earlier versions.
     """
+    name = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")  # a table is JSON
     return os.path.normcase(f"memories/{name}" if name else "memories").casefold()

@@ -65,7 +65,7 @@ def _perform(arguments: dict[str, Any], context: ToolContext, check: Check) -> T
         if arguments["command"] == "search":
             return _search(arguments["query"], memory, check)
         if arguments["command"] == "view":
-            return _view(arguments, folders)
+            return _view(arguments, folders, context)
         _refuse_secrets(arguments, context)
         with memory.changing():
             return _change(arguments, folders, check)
@@ -147,7 +147,7 @@ def _file(virtual: str, folders: _Folders) -> Path:
     return real
 
 
-def _view(arguments: dict[str, Any], folders: _Folders) -> ToolOutput:
+def _view(arguments: dict[str, Any], folders: _Folders, context: ToolContext) -> ToolOutput:
     virtual = arguments["path"].rstrip("/")
     real = _real(virtual, folders)
     if _is_top(real, folders) or real.is_dir():
@@ -162,7 +162,10 @@ def _view(arguments: dict[str, Any], folders: _Folders) -> ToolOutput:
             text="\n".join([f"Files in {virtual}:", *lines[:MAX_LISTED], *told]),
             summary=counted(len(lines), "entry", "entries"),
         )
-    text = text_files.printable(text_files.read_text(_file(virtual, folders)).text)
+    whole, withheld = context.without_secrets(text_files.read_text(_file(virtual, folders)).text, virtual)
+    if withheld:
+        raise ToolError(f"{virtual} is withheld: {withheld}.")
+    text = text_files.printable(whole)
     lines = text_files.split_lines(text)
     first, last = arguments.get("view_range", (1, -1))
     if first < 1 or (last != -1 and last < first):

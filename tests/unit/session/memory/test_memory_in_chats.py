@@ -15,7 +15,7 @@ from codecompanion.model.messages import MEMORY_TAG, Source
 from codecompanion.session.actions.choose_policy import choose_policy
 from codecompanion.session.actions.follow_trust import follow_trust
 from codecompanion.session.actions.memory_page import carry_out_memory
-from codecompanion.session.provenance.memory_sources import MemorySources
+from codecompanion.session.provenance.memory_sources import FILE_NAME, MemorySources
 from codecompanion.session.services import Keeping
 from codecompanion.session.session import Session
 from codecompanion.session.storage.open_chat import open_new
@@ -25,6 +25,7 @@ from codecompanion.store.files.memory_files import MemoryFiles
 from codecompanion.store.files.memory_places import mark_of
 from codecompanion.wire.events import ContextItems, Notice
 from codecompanion.wire.requests import DeleteMemory, OpenChat, RestoreMemory, ShowMemory, Snapshot
+from codecompanion.workspace.secret_text import hide_secrets
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
 SUMMARY = "6. **Decisions Made**\n- use SQLite\n7. **Pending/Incomplete Work**\n- the docs\n"
@@ -178,6 +179,60 @@ async def test_a_note_from_a_page_narrows_the_grants_of_the_chat_that_reads_it(t
     MemorySources(tmp_path / "memories").before_file(summarise(bench), (page,))
     session = await bench.open()
     assert session.narrowing.sources() == (page,)
+
+
+def secret_note(bench: Bench) -> str:
+    """Write a note whose first line, which is its title, has a key, as an editor or an earlier version does."""
+    key = "ghp_" + "aZ3kQ9xV7bN2mR5tY8wE1uI4oP6sD0fG3hJk"
+    note = bench.services.memory_of(bench.root).folder / "deploy.md"
+    note.parent.mkdir(parents=True, exist_ok=True)
+    note.write_text(f"The token of the deploy job: {key}\nRun it at night.\n")
+    return key
+
+
+async def test_a_key_in_a_note_is_hidden_wherever_the_model_reads_it(tmp_path):
+    """In the text, and in the title that is its first line: new chats, `search`, `view`."""
+    view = {"command": "view", "path": "/memories/deploy.md"}
+    search = {"command": "search", "query": "deploy job"}
+    script = calls(*((f"c{n}", "memory", json.dumps(one)) for n, one in enumerate((view, search))))
+    bench = harbour(tmp_path, script, says("ok"))
+    bench.services.keeping = replace(bench.services.keeping, redact=hide_secrets)
+    key = secret_note(bench)
+    texts = await sent(bench, await bench.open())
+    assert sum("[hidden]" in text for text in texts) == 3
+    assert not any(key[:12] in text for text in texts)
+
+
+async def test_padding_among_the_daily_logs_hides_none_of_them(tmp_path):
+    """Only so many are read; a hostile folder may have thousands of other files, and huge ones."""
+    bench = harbour(tmp_path)
+    kit = bench.root / ".cowork/memory"
+    kit.mkdir(parents=True)
+    for number in range(200):
+        (kit / f"x{number}.md").write_text("- padding")
+    (kit / "2026-11-01.md").write_text("- the quay was moved")
+    with (kit / "2026-11-02.md").open("wb") as sparse:
+        sparse.truncate(1 << 30)
+    await bench.services.trust.trust_folder(folder_of(bench.root))
+    entries = bench.services.memory_of(bench.root).entries()
+    assert entries[0].text == "- the quay was moved"
+
+
+async def test_names_that_are_not_text_and_files_that_are_none_are_listed_and_deleted(tmp_path):
+    bench = harbour(tmp_path)
+    MemorySources(tmp_path / "memories").before_file(summarise(bench), [Source("page", "example.org")])
+    folder = bench.services.memory_of(bench.root).folder
+    (folder / os.fsdecode(b"not-\xff-text.md")).write_text("the quay")
+    (folder / "two\nlines.md").write_text("the ferry")
+    (folder / "zeros.md").write_bytes(bytes(5_000))
+    (tmp_path / FILE_NAME).write_text("{")
+    texts = await sent(bench, await bench.open())
+    assert not any("\\u0000" in text or "\0" in text for text in texts)
+    shown = await carry_out_memory(bench.services, ShowMemory(cwd=str(bench.root)), {})
+    paths = sorted(one["path"] for one in shown["entries"])
+    said = [await carry_out_memory(bench.services, DeleteMemory(path=path), {}) for path in paths]
+    assert len(said) == 4
+    assert said[-2:] == ["Deleted two lines.md; u restores it", "Deleted zeros.md; u restores it"]
 
 
 async def test_what_is_ours_goes_with_a_strict_policy(tmp_path):
