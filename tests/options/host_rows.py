@@ -221,7 +221,8 @@ def _of_completion() -> Iterator[Row]:
 
 def _of_gathering() -> Iterator[Row]:
     def around(more: str = "") -> str:
-        return loop(f"context = {{ {more} }}, opts = {{ log_level = 'ERROR' }}")
+        # A gatherer that is late under load would give the same with either value.
+        return loop(f"context = {{ timeout = 60000, {more} }}, opts = {{ log_level = 'ERROR' }}")
 
     memories = "memories = { user = 'CONFIG/memories.md' }"
     for option, value, more in (

@@ -15,6 +15,7 @@ from typing import Any, cast
 from unittest.mock import patch
 
 from codecompanion.engine import greeting
+from codecompanion.session.code.project_indexes import choice_of
 from codecompanion.tools import runner
 from codecompanion.wire import events, requests
 from tests.options.desk import Desk, Given
@@ -341,6 +342,10 @@ def gathered(desk: Desk, given: Given) -> Any:
 
     async def act(host: Host) -> Any:
         await host.say("#{codebase} Which function validates the trigger for the team standup?")
+        services = host.runtime.services
+        if services.indexes is not None:  # else it is ready for the next question on some machines only
+            index = await services.indexes.of(host.work, choice_of(services.settings.context))
+            await index.wait()
         await host.say("What does @big.txt say about validate in our codebase?")
         await host.say("Write a short poem about a caller.")
         return host.bodies(), host.notices()
