@@ -21,6 +21,12 @@ def load(name: str) -> str:
 
 
 @cache
+def load_all() -> str:
+    """Return the texts of all prompts."""
+    return "\n\n".join(load(path.stem) for path in sorted(_FOLDER.glob("*.md")))
+
+
+@cache
 def load_table(name: str) -> dict[str, Any]:
     """Return the table `name` (file name without `.toml`). It is shared: do not change it."""
     return tomllib.loads(_FOLDER.joinpath(f"{name}.toml").read_text(encoding="utf-8"))

@@ -106,6 +106,22 @@ class Artifact(_Item, frozen=True):
     constraint_turn_ids: dict[str, str] = {}
 
     @property
+    def texts(self) -> tuple[str, ...]:
+        """Return what its items say, without names of turns, states and hints."""
+        return tuple(
+            text
+            for text in (
+                self.session_objective,
+                *self.constraints,
+                *(f"{one.decision} {one.rationale}" for one in self.settled_decisions),
+                *(episode.summary for episode in self.completed_episodes),
+                *(thread.item for thread in self.open_threads),
+                *(f"{one.path} {one.fact}" for one in self.workspace_facts),
+            )
+            if text.strip()
+        )
+
+    @property
     def turn_ids(self) -> frozenset[str]:
         """Return every turn an item names."""
         ids = {decision.source_turn_id for decision in self.settled_decisions}

@@ -23,6 +23,8 @@ from codecompanion.context.message_facts.demands import find_demands
 from codecompanion.context.selection.select_window import running_turn
 from codecompanion.context.strategy_parameters import SummarizeArtifact
 from codecompanion.context.summary.judge_reply import accept_reply
+from codecompanion.context.summary.summary_run import told_in
+from codecompanion.context.summary.topic_evidence import History, why_not_about
 from codecompanion.context.summary_text.quote_user_messages import read_quotes
 from codecompanion.context.summary_text.recall_keys import without_keys
 from codecompanion.context.transcript.format_transcript import format_entry, wrap
@@ -68,7 +70,7 @@ def summarize_artifact(work: Work, params: SummarizeArtifact, env: Env) -> Steps
         prompt = overlay_prompt(scope, found, params, env)
         if prompt:
             reply = yield SummaryRequest(prompt=prompt, subject=work.removed, max_output_tokens=params.overlay_tokens)
-            said = _read_reply(reply, known)
+            said = _read_reply(reply, known, scope)
         else:
             said = Failed("the utility model's window is too small")
         if isinstance(said, Failed):
@@ -200,9 +202,15 @@ def _wants_model(work: Work, params: SummarizeArtifact, env: Env, text: str) -> 
     return env.measure((*kept, *work.pending, placed)).tokens <= env.target
 
 
-def _read_reply(reply: SummaryReply, known: frozenset[str]) -> Artifact | Failed:
+def _read_reply(reply: SummaryReply, known: frozenset[str], scope: Scope) -> Artifact | Failed:
+    """Return the artifact that the model wrote, or why it is none, as when it is about something else (R-526)."""
     text = accept_reply(reply)
-    return text if isinstance(text, Failed) else read_artifact(text, known)
+    artifact = text if isinstance(text, Failed) else read_artifact(text, known)
+    if isinstance(artifact, Failed):
+        return artifact
+    messages = tuple(message for turn in scope.turns for message in turn.messages)
+    obstacle = why_not_about(artifact.texts, History((*scope.older.texts, *told_in(messages))))
+    return Failed(f"the utility model's summary does not count: {obstacle}") if obstacle else artifact
 
 
 def overlay_prompt(scope: Scope, found: Artifact, params: SummarizeArtifact, env: Env) -> str:

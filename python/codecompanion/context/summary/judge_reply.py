@@ -1,9 +1,9 @@
 """Whether a model's reply is a summary, and what of it counts (R-526, R-433; lessons 14, 15, 56).
 
 A summary is recognised, not assumed: `ok`, a refusal, an error passed off as an answer, the headings of the prompt with
-nothing of the chat, or prose about something else must never stand for a history. What code wrote is taken as it is, a
-caller's text (`context --summary`) unless it is plainly none: it may be short and in no form. What refusals look like
-is data (`prompts/refusals.toml`).
+nothing of the chat, or a text about something else in whatever form (`topic_evidence`) must never stand for a history.
+What code wrote is taken as it is, a caller's text (`context --summary`) unless it is plainly none: it may be short and
+in no form. What refusals look like is data (`prompts/refusals.toml`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from functools import cache
 import msgspec
 
 from codecompanion import prompts
+from codecompanion.context.summary.topic_evidence import History, why_not_about
 from codecompanion.context.summary_text.sections import (
     Schema,
     form_of,
@@ -35,14 +36,9 @@ _THINKING = regex(r"\A\s*<(think|thinking|reasoning)>(?:.*?</\1>|.*\Z)", re.DOTA
 _SUMMARY = regex(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL | re.IGNORECASE)
 _NOTHING = regex(r"\W*(?:none|n/a|nothing|keine?s?|nichts|aucune?|ninguno|нет|无|なし|없음)?\W*", re.IGNORECASE)
 _LEADING_MARKS = regex(r"[\s*_#>`\"'“”„«»~-]+")
-_LATIN = regex(r"[^\W_]{4,}")
-_RUN = regex(r"[\w./-]+")
-_NAME = regex(r"[a-z][A-Z]|[A-Za-z]_\w|\d[A-Za-z]|[A-Za-z]\d|\d{5}|\w[/.]\w")
-_NO_NAMES = frozenset({"and/or", "e.g", "i.e", "either/or", "he/she", "yes/no", "true/false"})
 MIN_CHARS = 200
 """Free text of at most this many characters is no summary, or a quarter of what it stands for when that is less."""
 _SHARE_OF_SHORT = 0.25
-_MIN_SHARED = 0.25
 _HEAD_CHARS = 200
 _ANNOUNCEMENT = 200
 
@@ -69,8 +65,7 @@ def accept_reply(
         text = complete_sections(text, schema)
         if not text:
             return Failed("the summary was cut off by its output limit")
-    in_sections = schema.section or guess_schema(text) is not None
-    obstacle = _sections_missing(text, schema, prompt) if in_sections else _not_about(text, about)
+    obstacle = _why_none(text, schema, prompt, about)
     if obstacle:
         return Failed(obstacle, again=reply.stop != "length")
     return in_order(text, schema) if schema.section else text
@@ -150,68 +145,51 @@ def complete_sections(text: str, schema: Schema) -> str:
     return (found.preamble + kept).rstrip("\n") if kept.strip() else ""
 
 
-def _sections_missing(text: str, schema: Schema, prompt: str) -> str:
-    """Return why a text is no summary in sections, "" when it is one: half are there, and some say something.
+def _not_about(texts: Sequence[str], told: Sequence[str]) -> str:
+    """Return why texts are not about what they stand for, "" when they are, or when nothing is known of that."""
+    return why_not_about(texts, History(told)) if told else ""
+
+
+def _why_none(text: str, schema: Schema, prompt: str, told: Sequence[str]) -> str:
+    """Return why a text is no summary, "" when it is one: in the form asked for, long enough, and about the history."""
+    if not schema.section and guess_schema(text) is None:
+        return _too_little(text, told) or _not_about([text], told)
+    telling = _telling_sections(text, schema, prompt)
+    return telling.reason if isinstance(telling, Failed) else _not_about(telling, told)
+
+
+def _telling_sections(text: str, schema: Schema, prompt: str) -> list[str] | Failed:
+    """Return what the sections of a text say, or why they are no summary: half are there, and some say something.
 
     A model that answers in another known form is understood. "None" is an answer, but not to everything, and what the
     prompt says of a section is none.
     """
     form = schema if schema.headings == "labels" else form_of(text, schema)
     if form is None:
-        return f"the answer has none of the {counted(len(schema.section), 'section')} asked for"
+        return Failed(f"the answer has none of the {counted(len(schema.section), 'section')} asked for")
     bodies = [part.body.strip() for part in parse_sections(text, form).parts if part.number <= len(form.section)]
     said = [body for body in bodies if body]
     telling = [body for body in said if not _NOTHING.fullmatch(body) and body not in prompt]
     answered = [*telling, *(body for body in said if _NOTHING.fullmatch(body))]
     if form.headings == "labels":
-        return "" if telling else "it says nothing under the labels asked for"
+        return telling or Failed("it says nothing under the labels asked for")
     asked = len(form.section)
     if 2 * len(answered) < asked:
-        return f"the answer has {len(answered)} of the {counted(asked, 'section')} asked for"
-    return "" if len(telling) >= min(2, asked) else "its sections say nothing"
+        return Failed(f"the answer has {len(answered)} of the {counted(asked, 'section')} asked for")
+    return telling if len(telling) >= min(2, asked) else Failed("its sections say nothing")
 
 
-def _not_about(text: str, told: Sequence[str]) -> str:
-    """Return why a free text is no summary, "" when it is one: long enough, and about what it stands for."""
+def _too_little(text: str, told: Sequence[str]) -> str:
+    """Return why a free text is too short for a summary, "" when it is long enough for what it stands for."""
     if _says_nothing(text):
         return _nothing_said(text)
     least = min(MIN_CHARS, int(_SHARE_OF_SHORT * sum(map(_length, told)))) if told else MIN_CHARS
-    if _length(text) <= least:
-        return f"the answer is too short for a summary ({len(text)} characters)"
-    return "" if not told or _is_about(text, told) else "the answer has nothing to do with the conversation"
+    return f"the answer is too short for a summary ({len(text)} characters)" if _length(text) <= least else ""
 
 
 def _length(text: str) -> int:
     """Return the length in letters of an alphabet: a Chinese sign says as much as three."""
     return len(text) + 2 * sum("\u2e80" <= char <= "\uffef" for char in text)
-
-
-def _is_about(text: str, told: Sequence[str]) -> bool:
-    """Return whether the text names something of the history, or shares a good part of its words with it."""
-    known = "\n".join(told).casefold()
-    runs = {run.strip("./-") for run in _RUN.findall(text)}
-    names = {run.casefold() for run in runs if len(run) > 2 and _NAME.search(run)} - _NO_NAMES
-    if any(name in known for name in names):
-        return True
-    words = _words(text)
-    return not words or len(words & _words(known)) >= _MIN_SHARED * len(words)
-
-
-def _words(text: str) -> set[str]:
-    """Return what may be shared: words without the commonest, pairs of signs where no spaces are written."""
-    common = _common_words()
-    folded = text.casefold()
-    found = {word for word in _LATIN.findall(folded) if word not in common and word.isascii()}
-    for word in re.findall(r"[^\W\d_]+", folded):
-        if not word.isascii():
-            wide = word[0] >= "\u2e80"
-            found.update(word[i : i + 2] for i in range(len(word) - 1)) if wide else found.add(word)
-    return found
-
-
-@cache
-def _common_words() -> frozenset[str]:
-    return frozenset(str(prompts.load_table("refusals")["common"]).split())
 
 
 def _says_nothing(text: str) -> bool:

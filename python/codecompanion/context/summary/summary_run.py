@@ -15,6 +15,7 @@ import msgspec
 
 from codecompanion import prompts
 from codecompanion.context.summary.judge_reply import accept_reply
+from codecompanion.context.summary.topic_evidence import READ_CHARS, cut_evenly
 from codecompanion.context.summary_text.sections import Schema, load_schema
 from codecompanion.context.transcript.format_transcript import escape, wrap
 from codecompanion.context.work import Env, Failed, Messages, SummaryReply, SummaryRequest, Work
@@ -31,12 +32,21 @@ _MIN_WORDS = 40
 
 
 class Question(msgspec.Struct, frozen=True):
-    """One request, the form it asks for and its words about that form; `most` tokens a second try may write."""
+    """One request, the form it asks for and its words about that form; `most` tokens a second try may write.
+
+    `part`: the entries of the subject in its prompt, when these are not all.
+    """
 
     request: SummaryRequest
     schema: Schema
     prompt: str
     most: int
+    part: tuple[str, ...] = ()
+
+    @property
+    def about(self) -> tuple[str, ...]:
+        """Return the texts that the answer has to be about: a `part` of the subject, else all of it."""
+        return self.part or told_in(self.request.subject)
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -105,7 +115,8 @@ class SummaryRun:
                 order += "\n\n" + prompts.load("summary_part").format(part=number, parts=len(chunks))
             tokens = self.count_text(wrap((), order)) + self.count(entries)
             part = (number, len(chunks))
-            questions.append(self.question(wrap(entries, order), tokens, subject, output, part))
+            asked = self.question(wrap(entries, order), tokens, subject, output, part)
+            questions.append(msgspec.structs.replace(asked, part=entries) if len(chunks) > 1 else asked)
         return questions
 
     def question(
@@ -168,9 +179,7 @@ def ask_all(
         once_more: list[_Asked] = []
         for asked, given in zip(answered, replies, strict=True):
             question = questions[asked.place]
-            # Sections are judged by their headings; what a free text is about is looked for in all it stands for.
-            about = () if question.schema.section else _told(question.request)
-            text = accept_reply(given, question.schema, question.prompt, about)
+            text = accept_reply(given, question.schema, question.prompt, question.about)
             if not isinstance(text, Failed):
                 answers[asked.place] = Answer(text, given.source)
                 continue
@@ -182,14 +191,15 @@ def ask_all(
     return tuple(answers[place] for place in range(len(questions)))
 
 
-def _told(request: SummaryRequest) -> tuple[str, ...]:
-    """Return what the summary has to be about: words, paths and the arguments of calls."""
-    return tuple(
-        text
-        for message in request.subject
-        for text in (message.text, message.path or "", *(f"{c.name} {c.arguments}" for c in message.tool_calls))
-        if text
-    )
+def told_in(subject: Messages) -> tuple[str, ...]:
+    """Return the texts that a summary of these messages is about: words and calls first, results as far as they fit."""
+    spoken, results = list[str](), list[str]()
+    for message in subject:
+        calls = (f"{call.name} {call.arguments}" for call in message.tool_calls)
+        texts = [text for text in (message.text, message.path or "", *calls) if text]
+        (results if message.role == "tool" else spoken).extend(texts)
+    kept = cut_evenly(spoken, READ_CHARS * 3 // 4)
+    return (*kept, *cut_evenly(results, READ_CHARS - sum(map(len, kept))))
 
 
 def _once_more(

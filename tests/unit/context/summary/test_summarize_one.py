@@ -190,7 +190,7 @@ def test_the_transcript_is_counted_once(window):
         counted.append(text)
         return chars4(text)
 
-    reply = "".join(f"{load_schema('cc_9').heading(number)}\n- said\n" for number in range(1, 10))
+    reply = "".join(f"{load_schema('cc_9').heading(number)}\n- {text_of(2)}\n" for number in range(1, 10))
     outcome, asked = drive(
         work,
         SummarizeOne(),
