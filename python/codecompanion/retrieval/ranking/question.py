@@ -1,11 +1,12 @@
 """What a question asks for: words, names that look like code, whether it is about documents or tests (issue 11).
 
-Words that are in every question (`question_words.toml`) are left out unless nothing else is there.
+Words that are in every question (`question_words.toml`) are left out unless nothing else is there, or a file or a
+definition of the project has that name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import pairwise
 
 import msgspec
@@ -43,17 +44,27 @@ class Question(msgspec.Struct, frozen=True):
     is_about_tests: bool = False
 
 
-def read_question(text: str) -> Question:
-    """Take a question apart; the first 4096 characters and 32 words count, as everywhere (R-230)."""
+def asking_words(text: str) -> list[str]:
+    """Return the words of a question that say nothing of where the answer stands, unless they are names."""
+    words = (word.lower() for word in _WORD.findall(text[:MAX_QUERY_CHARS]))
+    return [word for word in dict.fromkeys(words) if word in question_words()["asking"]]
+
+
+def read_question(text: str, names_here: Collection[str] = ()) -> Question:
+    """Take a question apart; the first 4096 characters and 32 words count, as everywhere (R-230).
+
+    `names_here`: those of its `asking_words` that are names in the project.
+    """
     text = text[:MAX_QUERY_CHARS]
     dropped = question_words()
+    asking = dropped["asking"].difference(names_here)
     in_order = index_words(text)
     every = tuple(dict.fromkeys(in_order))
     names = tuple(dict.fromkeys(_WORD.findall(text)))
     marked = {name for groups in _CODE_SPAN.findall(text) for group in groups for name in _WORD.findall(group)}
     code_names = frozenset(name for name in names if name in marked or _LOOKS_LIKE_CODE.search(name))
     of_code = {part for name in code_names for part in index_words(name)}
-    words = tuple(word for word in every if word in of_code or word not in dropped["asking"])[:MAX_WORDS]
+    words = tuple(word for word in every if word in of_code or word not in asking)[:MAX_WORDS]
     words = words or every[:MAX_WORDS]
     stem_parts = set(split_words(text))
     return Question(
@@ -61,9 +72,7 @@ def read_question(text: str) -> Question:
         words,
         tuple(dict.fromkeys(map(stem, words))),
         tuple(dict.fromkeys(f"{one} {other}" for one, other in pairwise(in_order) if {one, other} <= set(words))),
-        tuple(
-            name for name in names if len(name) > 2 and (name in code_names or name.lower() not in dropped["asking"])
-        ),
+        tuple(name for name in names if len(name) > 2 and (name in code_names or name.lower() not in asking)),
         code_names,
         tuple(dict.fromkeys(found.lower() for found in _paths(text))),
         not dropped["documents"].isdisjoint(map(str.lower, names)),

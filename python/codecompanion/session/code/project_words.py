@@ -24,7 +24,10 @@ _RECENT = 10.0
 
 
 class ProjectWords:
-    """Of one project. `paths`: file id → path, as of the index state that was followed last."""
+    """Of one project. `paths`: file id → path, as of the index state that was followed last.
+
+    `file_names`: names of files without their endings, lower case.
+    """
 
     def __init__(self) -> None:
         self.paths: dict[int, str] = {}
@@ -34,6 +37,7 @@ class ProjectWords:
         self.commits = LikeCommits()
         self.recency: Mapping[str, float] = {}
         self.word_counts = WordCounts()
+        self.file_names = frozenset[str]()
         self._graph = ReferenceGraph()
         self._state: tuple[int, int] | None = None
         self._not_indexed = frozenset[str]()
@@ -101,6 +105,7 @@ class ProjectWords:
         known = set(self.path_words.paths())
         for path in known - wanted:
             self.path_words.remove(path)
+        self.file_names = frozenset(path.rpartition("/")[2].partition(".")[0].lower() for path in wanted)
         folders: dict[str, list[str]] = {}
         for path in wanted - known:
             folder, _, name = path.rpartition("/")

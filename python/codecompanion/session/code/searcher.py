@@ -21,7 +21,7 @@ from codecompanion.retrieval.own_words import LOOKED_AT, Rarity, same_rarity, wa
 from codecompanion.retrieval.ranking.evidence import ChunkHit, DefinitionHit, Evidence
 from codecompanion.retrieval.ranking.join import RankedFile, find_seeds, rank_files
 from codecompanion.retrieval.ranking.places import Place, best_places
-from codecompanion.retrieval.ranking.question import Question, read_question, spellings
+from codecompanion.retrieval.ranking.question import Question, asking_words, read_question, spellings
 from codecompanion.retrieval.ranking.tables import Ranking, ranking
 from codecompanion.retrieval.search.cascade import run_cascade, tiers_from
 from codecompanion.retrieval.search.results import one_per_file
@@ -37,6 +37,7 @@ from codecompanion.store.code_index.word_search import find_any
 HISTORY_CHECKED_EVERY_S = 10.0
 MAX_NEAREST = 400
 """Chunks that the vectors are asked for."""
+MAX_DEFINING_FILES = 2
 MAX_PLACES = 300
 """More than fit into the largest budget (R-244); the text of each is read."""
 _FIRST_LINES = 40
@@ -113,6 +114,20 @@ class CodeSearcher:
         counts, chunks = self.words.word_counts, self.words.word_counts.chunks(connection)
         return lambda word: rarity(counts.chunks_with(connection, word), chunks)
 
+    def names_here(self, connection: sqlite3.Connection | None, text: str) -> frozenset[str]:
+        """Return the words of a question that would be left out, but that are names of files or definitions here.
+
+        A name that many files define says as little as the word.
+        """
+        asking = asking_words(text)
+        found = self.words.file_names.intersection(asking)
+        if connection is None or not asking:
+            return found
+        files: dict[str, set[int]] = {}
+        for row in search.find_definitions(connection, [form for word in asking for form in spellings(word)]):
+            files.setdefault(row.name.lower(), set()).add(row.file)
+        return found.union(name for name, of in files.items() if len(of) <= MAX_DEFINING_FILES and name in asking)
+
     def evidence(
         self,
         connection: sqlite3.Connection | None,
@@ -184,7 +199,7 @@ class CodeSearcher:
         not_used: list[str],
     ) -> tuple[SearchTier, tuple[FoundCode, ...]]:
         """Return what all signals find, and the tier that is: the best one of the document's that took part (R-238)."""
-        question = read_question(text)
+        question = read_question(text, self.names_here(connection, text))
         if not question.words and not question.names:
             return "terms", ()
         evidence = self.evidence(connection, question, options, self._guarded(nearest, not_used))

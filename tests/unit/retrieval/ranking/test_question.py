@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.retrieval.ranking.question import read_question
+from codecompanion.retrieval.ranking.question import asking_words, read_question
 
 
 @pytest.mark.parametrize(
@@ -19,3 +19,12 @@ from codecompanion.retrieval.ranking.question import read_question
 )
 def test_what_looks_like_a_file_or_folders(text, paths):
     assert read_question(text).paths == paths
+
+
+def test_a_word_of_every_question_counts_where_it_is_a_name() -> None:
+    text = "explain how Explain reads large plans"
+    assert asking_words(text) == ["explain", "how"]
+    plain, here = read_question(text), read_question(text, {"explain"})
+    assert "explain" not in plain.words
+    assert "explain" in here.words
+    assert ("Explain" in plain.names, "Explain" in here.names) == (False, True)

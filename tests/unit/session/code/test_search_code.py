@@ -202,6 +202,17 @@ async def test_the_tiers_of_the_document_step_down(
     await index.close()
 
 
+async def test_a_word_that_names_a_file_or_a_definition_is_looked_for(root: Path, tmp_path: Path) -> None:
+    """`explain` stands in many questions, and says something where a file has that name; not where many things have."""
+    write(root, {"shop/explain.py": "PLAN = 7\n", "shop/plan.py": "def describe():\n    return 7\n"})
+    write(root, {f"shop/part{n}.py": "def show():\n    return 7\n" for n in range(3)})
+    index = await indexed(root, tmp_path)
+    for word, path in (("explain", "shop/explain.py"), ("describe", "shop/plan.py")):
+        assert path in paths(await search_code(index, f"{word} the total price"))
+    assert "shop/part0.py" not in paths(await search_code(index, "show the total price"))
+    await index.close()
+
+
 async def test_different_terms_are_counted(root: Path, tmp_path: Path) -> None:
     """R-234, R-235: the score is the number of distinct terms contained, most first, five files at most."""
     write(root, {"a.py": "the the the\n", "b.py": "The API\n", "c.py": "the API has API_KEYS", "d.py": "nothing\n"})
