@@ -8,7 +8,8 @@ gathers as in a chat, from classification to the text, in each budget:
     ranked            ours, the default
     document          the document's with our additions
     document strict   the document's
-    bm25              chunks of the same index that have any word of the question, by SQLite's bm25(), while they fit
+    bm25              chunks of the same index that have any word of the question, by SQLite's bm25(), while they fit;
+                      no word of the question is left out
 
 Printed for each: one of the changed files is among the first ten files found, and stands in the selection; the share of
 the changed functions of which half of the lines and more stand there, with the 95 % interval of its difference to bm25;
@@ -33,6 +34,7 @@ import msgspec
 from bench.changed_code import Function, changed_functions, plain_bm25, share_shown, within
 from bench.checked_out import CheckedOut
 from bench.commit_questions import CommitQuestion, GitDirectory, pull_requests_of, questions_of
+from codecompanion.formats.code_words import index_words
 from codecompanion.model.gathered import chars_to_tokens
 from codecompanion.retrieval.gather_pipeline import DOCUMENT, STRICT, PipelineName
 from codecompanion.session.code.search_code import search_code
@@ -80,7 +82,8 @@ class Asked:
 
     def _bm25(self, budget: int) -> Answer:
         begun = time.perf_counter()
-        found = plain_bm25(self._project.index.reader, self._project.read, self._question.text)
+        words = index_words(self._question.text)
+        found = plain_bm25(self._project.index.reader, self._project.read, words)
         chosen = within(found, budget)
         ms = (time.perf_counter() - begun) * 1000
         files, tokens = list(dict.fromkeys(one.path for one in found)), sum(-(-len(one.text) // 4) for one in chosen)

@@ -8,7 +8,8 @@ asked of the state before its commit, with an index that was brought there file 
 
     ours      the joined ranking, the pipeline `ranked`
     document  the document's tiers as the pipeline `document` runs them, common files left out
-    bm25      chunks of the same index that have any word of the question, by SQLite's bm25(), best chunk of a file
+    bm25      chunks of the same index that have any word of the question, by SQLite's bm25(), best chunk of a file;
+              words that every question has are left out
     fts       the document's keyword tier, which asks for every word, and what it steps down to
     ripgrep   files by how many different words of the question they contain, then by how often
 
@@ -41,6 +42,7 @@ from bench.indexed_history import IndexedHistory
 from codecompanion import settings
 from codecompanion.model.found_code import FoundCode
 from codecompanion.retrieval.gather_pipeline import load_pipeline
+from codecompanion.retrieval.ranking.question import read_question
 from codecompanion.retrieval.search.term_counting import counted_terms
 from codecompanion.session.code import searcher
 from codecompanion.session.code.search_options import SearchOptions, search_options
@@ -127,7 +129,7 @@ class Searches:
         return self._ours.search(text, options).results
 
     def _bm25(self, text: str) -> Found:
-        return plain_bm25(self.history.reader, self.history.read, text)
+        return plain_bm25(self.history.reader, self.history.read, read_question(text).words)
 
     def _ripgrep(self, text: str) -> Found:
         terms = counted_terms(text)

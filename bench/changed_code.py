@@ -8,7 +8,7 @@ from typing import Protocol
 
 from bench.commit_questions import CommitQuestion
 from codecompanion.model.found_code import FoundCode
-from codecompanion.retrieval.ranking.question import any_word_query, read_question
+from codecompanion.retrieval.ranking.question import any_word_query
 from codecompanion.session.gather.project_code import parse_text
 from codecompanion.store.code_index.reader import IndexReader
 from codecompanion.store.code_index.search import find_chunks
@@ -56,9 +56,9 @@ def share_shown(shown: Iterable[Shown], functions: Sequence[Function]) -> float:
     return sum(there) / len(functions) if functions else 0.0
 
 
-def plain_bm25(reader: IndexReader, read: Read, question: str) -> list[FoundCode]:
-    """Return the chunks of an index that have any word of the question, by SQLite's `bm25()`, best first."""
-    query = any_word_query(read_question(question).words)
+def plain_bm25(reader: IndexReader, read: Read, words: Iterable[str]) -> list[FoundCode]:
+    """Return the chunks of an index that have any of the words, by SQLite's `bm25()`, best first."""
+    query = any_word_query(dict.fromkeys(words))
     with reader.reading() as connection:
         rows = find_chunks(connection, query, (1.0, 1.0, 1.0), PLACES) if query else []
         paths = dict(connection.execute("SELECT id, path FROM files"))
