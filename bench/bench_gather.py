@@ -1,6 +1,6 @@
 """How much of what a commit changed stands in the code that a chat would send for its subject: whole pipelines.
 
-    python -m bench.bench_gather [--limit 60] [--pull-requests] [--only ranked bm25 …] [GIT_DIRECTORY…]
+    python -m bench.bench_gather [--limit 60] [--pull-requests] [--only WAY]… [GIT_DIRECTORY…]
 
 For each question (bench/commit_questions.py) the state before the commit is checked out and indexed, then each pipeline
 gathers as in a chat, from classification to the text, in each budget:
@@ -137,13 +137,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--limit", type=int, default=60, help="questions of each repository, the last ones")
     parser.add_argument("--pull-requests", action="store_true", help="ask titles of merged pull requests instead")
-    parser.add_argument("--only", nargs="*", choices=WAYS, default=WAYS, help="these ways alone")
+    parser.add_argument("--only", action="append", choices=WAYS, help="this way alone, and others named so")
     parser.add_argument("repositories", nargs="*", type=Path, default=[REPO / ".git"], metavar="GIT_DIRECTORY")
     given = parser.parse_args()
     print("| repository | budget | | first ten | file | functions | − bm25 | tokens | ms p50 / p95 |")
     print("|---|---|---|---|---|---|---|---|---|")
     for path in given.repositories:
-        answers = asyncio.run(measure(path, given.limit, given.only, pull_requests=given.pull_requests))
+        ways = given.only or WAYS
+        answers = asyncio.run(measure(path, given.limit, ways, pull_requests=given.pull_requests))
         for (way, budget), of in answers.items():
             name = f"{path.parent.name.replace('+', '/')} ({len(of)})"
             print(f"| {name} | {budget:,} | {way} | {row(of, answers.get((BM25, budget), ()))} |", flush=True)
