@@ -42,7 +42,9 @@ def insert_summary(work: Work, params: InsertSummary, env: Env) -> Outcome:
     summary = env.recounted(summary)
     kept = tuple(message for message in work.messages if message.tag != SUMMARY_TAG)
     index = _next_legal(kept, _place(work.before, kept, params))
-    placed = msgspec.structs.replace(work, messages=(*kept[:index], summary, *kept[index:], *work.pending))
+    # Back in their place they are pending no more: a trim may take them, and then their keys are told, too.
+    messages = (*kept[:index], summary, *kept[index:], *work.pending)
+    placed = msgspec.structs.replace(work, messages=messages, pending=())
     return note_keys(placed, env) if params.recall_keys else placed
 
 
