@@ -14,7 +14,7 @@ from codecompanion.context.strategy_parameters import EXCERPT_CHARS, FitSummary
 from codecompanion.context.summary_text.quote_lines import parse_quotes, render_quotes
 from codecompanion.context.summary_text.quote_user_messages import fit_quotes, put_quotes, take_quotes
 from codecompanion.context.summary_text.recall_keys import put_span, put_text, read_span, without_span
-from codecompanion.context.summary_text.sections import Sectioned, guess_schema, parse_sections
+from codecompanion.context.summary_text.sections import Sectioned, close_fence, guess_schema, parse_sections
 from codecompanion.context.thresholds import is_within, room_of, threshold_tokens
 from codecompanion.context.work import Env, Outcome, Work
 from codecompanion.formats.cutting import cut_with_note
@@ -97,7 +97,9 @@ def _shrunk(text: str, tokens: int, env: Env) -> str:
             quotes = _fewer(quotes, env.count_text(quotes) - over, env)
         if number != users or not quotes:
             found = parse_sections(told, form)
-            parts = tuple(part for part in found.parts if part.number != number)
+            parts = tuple(
+                msgspec.structs.replace(part, body=_closed(part.body)) for part in found.parts if part.number != number
+            )
             told = msgspec.structs.replace(found, parts=parts).text.rstrip("\n")
     beside = env.count_text(_put_back(told, quotes)) - env.count_text(told)
     if not users and beside > max(tokens // 2, tokens - env.count_text(told)):
@@ -141,21 +143,50 @@ def level(text: str, tokens: int, env: Env) -> str:
 
 
 def cut_plainly(text: str, tokens: int) -> str:
-    """Return the head of the text and a marker, never longer than four characters a token (R-413)."""
+    """Return the head of the text and a marker, never longer than four characters a token (R-413).
+
+    A code fence in which it is cut is closed; where there is no room for that the text ends in front of it.
+    """
     limit = max(0, tokens) * _CHARS_PER_TOKEN
-    return cut_with_note(text, limit, max(0, limit - 100), CUT_MARKER)
+    shorter = cut_with_note(text, limit, max(0, limit - 100), CUT_MARKER)
+    if shorter == text:
+        return text
+    head, marker = (shorter.removesuffix(CUT_MARKER), CUT_MARKER) if shorter.endswith(CUT_MARKER) else (shorter, "")
+    closed = close_fence(head) + marker
+    return closed if len(closed) <= limit else _before_open_fence(head) + marker
+
+
+def _before_open_fence(text: str) -> str:
+    """Return the text up to the code fence that it leaves open."""
+    lines = text.split("\n")
+    while lines and close_fence("\n".join(lines)) != "\n".join(lines):
+        lines.pop()
+    return "\n".join(lines)
 
 
 def _cut_to(found: Sectioned, chars: int) -> str:
     """Return the text with every body cut to that many characters; what is no section stays while there is room."""
     told = [part.head + _cut_body(part.body, chars) for part in found.parts]
-    return (found.preamble[:chars] + "".join(told) + found.tail[:chars]).rstrip("\n")
+    preamble, tail = (_cut_around(text, chars) for text in (found.preamble, found.tail))
+    return (preamble + "".join(told) + tail).rstrip("\n")
+
+
+def _cut_around(text: str, chars: int) -> str:
+    """Return the beginning of what is no section, ended by a line break where a fence had to be closed."""
+    closed = close_fence(text[:chars])
+    return text[:chars] if closed == text[:chars] else f"{closed}\n\n"
 
 
 def _cut_body(body: str, chars: int) -> str:
     stripped = body.strip("\n")
     if len(stripped) <= chars:
-        return body
+        return _closed(body)
     # A heading stands on its own line even when nothing of its section is left.
     ahead = "\n" if body.startswith("\n") else ""
-    return f"{ahead}{stripped[:chars].rstrip()} […]\n\n"
+    return close_fence(f"{ahead}{stripped[:chars].rstrip()} […]") + "\n\n"
+
+
+def _closed(body: str) -> str:
+    """Return the body of a section with the code fence closed that the model left open."""
+    closed = close_fence(body)
+    return body if closed == body else f"{closed}\n\n"

@@ -20,6 +20,7 @@ from codecompanion import prompts
 from codecompanion.context.summary.topic_evidence import History, why_not_about
 from codecompanion.context.summary_text.sections import (
     Schema,
+    close_fence,
     form_of,
     guess_schema,
     lines_and_fences,
@@ -142,7 +143,7 @@ def complete_sections(text: str, schema: Schema) -> str:
     if not found.is_sectioned:
         return ""
     kept = "".join(part.text for part in found.parts[:-1])
-    return (found.preamble + kept).rstrip("\n") if kept.strip() else ""
+    return close_fence((found.preamble + kept).rstrip("\n")) if kept.strip() else ""
 
 
 def _not_about(texts: Sequence[str], told: Sequence[str]) -> str:

@@ -228,6 +228,17 @@ def lines_and_fences(text: str) -> list[tuple[str, int]]:
     A fence that never ends is none.
     """
     lines = _LINE.findall(text)
+    return list(zip(lines, _fences(lines)[0], strict=True))
+
+
+def close_fence(text: str) -> str:
+    """Return the text with the code fence that it leaves open closed: what follows it is prose."""
+    left_open = _fences(_LINE.findall(text))[1] if "```" in text or "~~~" in text else ""
+    return f"{text.rstrip()}\n{left_open}" if left_open else text
+
+
+def _fences(lines: list[str]) -> tuple[list[int], str]:
+    """Return the number of the fence each line belongs to, and the mark of the one that never ends, "" = none."""
     fences = [0] * len(lines)
     opened, fence, number = 0, "", 0
     for place, line in enumerate(lines):
@@ -238,7 +249,7 @@ def lines_and_fences(text: str) -> list[tuple[str, int]]:
             number += 1
             fences[opened : place + 1] = [number] * (place + 1 - opened)
             fence = ""
-    return list(zip(lines, fences, strict=True))
+    return fences, fence
 
 
 def _read_heading(line: str, start: int, schema: Schema | None) -> _Heading | None:
