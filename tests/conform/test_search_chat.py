@@ -237,7 +237,7 @@ async def test_vectors_of_other_dimensions_and_empty_ones_are_skipped(code_chat,
     writer.close()
     await chat.ask("zebra")
     assert [piece.path for piece in chat.pieces if piece.source == "search"] == found
-    assert chat.found["tier"] == ("hybrid" if found else "fts")
+    assert chat.found["tier"] == ("hybrid" if found else "terms")
     await vectors.aclose()
 
 
@@ -319,12 +319,12 @@ def test_the_last_tier_counts_different_words(tmp_path):
     assert [one["score"] for one in results[2:]] == [1.0, 1.0, 1.0]
 
 
-async def test_the_next_tier_searches_after_a_failure_and_in_our_form_when_nothing_is_found(code_chat):
-    """R-227: the document names failures alone."""
+async def test_the_next_tier_searches_after_a_failure_and_when_nothing_is_found(code_chat):
+    """R-227: the document's text names failures, its source empty results as well; the strict form does both."""
     document = {"policy": "codebuddy", "pipeline": "document"}
     for question, options, tier, found in (
         ("zebra stripes", {}, "fts", {"zebra.py:1", "quagga.py:1"}),
-        ("zebra nowhere", {}, "fts", set()),
+        ("zebra nowhere", {}, "terms", {"zebra.py:1", "quagga.py:1"}),
         ("zebra nowhere", document, "terms", {"zebra.py:1", "quagga.py:1"}),
         ("zebra nowhere", {"indexed": False}, "", set()),
     ):
@@ -337,13 +337,12 @@ async def test_the_next_tier_searches_after_a_failure_and_in_our_form_when_nothi
 async def test_a_result_says_how_it_was_found(code_chat):
     """R-238: the tier stands in the record of the chat; common files have a mark of their own."""
     by_vectors: Callable[[], Cosines] = lambda: Cosines({"lion.py": 0.9})  # noqa: E731
-    document = {"policy": "codebuddy", "pipeline": "document"}
-    for vectors, question, tier, options in (
-        (by_vectors(), "zebra stripes", "hybrid", {}),
-        (None, "zebra stripes", "fts", {}),
-        (None, "zebra nowhere", "terms", document),
+    for vectors, question, tier in (
+        (by_vectors(), "zebra stripes", "hybrid"),
+        (None, "zebra stripes", "fts"),
+        (None, "zebra nowhere", "terms"),
     ):
-        chat = await code_chat({**ANIMALS, "README.md": "# Animals\n"}, vectors=vectors, **options)
+        chat = await code_chat({**ANIMALS, "README.md": "# Animals\n"}, vectors=vectors)
         await chat.ask(f"#{{codebase}} {question}")
         assert chat.found["tier"] == tier
         await chat.ask("what is the architecture of this project?")

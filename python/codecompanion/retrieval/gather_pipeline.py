@@ -75,13 +75,9 @@ class SearchDefinitions(Stage, frozen=True, tag="search_definitions"):
 
 
 class SearchCascade(Stage, frozen=True, tag="search_cascade"):
-    """The document's tiers from the `first` on, each where the one before fails.
-
-    `down_without_results`: also where it finds nothing.
-    """
+    """The document's tiers from the `first` on, each where the one before fails or finds nothing."""
 
     first: SearchTier
-    down_without_results: bool
 
 
 class SearchRanked(Stage, frozen=True, tag="search_ranked"):

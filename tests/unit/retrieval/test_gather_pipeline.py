@@ -63,12 +63,11 @@ def test_what_differs_from_the_document_is_marked(name: PipelineName) -> None:
 
 
 def test_the_strict_pipeline_has_nothing_of_ours() -> None:
-    """R-227, R-236, R-243, R-248: and the document's pipeline says what it has beside its document."""
+    """R-236, R-243, R-248: and the document's pipeline says what it has beside its document."""
     assert load_pipeline(STRICT).deviations() == ()
     said = {one.place: (one.ours, one.document) for one in load_pipeline("document").deviations()}
     assert said == {
         "search_definitions.max_files": (100, 0),
-        "search_cascade.down_without_results": (True, False),
         "append_common_files.every_manifest": (True, False),
         "take_structures.until_next": (True, False),
         "take_structures.indented": (True, False),

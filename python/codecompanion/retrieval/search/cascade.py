@@ -33,13 +33,8 @@ def tiers_from(tier: WantedTier) -> tuple[SearchTier, ...]:
     return TIERS if tier == "auto" else TIERS[TIERS.index(tier) :]
 
 
-def run_cascade(
-    tiers: Sequence[SearchTier],
-    search: Callable[[SearchTier], Sequence[Candidate]],
-    *,
-    down_without_results: bool = True,
-) -> Answered:
-    """Return what the first of the tiers finds that does not fail; `down_without_results`: and that finds something.
+def run_cascade(tiers: Sequence[SearchTier], search: Callable[[SearchTier], Sequence[Candidate]]) -> Answered:
+    """Return what the first of the tiers finds that finds something and does not fail (R-227).
 
     `search` may raise anything; the error is noted and the next tier is tried. The last tier that was tried counts as
     the one that answered.
@@ -54,6 +49,4 @@ def run_cascade(
         if found:
             return Answered(found, tier, tuple(not_used))
         not_used.append(f"{_NAMES[tier]}: nothing found")
-        if not down_without_results:
-            return Answered((), tier, tuple(not_used))
     return Answered((), tiers[-1], tuple(not_used))

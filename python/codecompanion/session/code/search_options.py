@@ -42,10 +42,9 @@ class SearchOptions(msgspec.Struct, frozen=True, kw_only=True):
     """`below`: only files below this path, "" = all. `per_file`: places of one file in the joined ranking.
 
     `in_play`: files the user has open, mentioned or just edited. `hybrid`: the document's weights, decay and diversity.
-    `down_without_results`: the next tier also searches when one finds nothing. `most`: results in all, common files
-    included. `with_common`: common project files follow where the question is broad (`is_broad` = the caller knows that
-    it is) or nothing is found; `beside_hits`: also where there are hits for the question's own words;
-    `every_manifest`: also those the document does not name.
+    `most`: results in all, common files included. `with_common`: common project files follow where the question is
+    broad (`is_broad` = the caller knows that it is) or nothing is found; `beside_hits`: also where there are hits for
+    the question's own words; `every_manifest`: also those the document does not name.
     """
 
     tier: WantedTier = "auto"
@@ -55,7 +54,6 @@ class SearchOptions(msgspec.Struct, frozen=True, kw_only=True):
     below: str = ""
     in_play: tuple[str, ...] = ()
     hybrid: HybridOptions = HybridOptions()
-    down_without_results: bool = True
     with_common: bool = True
     is_broad: bool = False
     beside_hits: bool = True
@@ -80,7 +78,6 @@ def search_options(
     return msgspec.structs.replace(
         asked,
         tier=cascade.first,
-        down_without_results=cascade.down_without_results,
         top_k=hybrid.top_k,
         most=once.most if once is not None else MAX_RESULTS,
         per_file=1 if once is not None else hybrid.top_k,

@@ -252,11 +252,7 @@ class CodeSearcher:
             nearest,
         )
         asked = msgspec.structs.replace(options, hybrid=hybrid)
-        answered = run_cascade(
-            tiers_from(options.tier),
-            lambda tier: tiers.search(tier, text, asked),
-            down_without_results=options.down_without_results,
-        )
+        answered = run_cascade(tiers_from(options.tier), lambda tier: tiers.search(tier, text, asked))
         not_used.extend(answered.not_used)
         texts = FoundPlaces(self.project)
         places = (Place(one.path, one.start, one.end, one.score, one.symbol, one.kind) for one in answered.found)

@@ -98,7 +98,6 @@ async def test_the_documents_text_fits_into_the_room_of_the_window(project, inde
 BOX = "class Box:\n    def parse_config(self):\n        return 1\n"
 SCENES = {
     "search_definitions.max_files": ("parse_config quagga", {"always": True}),
-    "search_cascade.down_without_results": ("parse_config quagga nowhere", {"always": True}),
     "append_common_files.every_manifest": (QUESTION, {}),
     "take_structures.until_next": ("parse_config", {"always": True, "found": PARSER}),
     "take_structures.indented": ("parse_config", {"always": True, "found": BOX}),
@@ -123,7 +122,7 @@ def without_mark(place: str) -> GatherPipeline:
 async def test_each_mark_of_the_document_makes_a_difference_and_strict_is_without_it(
     project, index, monkeypatch, place
 ):
-    """R-227, R-236, R-243, R-248, R-221."""
+    """R-236, R-243, R-248, R-221."""
     question, given = SCENES[place]
     given = dict(given)
     text = given.pop("found", None)
