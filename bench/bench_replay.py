@@ -1,10 +1,12 @@
 """What each policy costs and what it loses, on recorded sessions, one table per folder and window (lessons 21–24).
 
     python bench/bench_replay.py [--window N …] [--cache 5m|1h|none] [--policy P …] [--fitted NAME …] [FILE|DIR …]
+    python bench/bench_replay.py --fixed 20000 --window 64000 [--policy P …] [FILE|DIR …]
     python bench/bench_replay.py --marks [--window N …] [--policy P …] [FILE|DIR …]
 
 Each policy that follows a document has two rows: with our additions, and `strict` without them. `--marks` prints one
-row for each addition instead: in how many sessions the requests change without it, and what that costs.
+row for each addition instead: in how many sessions the requests change without it, and what that costs. `--fixed`
+lets every request have so many tokens of system prompt and tools beside its messages, whatever was recorded.
 
 The same figures as `python -m codecompanion replay`, by folder, with the time a walk takes. `--fitted` names the
 folders (say, one developer's sessions) that parameters were chosen on: their sum stands beside that of all others, the
@@ -19,6 +21,8 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 from codecompanion.cli.commands.replay import UNMANAGED
@@ -66,9 +70,12 @@ def find_sessions(paths: Sequence[Path]) -> Iterator[tuple[str, list[Path]]]:
         yield folder.name, [file for file in files if file.parent == folder]
 
 
-def read(file: Path) -> Recording:
-    """Return the recording in a transcript's file."""
-    return read_recording(read_bytes(file.read_bytes().split(b"\n"), str(file)).messages)
+def read(file: Path, fixed: int | None = None) -> Recording:
+    """Return the recording in a transcript's file, with another fixed part if one is given."""
+    recording = read_recording(read_bytes(file.read_bytes().split(b"\n"), str(file)).messages)
+    if fixed is None:
+        return recording
+    return msgspec.structs.replace(recording, sizes=msgspec.structs.replace(recording.sizes, fixed=fixed))
 
 
 def measure(recordings: Sequence[Recording], name: str, window: int, cache: CacheKind) -> tuple[Figures, float]:
@@ -122,12 +129,13 @@ def main() -> None:
     parser.add_argument("--cache", choices=["5m", "1h", "none"], default="5m")
     parser.add_argument("--policy", action="append", default=[])
     parser.add_argument("--fitted", action="append", default=[], help="a folder that parameters were chosen on")
+    parser.add_argument("--fixed", type=int, help="tokens of system prompt and tools in every request")
     parser.add_argument("--marks", action="store_true", help="what each addition to a document changes")
     parser.add_argument("path", nargs="*", type=Path, default=[DEFAULT])
     options = parser.parse_args()
     if options.marks:
         names = options.policy or [name for name in policy_names() if not load_policy(name).ours]
-        recordings = [read(file) for _, files in find_sessions(options.path) for file in files]
+        recordings = [read(file, options.fixed) for _, files in find_sessions(options.path) for file in files]
         print(MARK_ROW.format(*MARK_HEADINGS))
         for window in options.window or WINDOWS:
             print_marks(recordings, names, window, options.cache)
@@ -137,7 +145,7 @@ def main() -> None:
     totals: dict[tuple[str, int, str], tuple[Figures, float]] = {}
     for data, files in find_sessions(options.path):
         sums = [*(["fitted" if data in options.fitted else "held out"] if options.fitted else []), "all"]
-        recordings = [read(file) for file in files]
+        recordings = [read(file, options.fixed) for file in files]
         for window in options.window or WINDOWS:
             plain = Figures()
             for name in names:
