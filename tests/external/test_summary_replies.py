@@ -73,7 +73,9 @@ def project(session: str) -> str:
     folder, name = session.split("/")
     if folder == "moatless":
         return name.split("__")[0]
-    return name.split("_", 1)[1][:11].replace("pydicom", "marshmallow") if folder == "swe-agent" else folder
+    # The demonstration at the start of this one is the issue of the others.
+    demonstrated = "marshmallow" in name or "pydicom" in name
+    return folder if folder != "swe-agent" else "marshmallow" if demonstrated else name
 
 
 def bad_replies(session: str, number: int, name: str) -> Iterator[tuple[str, str]]:
@@ -90,14 +92,21 @@ def other_summaries(session: str, number: int, name: str) -> Iterator[str]:
     yield from others[number % 12 :: 12]
 
 
+def forms_of(kind: str, text: str, number: int) -> tuple[str, ...]:
+    """Return the forms to judge a text in: all for a good one, of another every second; short text needs sections."""
+    if kind != "good":
+        return FORMS[number % 2 :: 2]
+    return FORMS if len(text) > MIN_CHARS else FORMS[1:]
+
+
 def outcomes(good: str, bad: str) -> Counter[str]:
-    """Return how many replies were judged, and how many wrongly, by kind; a good one that is short has sections."""
+    """Return how many replies were judged, and how many wrongly, by kind."""
     counts = Counter[str]()
     for number, session in enumerate(sorted({reply["session"] for reply in replies(good)})):
         own = [("good", reply["text"]) for reply in replies(good) if reply["session"] == session]
         others = [("other", text) for text in other_summaries(session, number, good)]
         for kind, text in [*own, *bad_replies(session, number, bad), *others]:
-            for form in FORMS if kind != "good" or len(text) > MIN_CHARS else FORMS[1:]:
+            for form in forms_of(kind, text, number):
                 why = reason(in_form(text, form), form, session)
                 counts[kind] += 1
                 if bool(why) == (kind == "good"):

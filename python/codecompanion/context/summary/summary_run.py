@@ -45,8 +45,8 @@ class Question(msgspec.Struct, frozen=True):
 
     @property
     def about(self) -> tuple[str, ...]:
-        """Return the texts that the answer has to be about: a `part` of the subject, else all of it."""
-        return self.part or told_in(self.request.subject)
+        """Return the texts that the answer has to be about: its part of the subject comes first."""
+        return (*self.part, *told_in(self.request.subject))
 
 
 class Answer(msgspec.Struct, frozen=True):

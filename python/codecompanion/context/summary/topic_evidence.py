@@ -23,7 +23,7 @@ import msgspec
 from codecompanion import prompts
 from codecompanion.formats.regex import regex
 
-READ_CHARS = 300_000
+READ_CHARS = 240_000
 """Characters of a history that are read: 40 ms. Of a longer one its long texts are cut (`cut_evenly`)."""
 _TEXT_CHARS = 40_000
 _KEY_WORDS = 4
@@ -36,7 +36,7 @@ _SEGMENT_WORDS = 5000
 """A long history has several subjects: a word is repeated where one stretch of this many words repeats it."""
 _REPEATED = 1 / 1000
 _NOTHING, _TINY, _SHARED_WITH_TINY = 10, 16, 0.25
-"""Of a history with fewer words of its own any shared word counts, without a least number; with next to none, all."""
+"""Of a history with fewer words of its own any shared word counts; with next to none, short sections need none."""
 _SAME_LANGUAGE, _LANGUAGE_WORDS = 0.6, 8
 _REMARK_CHARS, _REMARK_WORDS = 80, 2
 _SHORT = 4
@@ -59,22 +59,21 @@ class History:
 
     def __init__(self, texts: Sequence[str]) -> None:
         text = "\n".join(cut_evenly(texts, READ_CHARS))
-        raw = [word for word in _words(text) if len(word) > 2 or _is_sign(word)]
+        words = list(_words(text))
+        raw = [word for word in words if len(word) > 2 or _is_sign(word)]
         stems = {word: _stem(word) for word in set(raw)}
-        self._stems = [stems[word] for word in raw]
+        in_order = [stems[word] for word in raw]
         self.text = text.casefold()
-        self.written = frozenset(_words(text))
+        self.written = frozenset(words)
         self.words = frozenset(stems.values())
-        self.repeated = frozenset(_repeated(self._stems))
-        self.pairs = frozenset(pairwise(self._stems))
+        self.repeated = frozenset(_repeated(in_order))
+        self.pairs = frozenset(pairwise(in_order))
         own = sum(_is_sign(word) or _is_long(word) for word in self.words - _generic_words())
         self.is_tiny, self.says_nothing = own < _TINY, own < _NOTHING
 
 
 def why_not_about(texts: Sequence[str], history: History) -> str:
     """Return why the texts of an answer are no summary of this history, "" when they are about it."""
-    if history.says_nothing:
-        return ""
     telling = [text for text in texts if not _is_remark(text, history)] or texts
     said = _read("\n".join(telling)[:_TEXT_CHARS])
     known_names = {name for name in said.names if name in history.text}
@@ -83,7 +82,8 @@ def why_not_about(texts: Sequence[str], history: History) -> str:
     share = keys / max(1, said.size)
     if history.is_tiny:
         shared = len(known_names) + len(said.content & history.words)
-        enough = shared >= _SHARED_WITH_TINY * said.size or share >= _SHARE_OF_TRANSLATION
+        says_little = history.says_nothing and len(texts) > 1 and said.size < _TINY
+        enough = says_little or shared >= _SHARED_WITH_TINY * said.size or share >= _SHARE_OF_TRANSLATION
         return "" if enough else ELSEWHERE
     if keys < (_KEY_WORDS_OF_TERSE if share >= _SHARE_OF_TERSE else _KEY_WORDS):
         return ELSEWHERE if 2 * len(said.words - known) > len(said.content) else ANYWHERE

@@ -138,7 +138,7 @@ def test_the_summary_of_a_part_is_judged_by_that_part():
     """R-120: the whole history may be about much else."""
     request = SummaryRequest(prompt="P", subject=GARAGE, max_output_tokens=500, part=1, parts=2)
     part = tuple(message.text for message in KITCHEN)
-    assert Question(request, load_schema("brief"), "P", 500, part=part).about == part
+    assert Question(request, load_schema("brief"), "P", 500, part=part).about == (*part, *told(GARAGE))
     assert Question(request, load_schema("brief"), "P", 500).about == told(GARAGE)
 
 
@@ -146,7 +146,7 @@ def test_of_a_long_history_a_bounded_part_is_read():
     """Words and calls come first, tool results have what is left; long texts keep their ends."""
     long = chat(user("begin " + "a" * 400_000 + " end"), tool("c1", "b" * 400_000), user("Rename the harbour."))
     texts = told_in(long)
-    assert sum(map(len, texts)) <= 300_002
+    assert sum(map(len, texts)) <= 240_002
     assert "Rename the harbour." in texts
     assert texts[0].startswith("begin ")
     assert texts[0].endswith(" end")
