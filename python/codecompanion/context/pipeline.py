@@ -74,7 +74,8 @@ def prepare(
 def compact(view: View, policy: Policy, env: Env) -> Preparation:
     """Run the policy's manual stages at any token count: `/compact` (R-533). Nothing happens with an open call."""
     draft = _draft(view, env)
-    yield from _walk(draft, (_by_hand(stage, draft, view) for stage in policy.stages if stage.manual))
+    stages = (stage for stage in policy.stages if stage.manual and not draft.is_spared(stage))
+    yield from _walk(draft, (_by_hand(stage, draft, view) for stage in stages))
     return draft.prepared()
 
 
@@ -112,6 +113,10 @@ class _Draft(msgspec.Struct):
 
     def fits(self, reserve: int | None = None) -> bool:
         return self.env.fits(self.messages, self.measured, reserve=reserve)
+
+    def is_spared(self, stage: Stage) -> bool:
+        """Return whether an earlier stage, named by its `unless`, has removed messages."""
+        return any(report.stage.id in stage.unless and report.removed_messages for report in self.reports)
 
     def prepared(self) -> Prepared:
         return Prepared(messages=self.messages, measure=self.measured, repair=self.repair, reports=tuple(self.reports))
@@ -158,7 +163,7 @@ def _due(draft: _Draft, policy: Policy, automatic_summaries: bool) -> Iterator[_
         usable = _usable(stage, policy, automatic_summaries)
         if not usable or not _is_due(stage, policy, draft, automatic_summaries):
             continue
-        if any(report.stage.id in stage.unless and report.removed_messages for report in draft.reports):
+        if draft.is_spared(stage):
             continue
         curtailed = stage.summarises and not any(tier.summarises for tier in usable)
         yield _Run(stage, usable, stage.label, curtailed=curtailed)

@@ -481,6 +481,15 @@ class TestChat:
         assert answer["actions"] == ["compacted"]
         assert answer["after"]["tokens"] < 9_000
 
+    def test_by_hand_it_compacts_a_loop_of_tools_too_and_never_twice(self):
+        """R-533: the window of messages leaves a loop alone (R-457); whoever types /compact wants a summary."""
+        loop = [m for n in range(30) for m in used(f"c{n}", "r" * 800)]
+        answer = prepare_chat([say("system", 5, "S"), say("user", 50, "go"), *loop], window=8_000, manual=True)
+        assert answer["actions"] == ["compacted"]
+        assert answer["after"]["tokens"] < 5_000
+        spoken = prepare_chat([say("system", 5, "S"), *talk(24, 300), say("user", 5, "now")], 8_000, manual=True)
+        assert spoken["actions"] == ["compacted"]
+
     def test_a_failing_summariser_loses_nothing_without_a_word(self):
         """R-434."""
         answer = prepare_chat([*talk(24, 300), say("user", 5, "now")], summary_error="down")

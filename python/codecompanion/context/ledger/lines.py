@@ -94,7 +94,7 @@ def file_lines(facts: Facts, limit: int, count: Count) -> list[str]:
     """
     ranked = sorted(_merged(facts.files.values()), key=lambda fact: (-fact.weight, -fact.last, fact.path))[:400]
     root = _root(posixpath.dirname(fact.path) for fact in ranked)
-    head = [ROOT_LINE.format(root=root)] if root and len(root) <= _MAX_ROOT else []
+    head = [ROOT_LINE.format(root=plain(root, _MAX_ROOT))] if root and len(root) <= _MAX_ROOT else []
     limit -= sum(count(line) + 1 for line in head)
     chosen: dict[str, list[str]] = {}
     for fact in ranked:
