@@ -27,6 +27,9 @@ from codecompanion.session.vectors.vector_process import chunks_of_files
 from codecompanion.store.code_index.vectors import VectorWriter
 from codecompanion.workspace.project_files import Choice
 
+WAIT_S = 8.0
+"""Seconds that an answer waits for a batch of vectors (R-203); `index` waits as long as it takes."""
+
 
 def add_embed(parser: argparse.ArgumentParser) -> None:
     """Add the option to a command."""
@@ -58,13 +61,16 @@ class CommandVectors:
             known = self._by_spec[spec] = QuestionVectors(embedder, limit_s=60.0), embedder
         return known
 
-    async def fill(self, spec: str, root: Path, path: Path, choice: Choice) -> Run:
+    async def fill(self, spec: str, root: Path, path: Path, choice: Choice, *, limit_s: float | None = WAIT_S) -> Run:
         """Make the vectors that the index at `path` misses, once; say what it takes and what went wrong.
+
+        `limit_s`: seconds after which a batch without an answer ends it. A model on this machine has no limit.
 
         Raises:
             StoreUnavailable: the index cannot be read or written.
         """
         _, embedder = self._made(spec)
+        limit_s = None if isinstance(embedder, OnnxEmbedder) else limit_s
         if (spec, path) in self._filled:
             return Run()
         self._filled.add((spec, path))
@@ -86,7 +92,7 @@ class CommandVectors:
         def report(done: int, total: int) -> None:
             progress.step(f"codecompanion: {done:,} of {total:,} vectors")
 
-        run = await make_vectors(path, embedder, chunks_of_files(root, choice), report=report)
+        run = await make_vectors(path, embedder, chunks_of_files(root, choice), report=report, limit_s=limit_s)
         for note in ("Another process is making vectors for this index.",) if run.is_busy else run.notes:
             print(f"codecompanion: {note}", file=sys.stderr)
         return run

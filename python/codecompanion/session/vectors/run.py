@@ -6,6 +6,7 @@ one sentence, and the words of the index are searched as before. Not for two pro
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -64,9 +65,16 @@ class Run(msgspec.Struct, frozen=True):
 
 
 async def make_vectors(
-    path: Path, embedder: Embedder, chunks_of: ChunksOf, *, report: Report = lambda done, total: None
+    path: Path,
+    embedder: Embedder,
+    chunks_of: ChunksOf,
+    *,
+    report: Report = lambda done, total: None,
+    limit_s: float | None = None,
 ) -> Run:
     """Make the vectors that the index at `path` does not have. Blocks for the files it reads.
+
+    `limit_s`: seconds after which a batch without an answer ends the run, for somebody who waits for it.
 
     Raises:
         StoreUnavailable: the index cannot be read or written; says why.
@@ -77,14 +85,14 @@ async def make_vectors(
             return Run(is_busy=True)
         writer = VectorWriter(path)
         try:
-            return await _Maker(writer, embedder, report).run(chunks_of)
+            return await _Maker(writer, embedder, report, limit_s).run(chunks_of)
         finally:
             writer.close()
 
 
 class _Maker:
-    def __init__(self, writer: VectorWriter, embedder: Embedder, report: Report) -> None:
-        self._writer, self._embedder, self._report = writer, embedder, report
+    def __init__(self, writer: VectorWriter, embedder: Embedder, report: Report, limit_s: float | None) -> None:
+        self._writer, self._embedder, self._report, self._limit_s = writer, embedder, report, limit_s
         self._refused = self._made = 0
 
     async def run(self, chunks_of: ChunksOf) -> Run:
@@ -94,11 +102,15 @@ class _Maker:
         before = embedder.shortened, embedder.unusable
         try:
             async for batch in self._batches(missing, chunks_of):
-                writer.put(embedder.name, await self._vectors(batch))
+                async with asyncio.timeout(self._limit_s):
+                    vectors = await self._vectors(batch)
+                writer.put(embedder.name, vectors)
                 done += len(batch)
                 self._report(min(done, total), total)
         except AdapterError as error:
             why = str(error)
+        except TimeoutError:
+            why = f"embeddings: no vectors within {self._limit_s:g} s."
         if not why and missing:
             writer.forget_unused(embedder.name)
         left = sum(one.chunks for one in writer.missing(embedder.name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -91,6 +92,20 @@ async def test_every_chunk_gets_a_vector_once(project: Project) -> None:
     assert embedder.texts[0] == "src/0.py\nname1\ndef load_0(): one"
     assert await make_vectors(project.path, embedder, project.read) == Run()
     assert len(embedder.texts) == 12
+
+
+async def test_an_endpoint_that_hangs_ends_the_run_of_somebody_who_waits(project: Project) -> None:
+    """R-203: `gather --embed` took 245 s; what was made before stays."""
+
+    class Hangs(HashedWords):
+        async def embed(self, texts: Sequence[str]) -> list[Vector]:
+            if self.texts:
+                await asyncio.Event().wait()
+            return await super().embed(texts)
+
+    run = await make_vectors(project.path, Hangs(), project.read, limit_s=0.05)
+    assert (run.vectors, run.missing, run.why) == (4, 8, "embeddings: no vectors within 0.05 s.")
+    assert project.vectors() == 4
 
 
 async def test_a_run_that_was_stopped_goes_on_where_it_was(project: Project) -> None:
