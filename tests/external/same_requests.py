@@ -14,6 +14,8 @@ import sys
 import tempfile
 from collections.abc import AsyncGenerator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -63,11 +65,20 @@ class Recorder(OfflineAdapter):
             playback=playback,
         )
         self._wires = wires
-        self.bodies: list[bytes] = []
+        self._asked: list[tuple[str, tuple[bytes, ...]]] = []
+
+    @property
+    def bodies(self) -> list[bytes]:
+        """Return all bodies in order; summaries of parts are asked for at once, in no order, and sorted here."""
+        runs = (
+            sorted(bodies for _, bodies in run) if purpose == "summary" else [bodies for _, bodies in run]
+            for purpose, run in groupby(self._asked, key=itemgetter(0))
+        )
+        return [body for run in runs for bodies in run for body in bodies]
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent, None]:
-        for wire in self._wires:
-            self.bodies.append(wire.render(_with_model(request, wire.default_model)))
+        bodies = tuple(wire.render(_with_model(request, wire.default_model)) for wire in self._wires)
+        self._asked.append((request.purpose, bodies))
         async for event in super().stream(request):
             yield event
 

@@ -460,7 +460,7 @@ def test_the_inspector_uses_the_room_there_is(nvim_factory: Callable[..., Nvim],
     chat.push(METER)
     chat.nvim.feed("gd")
     chat.nvim.wait_screen(r"# .*35\.8k of 128\.0k .*\(27%\), 10 messages")
-    screen = chat.nvim.wait_screen(r"q close ╯" if size[0] < 60 else r"= compare · .*q close ╯")
+    screen = chat.nvim.wait_screen(r"q close ╯" if size[0] < 60 else r"\[ sent requests · .*q close ╯")
     assert "more below" not in screen
     width = chat.nvim.lua("return vim.api.nvim_win_get_width(0)")
     assert width == min(size[0] - 2, 180)

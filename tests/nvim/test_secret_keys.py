@@ -133,7 +133,8 @@ def converse(chat: RealChat, server: Any, answers: Any) -> None:
         chat.say(text)
     assert "Still here." in chat.text()
     assert any("done" in message.text for message in chat.view().messages if message.role == "tool")
-    server.script[:] = [answers.reply(nine_sections("The summary."))]  # Responses has its own answer to this
+    told = "hello, use a tool, a wrong key, a bad request, too often, overloaded, an outage, a cut, provoke a bug."
+    server.script[:] = [answers.reply(nine_sections(told))]  # Responses has its own answer to this
     chat.nvim.command("CodeCompanionCompact!")
     chat.nvim.wait_for(lambda: compacted(chat), "the compaction")
     server.script[:] = [answers.reply("after the compaction")]

@@ -16,7 +16,6 @@ import msgspec
 from codecompanion.context.policy.policy import PolicyEventName
 from codecompanion.context.shaping.request_parts import NO_TURNS, LeftOut, compile_prompt, count_prior_turns
 from codecompanion.context.stage_report import StageReport
-from codecompanion.context.summary_text.as_written import as_written
 from codecompanion.context.thresholds import warning_level
 from codecompanion.context.work import Details, Trigger
 from codecompanion.model.checkpoint import SCHEMA
@@ -236,6 +235,8 @@ def _detail(on: Occasion) -> str:
 
 def _history_update(on: Occasion) -> Fields:
     """Return what the durable history summary says of itself (R-325); its strategy knows which turns it covers."""
+    from codecompanion.context.summary_text.as_written import as_written  # not part of the start
+
     details, work = on.details, on.report.work if on.report else None
     fresh = details.newly_consolidated_turn_count or 0
     reason = "manual_request" if on.trigger == "manual" else "token_pressure"

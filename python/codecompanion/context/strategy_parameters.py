@@ -442,12 +442,13 @@ class VerifySummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class AppendLedger(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters: at most `max_tokens`, and at most that `share` of the window.
 
-    It never takes more than half of what the compaction frees. A caller's text in no known form stays as it is, unless
-    `also_given`.
+    It never takes more than half of what the compaction frees, `within_target` nor more than the stage's target leaves,
+    so that a tier reaches that with it. A caller's text in no known form stays as it is, unless `also_given`.
     """
 
     max_tokens: int = 2500
     share: Share = 0.06
+    within_target: bool = False
     also_given: bool = False
 
 

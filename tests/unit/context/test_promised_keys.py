@@ -10,10 +10,12 @@ import pytest
 from codecompanion.context.policy.policy import Policy
 from codecompanion.context.policy.policy_catalog import load_policy, policy_names
 from codecompanion.context.policy.policy_options import with_options
+from codecompanion.context.stage_report import Ask
 from codecompanion.context.summary_text.recall_keys import read_span, span_of
+from codecompanion.context.work import SummaryReply
 from codecompanion.model.messages import SUMMARY_TAG, Message, ToolCall
+from tests.summaries import nine_sections
 from tests.unit.context.builders import run
-from tests.unit.context.test_scripted_summarisers import SCRIPTS
 
 pytestmark = pytest.mark.slow("chats under every policy that are compacted several times")
 
@@ -46,6 +48,19 @@ class Chat:
             self.add("assistant", f"answer {self.cycle}. {text}")
 
 
+def writes(ask: Ask) -> SummaryReply:
+    """Write what the chat is about, in the form that is asked for."""
+    asked = "; ".join(message.text[:60] for message in ask.request.subject if message.role == "user")
+    schema = next(
+        (name for name in ("cc_9", "cw_9") if nine_sections("", name).splitlines()[0][4:12] in ask.request.prompt), ""
+    )
+    text = f"The user wants changes of these functions, and why they are so: {asked}. The files were read for it."
+    return SummaryReply(text=nine_sections(text, schema) if schema else text)
+
+
+WRITERS = (writes, writes, lambda ask: SummaryReply(error="down"), lambda ask: SummaryReply(text="ok"))
+
+
 def policy_of(name: str, dice: random.Random) -> Policy:
     """Return the policy; CodeBuddy's trims after a summary where its target is small."""
     target = {"at": dice.choice((0.15, 0.3, 0.5, 0.9)), "measure": "messages", "basis": "budget"}
@@ -59,7 +74,7 @@ def test_the_line_names_the_first_and_the_last_key_of_all_that_is_gone(name: str
     seen = trimmed = 0
     for seed in range(120 if name == "codebuddy" else 20):
         chat, gone = Chat(seed), set[str]()
-        script = SCRIPTS[chat.dice.choice(("perfect", "over-long", "failing", "ok"))]
+        script = chat.dice.choice(WRITERS)
         window = chat.dice.choice((3_000, 6_000, 12_000))
         for _ in range(10):
             chat.grow()

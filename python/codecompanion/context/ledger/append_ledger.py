@@ -42,8 +42,11 @@ def append_ledger(work: Work, params: AppendLedger, env: Env) -> Outcome:
     if not work.summary or work.details.ledger_tokens is not None or (is_given(work) and not params.also_given):
         return work
     prose = env.count_text(work.summary)
-    freed = env.measure(work.before).tokens - env.measure((*work.messages, *work.pending)).tokens
+    kept = env.measure((*work.messages, *work.pending)).tokens
+    freed = env.measure(work.before).tokens - kept
     room = min(params.max_tokens, int(params.share * env.window), (freed - prose) // 2)
+    if params.within_target and env.target:
+        room = min(room, env.target - kept - prose)
     if room < _NOT_WORTH_IT:
         return work
     facts = gather(work.removed_as_found())

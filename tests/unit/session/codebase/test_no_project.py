@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codecompanion.session.message_context.gathering import _is_project
+from codecompanion.workspace import paths
 
 
 @pytest.mark.parametrize(
@@ -18,4 +18,4 @@ def test_a_home_directory_and_what_holds_one_is_no_project(
 ) -> None:
     """R-266: a question in `/home` reads nobody's files."""
     monkeypatch.setattr(Path, "home", lambda: tmp_path / "users/me")
-    assert _is_project(tmp_path / folder) is is_project
+    assert paths.is_project(tmp_path / folder) is is_project
