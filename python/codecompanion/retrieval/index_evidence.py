@@ -2,9 +2,8 @@
 
 Four signals: words that are more common here than in projects and general questions at large, the same in the names of
 definitions, pairs of words that stand side by side here, and wording that is more common in questions about projects
-than in general ones. A question with specific hits is about the
-project; one without them is not, unless it names the project: then it is broad. Tables and weights are fitted
-(bench/fit_evidence.py).
+than in general ones. A question with specific hits is about the project; one without them is not, unless it names the
+project: then it is broad. Tables and weights are fitted (bench/fit_evidence.py).
 """
 
 from __future__ import annotations
