@@ -31,6 +31,7 @@ def views(chat: RealChat) -> list[str]:
 
 
 def regenerate(chat: RealChat) -> None:
+    chat.wait_state("idle")
     before = chat.finished()
     chat.nvim.feed("gr")
     chat.nvim.wait_for(lambda: chat.finished() > before, "the new answer")
