@@ -42,7 +42,7 @@ KINDS = ("title", "plain", "swe_qa")
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What was said of a question by each way, and how long the index took."""
+    """How each classifier judged a question, and how long the index took."""
 
     repository: str
     asked: Asked

@@ -3,10 +3,10 @@
     python -m bench.bench_compaction [--policy P …] [--writer none|good|unrelated …] [--share 0.92] [FILE|DIR …]
 
 A recorded session is cut every `--every` calls once it has 16,000 tokens. There it fills `--share` of its window and is
-compacted by hand (`/compact`). The table shows how many of the known files and identifiers that the next `--next` calls
-use are still visible, in the summary and in the whole view. `freed` is the share of the chat that was removed, `words`
-the share of the user's messages that are kept whole or have their own recall key, `done` the share of cuts where a
-compaction happened.
+compacted by hand (`/compact`). Of the files and identifiers that the next `--next` calls use and that were known, the
+table shows the share still visible, in the summary and in the whole view. `freed` is the share of the chat that was
+removed, `words` the share of the user's messages that are kept whole or have their own recall key, `done` the share of
+cuts where a compaction happened.
 
 Three writers, none of them a model: `none` refuses every request, and the chat is compacted without one; `good` writes
 the form that is asked for from the messages, about as much of names as real models do; `unrelated` writes that form

@@ -1,4 +1,4 @@
-"""How much of what a commit changed stands in the code that a chat would send for its subject: whole pipelines.
+"""How much of a commit's changed code a chat would send if asked the commit's subject, by whole pipeline.
 
     python -m bench.bench_gather [--limit 60] [--pull-requests] [--only WAY]… [GIT_DIRECTORY…]
 
@@ -11,10 +11,10 @@ gathers as in a chat, from classification to the text, in each budget:
     bm25              chunks of the same index that have any word of the question, by SQLite's bm25(), while they fit;
                       no word of the question is left out
 
-Printed for each: one of the changed files is among the first ten files found, and stands in the selection; the share of
-the changed functions of which half of the lines and more stand there, with the 95 % interval of its difference to bm25;
-tokens of the text (bm25: of the code); milliseconds with a warm index, p50 and p95. Without GIT_DIRECTORY: of this
-repository.
+Printed for each: how often a changed file is among the first ten files found, and in the selection; the share of
+changed functions with at least half of their lines in the selection, with the 95 % interval of the difference from
+bm25; tokens of the text (bm25: of the code); milliseconds with a warm index, p50 and p95. The default GIT_DIRECTORY is
+this repository's.
 """
 
 from __future__ import annotations

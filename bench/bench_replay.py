@@ -5,8 +5,8 @@
     python bench/bench_replay.py --marks [--window N …] [--policy P …] [FILE|DIR …]
 
 Each policy that follows a document has two rows: with our additions, and `strict` without them. `--marks` prints one
-row for each addition instead: in how many sessions the requests change without it, and what that costs. `--fixed`
-lets every request have so many tokens of system prompt and tools beside its messages, whatever was recorded.
+row for each addition instead: in how many sessions the requests change without it, and what that costs. `--fixed N`
+gives every request N tokens of system prompt and tools, whatever was recorded.
 
 The same figures as `python -m codecompanion replay`, by folder, with the time a walk takes. `--fitted` names the
 folders (say, one developer's sessions) that parameters were chosen on: their sum stands beside that of all others, the

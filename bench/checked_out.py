@@ -1,4 +1,4 @@
-"""A project as a folder that moves from commit to commit, with its index: what a chat gathers code from."""
+"""A checkout that moves from commit to commit, with an index that follows it."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class Fact(msgspec.Struct, frozen=True):
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """What the tables are made of: source → stem → share, for pieces of code, titles, SWE-QA and general questions."""
+    """The input of the tables: source → stem → share, for pieces of code, titles, SWE-QA and general questions."""
 
     code: Mapping[str, Shares]
     titles: Mapping[str, Shares]
