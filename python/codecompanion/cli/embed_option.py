@@ -27,9 +27,6 @@ from codecompanion.session.vectors.vector_process import chunks_of_files
 from codecompanion.store.code_index.vectors import VectorWriter
 from codecompanion.workspace.project_files import Choice
 
-WAIT_S = 8.0
-"""Seconds that an answer waits for a batch of vectors (R-203); `index` waits as long as it takes."""
-
 
 def add_embed(parser: argparse.ArgumentParser) -> None:
     """Add the option to a command."""
@@ -61,10 +58,11 @@ class CommandVectors:
             known = self._by_spec[spec] = QuestionVectors(embedder, limit_s=60.0), embedder
         return known
 
-    async def fill(self, spec: str, root: Path, path: Path, choice: Choice, *, limit_s: float | None = WAIT_S) -> Run:
+    async def fill(self, spec: str, root: Path, path: Path, choice: Choice, *, limit_s: float | None = None) -> Run:
         """Make the vectors that the index at `path` misses, once; say what it takes and what went wrong.
 
-        `limit_s`: seconds after which a batch without an answer ends it. A model on this machine has no limit.
+        `limit_s`: seconds after which a batch without an answer ends it, None = it takes as long as it takes. A model
+        on this machine has no limit.
 
         Raises:
             StoreUnavailable: the index cannot be read or written.

@@ -119,7 +119,7 @@ class _Projects:
         vectors = self._vectors.of(options.embed) if options.embed else None
         index = self._indexes.of(root)
         if options.embed and is_project(root):
-            await self._vectors.fill(options.embed, index.root, index.path, index.choice)
+            await self._vectors.fill(options.embed, index.root, index.path, index.choice, limit_s=context.timeout_s)
         mentions, files = mentions_in(question), options.files or ()
         ask = Ask(
             question=question,

@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
 async def _embed(vectors: CommandVectors, spec: str, root: Path, path: Path) -> bool:
     """Make the vectors that are missing; return whether every piece of code has been through the model."""
     try:
-        run = await vectors.fill(spec, root, path, Choice(), limit_s=None)
+        run = await vectors.fill(spec, root, path, Choice())
         return not (run.why or run.is_busy)
     finally:
         await vectors.aclose()

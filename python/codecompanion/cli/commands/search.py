@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 import msgspec
 
+from codecompanion import settings
 from codecompanion.cli.arguments import existing_folder, options_of
 from codecompanion.cli.command_indexes import CommandIndexes
 from codecompanion.cli.embed_option import CommandVectors, add_embed
@@ -132,7 +133,8 @@ class _Searches:
             outcome = self._loop.run(search_code(index, job.query, asked))
         if outcome is None or (spec is not None and outcome.tier != asked.tier):
             if spec is not None:
-                self._loop.run(self._vectors.fill(spec, index.root, index.path, index.choice))
+                limit_s = settings.load({}).context.timeout_s
+                self._loop.run(self._vectors.fill(spec, index.root, index.path, index.choice, limit_s=limit_s))
             outcome = self._loop.run(search_code(index, job.query, asked, vectors))
         if tier not in ("auto", outcome.tier):
             print(f"codecompanion: {'; '.join(outcome.not_used)}", file=sys.stderr)

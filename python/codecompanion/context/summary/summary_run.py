@@ -9,7 +9,7 @@ doubt whether the model writes summaries at all, one question is asked at a time
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 
 import msgspec
 
@@ -43,10 +43,9 @@ class Question(msgspec.Struct, frozen=True):
     most: int
     part: tuple[str, ...] = ()
 
-    @property
-    def about(self) -> tuple[str, ...]:
+    def about(self, told: Callable[[Messages], tuple[str, ...]]) -> tuple[str, ...]:
         """Return the texts that the answer has to be about: its part of the subject comes first."""
-        return (*self.part, *told_in(self.request.subject))
+        return (*self.part, *told(self.request.subject))
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -169,6 +168,7 @@ def ask_all(
     `is_proven` false: the first is asked alone, the others only when that was answered well.
     """
     answers: dict[int, Answer] = {}
+    told = _ToldOnce()
     waiting = [_Asked(place, question.request) for place, question in enumerate(questions)]
     while waiting:
         alone = waiting[0].again or (not is_proven and not answers)
@@ -179,7 +179,7 @@ def ask_all(
         once_more: list[_Asked] = []
         for asked, given in zip(answered, replies, strict=True):
             question = questions[asked.place]
-            text = accept_reply(given, question.schema, question.prompt, question.about)
+            text = accept_reply(given, question.schema, question.prompt, question.about(told))
             if not isinstance(text, Failed):
                 answers[asked.place] = Answer(text, given.source)
                 continue
@@ -189,6 +189,18 @@ def ask_all(
             once_more.append(_Asked(asked.place, again, is_second=True, again=text.again))
         waiting = [*once_more, *waiting]
     return tuple(answers[place] for place in range(len(questions)))
+
+
+class _ToldOnce:
+    """Gives the texts of a subject, read once: all parts of a long history have the same."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Messages, tuple[str, ...]]] = {}
+
+    def __call__(self, subject: Messages) -> tuple[str, ...]:
+        if id(subject) not in self._known:
+            self._known[id(subject)] = subject, told_in(subject)
+        return self._known[id(subject)][1]
 
 
 def told_in(subject: Messages) -> tuple[str, ...]:

@@ -138,8 +138,8 @@ def test_the_summary_of_a_part_is_judged_by_that_part():
     """R-120: the whole history may be about much else."""
     request = SummaryRequest(prompt="P", subject=GARAGE, max_output_tokens=500, part=1, parts=2)
     part = tuple(message.text for message in KITCHEN)
-    assert Question(request, load_schema("brief"), "P", 500, part=part).about == (*part, *told(GARAGE))
-    assert Question(request, load_schema("brief"), "P", 500).about == told(GARAGE)
+    assert Question(request, load_schema("brief"), "P", 500, part=part).about(told) == (*part, *told(GARAGE))
+    assert Question(request, load_schema("brief"), "P", 500).about(told) == told(GARAGE)
 
 
 def test_of_a_long_history_a_bounded_part_is_read():
