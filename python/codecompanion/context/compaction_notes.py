@@ -8,6 +8,8 @@ from codecompanion.context.stage_report import StageReport
 
 NO_MODEL = "no model"
 """Who wrote a summary that came from the log alone, as the user reads it."""
+IN_PLACE = " in the chat"
+"""After the name of a model that was asked in the chat itself, from its cache."""
 _SHOWN = 5
 
 
@@ -19,6 +21,7 @@ def author_of(report: StageReport, asked: Sequence[str]) -> str:
     names = list(dict.fromkeys(asked))
     by_model = bool(names) and report.asked and _is_by_model(report)
     author, failed = (names[-1], names[:-1]) if by_model else (NO_MODEL, names)
+    author += IN_PLACE if report.details.in_place else ""
     return f"{author} ({' and '.join(failed)} failed)" if failed else author
 
 

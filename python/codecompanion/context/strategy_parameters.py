@@ -269,10 +269,12 @@ class SummarizeOne(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     The cap shrinks to `share_of_available` of what the window leaves beside `available_reserve`, system prompt and
     tools, and to `share_of_slack` of what is still free there when the removed messages are gone; 0 = not looked at. It
     never falls below `min_tokens` (R-427, R-428). The number of calls is bounded by the run's deadline alone (R-120).
+    `in_place`: the chat's own model is asked in the chat itself where that costs less than a transcript.
     """
 
     schema: SchemaName = "cc_9"
     max_tokens: int = 8000
+    in_place: bool = False
     min_tokens: int = 0
     share_of_available: float = 0.0
     share_of_slack: float = 0.0

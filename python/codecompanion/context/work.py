@@ -76,6 +76,13 @@ class LastFlush(msgspec.Struct, frozen=True):
     is_off: bool = False
 
 
+class Continuation(msgspec.Struct, frozen=True):
+    """The chat as it would go out now: tokens of the whole request, and `new`, those that no cache holds."""
+
+    tokens: int
+    new: int
+
+
 class Env(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a strategy may know besides the messages; nothing here has an effect.
 
@@ -92,7 +99,8 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     the chat's name. `exists` knows the files of the workspace; without one no relative path is a file (R-419). `sent`
     counts a request as it goes out, where that is shaped and so smaller than what `measure` counts (R-338; None = it
     goes out as it is). `asks_models` false: whoever writes summaries has failed too often, and nobody is asked (R-532).
-    `writer_is_proven` false: the first part of a long history is asked for alone.
+    `writer_is_proven` false: the first part of a long history is asked for alone. `continuation` tells the size of the
+    chat for a writer who has read it: the chat's own model (None = somebody else writes, or it is not to be asked so).
     """
 
     window: int
@@ -121,6 +129,7 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     sent: Callable[[Messages], Measure] | None = None
     asks_models: bool = True
     writer_is_proven: bool = True
+    continuation: Callable[[], Continuation] | None = None
     folds: Folds = msgspec.field(default_factory=Folds)
     resends: Callable[[ReasoningPart], bool] = lambda part: True
 
@@ -147,7 +156,8 @@ class SummaryRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     `max_output_tokens` is how long the text may be, `room_tokens` what the summariser's window leaves for text and
     thinking together (0 = the same), `prompt_tokens` the estimate of the prompt (0: nobody has counted it). `beside`
-    are further requests that may be answered at the same time (R-120).
+    are further requests that may be answered at the same time (R-120). `in_place`: the prompt is to follow the
+    chat as it would go out now, which holds what it is about.
     """
 
     prompt: str
@@ -157,6 +167,7 @@ class SummaryRequest(msgspec.Struct, frozen=True, kw_only=True):
     prompt_tokens: int = 0
     part: int = 1
     parts: int = 1
+    in_place: bool = False
     beside: tuple[SummaryRequest, ...] = ()
 
 
@@ -202,7 +213,8 @@ class Details(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the steps of a stage say of their work: for later steps, the log and the named events; None = not said.
 
     Summaries: `schema` its form, `written_by` who, `summary_source` and `failure` who else had to and why (R-434,
-    R-529), `summary_detail` why the utility model's text does not count; its budget in tokens, and its size before it
+    R-529), `summary_detail` why the utility model's text does not count, `in_place` that the model wrote it in the chat
+    itself, or not although it was asked there; its budget in tokens, and its size before it
     was shortened or cut; how many `orders_left_out` of the text; `names` looked up in the history, and those
     `unverified`; the user's messages as code quoted them; `ledger_tokens` of what code wrote. The artifact's: R-325.
     Edits: `why`, with the provider's cache `cold` or not; calls and results that were shortened, stripped, dropped.
@@ -225,6 +237,7 @@ class Details(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     summary_budget_tokens: int | None = None
     ledger_tokens: int | None = None
     written_by: Literal["model", "caller", "code"] | None = None
+    in_place: bool | None = None
     summary_shortened_from_tokens: int | None = None
     orders_left_out: int | None = None
     names: int | None = None

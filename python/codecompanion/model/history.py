@@ -213,7 +213,8 @@ class RequestSent(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="r
     of this request alone, in tokens: `prompt`, `tools`, `results`, `packet`, `packet_omitted`. `limits`: the size of
     the `window`, and from where on an `edit` and a `compaction` were due, in tokens; without what was off or unknown.
     `prompt` and `tools` name the stored system prompt and tool schemas, "" in logs of earlier versions. A request for
-    a summary has one message, which `prompt` names, and says in `asked` what it asked for.
+    a summary has one message, which `prompt` names, and says in `asked` what it asked for; `in_place`, the message
+    followed the chat as it was.
     """
 
     turn_id: str
@@ -232,6 +233,7 @@ class RequestSent(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="r
     shaped: Shaping | None = None
     max_output_tokens: int = 0
     compact_at: int = 0
+    in_place: bool = False
 
 
 class Retry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

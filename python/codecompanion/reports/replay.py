@@ -5,16 +5,18 @@ in a session: prepare → one change per stage → the view goes on from there, 
 is then taken as the answer, whatever the view had become.
 
 Everything a policy leads to is paid for. System prompt and tool schemas go with each request (`recorded_sizes`). A
-summary a model would write is the offline ledger's here: what that model would have had to read is paid for as plain
-input, the text as output. After a fault the model reads the file again: that is one request more, and what it reads
-stands in the chat from then on. Where the recorded session outgrows the window, there is nothing to compare a cost
-with: `compared_cost` is that of the requests that would have fit with everything in them.
+summary a model would write is the offline ledger's here: what that model would have had to read is paid for, a
+transcript as plain input, the chat itself as it stands in the cache, the text as output. After a fault the model reads
+the file again: that is one request more, and what it reads stands in the chat from then on. Where the recorded session
+outgrows the window, there is nothing to compare a cost with: `compared_cost` is that of the requests that would have
+fit with everything in them.
 
 Costs: `cache_price`; faults: `faults`. Pure: no clock, no files; the same recording gives the same figures.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -26,12 +28,12 @@ from codecompanion.context.pipeline import prepare
 from codecompanion.context.policy.policy import Policy
 from codecompanion.context.shape_request import NO_PARTS, Kept, shape
 from codecompanion.context.stage_report import Ask, Prepared, drive
-from codecompanion.context.work import Env, Folds, Measure, Messages, SummaryReply
+from codecompanion.context.work import Continuation, Env, Folds, Measure, Messages, SummaryReply
 from codecompanion.counting.model_windows import reply_reserve
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.model.messages import Message, ToolCall, with_changes
 from codecompanion.model.view import View, append, apply_change, with_messages
-from codecompanion.reports.cache_price import OUTPUT_PRICE, CacheKind, PrefixCache
+from codecompanion.reports.cache_price import OUTPUT_PRICE, WRITE_PRICE, CacheKind, PrefixCache
 from codecompanion.reports.faults import LineIndex, needed_texts, readable_texts
 from codecompanion.reports.recorded_sizes import RecordedSizes, find_sizes
 
@@ -171,11 +173,17 @@ class _Walker:
 
     def _prepared(self, policy: Policy, now: float) -> tuple[Messages, Figures]:
         """Return what is sent once the policy has had its say, and what that took; the changes are committed."""
-        counter, asked, written = self._recording.counter, 0, 0
+        counter, ratio, asked, cost, written = self._recording.counter, self._recording.sizes.ratio, 0, 0.0, 0
 
         def answer(ask: Ask) -> SummaryReply:
-            nonlocal asked, written
-            asked += counter.text(ask.request.prompt)
+            nonlocal asked, cost, written
+            tokens = counter.text(ask.request.prompt)
+            if ask.request.in_place:
+                cost += self._cache.price(self.view.messages, now) + WRITE_PRICE * ratio * tokens
+                tokens += sum(message.tokens for message in self.view.messages)
+            else:
+                cost += ratio * tokens
+            asked += tokens
             text = summarise(ask.request.subject, ask.request.max_output_tokens, counter.text)
             written += counter.text(text)
             return SummaryReply(text=text, source="code")
@@ -184,13 +192,12 @@ class _Walker:
         prepared, _ = drive(preparation, answer)
         self._commit(prepared)
         changed = [report.event for report in prepared.changed]
-        ratio = self._recording.sizes.ratio
         return self._shaped(policy, now), Figures(
             edits=changed.count("context_edited"),
             compactions=changed.count("context_compacted"),
             summary_tokens=asked,
             summary_output_tokens=written,
-            cost=ratio * (asked + OUTPUT_PRICE * written),
+            cost=cost + OUTPUT_PRICE * ratio * written,
         )
 
     def _shaped(self, policy: Policy, now: float) -> Messages:
@@ -251,8 +258,16 @@ class _Walker:
             # Without times the price is reckoned with a warm cache, so the policy is told of one as well.
             now=now or 1.0,
             cache=self._cache.state(now),
+            continuation=lambda: self._continuation(now),
             folds=self._folds,
         )
+
+    def _continuation(self, now: float) -> Continuation:
+        """Return what a summary in the chat itself would have to read."""
+        sizes, messages = self._recording.sizes, self.view.messages
+        tokens = sizes.request(sum(message.tokens for message in messages))
+        new = sum(message.tokens for message in messages) - self._cache.state(now).warm_tokens
+        return Continuation(tokens, math.ceil(sizes.ratio * max(0, new)))
 
     def _env_as_sent(self, policy: Policy, now: float) -> Env:
         """Return the environment that also measures a request as it would be sent (R-301)."""

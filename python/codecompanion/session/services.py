@@ -360,7 +360,9 @@ class Services(msgspec.Struct):
             hidden=self.hidden_variables(),
             editor=self.editor,
             sandbox=self.sandbox,
-            look_up_code=no_code_lookup if self.indexes is None else self._look_up_code_of(workspace.root),
+            look_up_code=no_code_lookup
+            if self.indexes is None
+            else self._look_up_code_of(self.indexes, workspace.root),
         )
 
     def memory_of(self, root: Path) -> ProjectMemory | None:
@@ -372,7 +374,7 @@ class Services(msgspec.Struct):
 
         return ProjectMemory(kept.memories, kept.exclusions, own, self.trust, root)
 
-    def _look_up_code_of(self, root: Path) -> CodeLookup:
+    def _look_up_code_of(self, indexes: ProjectIndexes, root: Path) -> CodeLookup:
         """Return what searches the code below a folder; nothing is opened or imported before it is asked."""
 
         async def look_up(
@@ -381,9 +383,7 @@ class Services(msgspec.Struct):
             from codecompanion.session.code.project_indexes import choice_of
             from codecompanion.session.code.search_code import look_up_code
 
-            if self.indexes is None:
-                return await no_code_lookup(query, kind, below, limit, unsaved)
-            index = await self.indexes.of(root, choice_of(self.settings.context))
+            index = await indexes.of(root, choice_of(self.settings.context))
             return await look_up_code(index, query, kind, below, limit, unsaved)
 
         return look_up

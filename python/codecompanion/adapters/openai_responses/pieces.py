@@ -80,7 +80,7 @@ class PieceRenderer:
             RequestRejected: the endpoint would refuse them, and nothing that is safe mends that.
         """
         messages = list(request.messages)
-        if request.purpose != "chat" or not request.chat_id:
+        if not request.chat_id:
             done = self._render_all(messages, request.send_encrypted, None)
             return done.join(in_turns=request.model in self.alternating)
         old = self._kept.pop(request.chat_id, None)

@@ -16,8 +16,9 @@ from codecompanion import prompts
 from codecompanion.context.ledger.ledger import summarise
 from codecompanion.context.strategy_parameters import SummarizeLedger, SummarizeOne
 from codecompanion.context.summary.fit_summary import level
+from codecompanion.context.summary.in_place import in_place
 from codecompanion.context.summary.judge_reply import inside_form
-from codecompanion.context.summary.summary_run import SummaryRun, Texts
+from codecompanion.context.summary.summary_run import Question, SummaryRun, Texts
 from codecompanion.context.transcript.chunk_entries import chunk_entries, fit_entry
 from codecompanion.context.transcript.format_transcript import escape
 from codecompanion.context.transcript.size import roughly
@@ -94,6 +95,7 @@ class _Run(SummaryRun):
 
     def __init__(self, work: Work, params: SummarizeOne, env: Env, budget: int) -> None:
         super().__init__(work, env, params.schema, budget, 1 / 4)
+        self._env = env if params.in_place else None
         self._estimate, self._sizes = env.count_text, dict[int, tuple[tuple[str, ...], int]]()
         taken = self.count_text(self.prompt) + self.count_text(prompts.load("summary_again"))
         self.available = int((self.window - self.output) * _SAFETY / self.ratio) - taken
@@ -117,8 +119,18 @@ class _Run(SummaryRun):
 
     def write_whole(self, entries: tuple[str, ...]) -> _Reduction:
         """Ask for the summary of entries that fit into one request."""
-        texts = yield from self.ask(self.about([(self.work.removed, entries)], self.output))
+        (question,) = self.about([(self.work.removed, entries)], self.output)
+        texts = yield from self.ask([self._in_place(question) if entries is self.work.transcript else question])
         return texts if isinstance(texts, Failed) else texts[0]
+
+    def _in_place(self, question: Question) -> Question:
+        """Return the question as it is asked in the chat itself, where that is cheaper."""
+        if self._env is None:
+            return question
+        asked = in_place(question.request, self.prompt, self.work, self._env)
+        if asked is None:
+            return question
+        return msgspec.structs.replace(question, request=asked, otherwise=question.request)
 
     def write_parts(self, chunks: tuple[tuple[str, ...], ...], output: int) -> Texts:
         """Summarise each chunk in at most `output` tokens; a summary that is longer all the same is shortened."""

@@ -34,7 +34,8 @@ _MIN_WORDS = 40
 class Question(msgspec.Struct, frozen=True):
     """One request, the form it asks for and its words about that form; `most` tokens a second try may write.
 
-    `part`: the entries of the subject in its prompt, when these are not all.
+    `part`: the entries of the subject in its prompt, when these are not all. `otherwise` is asked next when the
+    request, which stands in the chat itself, brought no summary.
     """
 
     request: SummaryRequest
@@ -42,6 +43,7 @@ class Question(msgspec.Struct, frozen=True):
     prompt: str
     most: int
     part: tuple[str, ...] = ()
+    otherwise: SummaryRequest | None = None
 
     def about(self, told: Callable[[Messages], tuple[str, ...]]) -> tuple[str, ...]:
         """Return the texts that the answer has to be about: its part of the subject comes first."""
@@ -49,10 +51,11 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """A text that counts as a summary, and who wrote it."""
+    """A text that counts as a summary, and who wrote it; `in_place`: in the chat itself."""
 
     text: str
     source: str = "model"
+    in_place: bool = False
 
 
 def summary_prompt(schema: str, instructions: str, budget: int = 0, title: str = "") -> str:
@@ -89,6 +92,7 @@ class SummaryRun:
         self.prompt = summary_prompt(schema, env.instructions, self.output, env.title)
         self.ratio, self._is_proven = env.summariser_ratio, env.writer_is_proven
         self.source = ""
+        self.in_place: bool | None = None
 
     @property
     def too_small(self) -> Failed:
@@ -141,6 +145,8 @@ class SummaryRun:
             return answers
         self._is_proven = True
         self.source = self.source or (answers[0].source if answers else "code")
+        if any(question.otherwise is not None for question in questions):
+            self.in_place = any(answer.in_place for answer in answers)
         return tuple(answer.text for answer in answers)
 
     def done(self, text: str) -> tuple[str, Work]:
@@ -148,7 +154,7 @@ class SummaryRun:
         typed = "\n".join(message.text for message in self.work.before if is_typed_by_user(message))
         text, orders = leave_out_orders(text, typed)
         said = self.work.saying(schema=self.schema.name, written_by=self.source, orders_left_out=orders or None)
-        return text, said
+        return text, said.saying(in_place=self.in_place)
 
 
 class _Asked(msgspec.Struct, frozen=True):
@@ -181,7 +187,7 @@ def ask_all(
             question = questions[asked.place]
             text = accept_reply(given, question.schema, question.prompt, question.about(told))
             if not isinstance(text, Failed):
-                answers[asked.place] = Answer(text, given.source)
+                answers[asked.place] = Answer(text, given.source, asked.request.in_place)
                 continue
             again = None if asked.is_second else _once_more(question, asked.request, given, text)
             if again is None:
@@ -218,6 +224,8 @@ def _once_more(
     question: Question, request: SummaryRequest, reply: SummaryReply, failed: Failed
 ) -> SummaryRequest | None:
     """Return the second request, None when it would bring nothing: there is no more room, or asking cannot help."""
+    if question.otherwise is not None and (not reply.error or reply.refused):
+        return question.otherwise
     if reply.source != "model" or reply.error:
         return None
     if reply.stop == "length":

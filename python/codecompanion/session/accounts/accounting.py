@@ -50,7 +50,7 @@ class RequestRecord:
         self, adapter: str, request: ChatRequest, asked: str, estimated_tokens: int, put_blob: Callable[[bytes], str]
     ) -> None:
         """Log a request for a summary with its text, and what it asks for in words (R-328)."""
-        text = request.messages[0].text.encode("utf-8", "surrogatepass")
+        text = request.messages[-1].text.encode("utf-8", "surrogatepass")
         try:
             prompt = await asyncio.to_thread(put_blob, text)
         except StoreError as error:
@@ -60,13 +60,14 @@ class RequestRecord:
             turn_id="",
             adapter=adapter,
             model=request.model,
-            messages=1,
+            messages=len(request.messages),
             estimated_tokens=estimated_tokens,
             purpose="summary",
             asked=asked,
             request_id=self.id,
             prompt=prompt,
             max_output_tokens=request.max_output_tokens,
+            in_place=bool(request.chat_id),
         )
         await self._log.write(sent)
 

@@ -8,13 +8,14 @@ from typing import Any
 import msgspec
 
 from codecompanion.adapters.base import ChatRequest
+from codecompanion.context.selection.select_window import first_pending
 from codecompanion.context.shape_request import with_packets
 from codecompanion.errors import InputError, StoreError
 from codecompanion.formats.typed import read_json
 from codecompanion.model.cycles import turn_name
 from codecompanion.model.history import LogEvent, RequestSent, UsageReported
 from codecompanion.model.messages import Message, ToolSpec
-from codecompanion.model.view import View, project
+from codecompanion.model.view import View, project, with_messages
 from codecompanion.session.chat.inspection import describe_message, describe_rows
 from codecompanion.session.window.context_control import ContextControl
 
@@ -57,14 +58,41 @@ def read_sent(
     sent, view = logged[number - 1], project(events[: places[number - 1]])
     reported = _reported_tokens(events[places[number - 1] :], sent.request_id)
     size = (reported or sent.estimated_tokens, reported > 0)
-    if sent.purpose == "summary":
+    if sent.purpose == "summary" and not sent.in_place:
         request, note = _for_summary(sent, read_blob)
         return SentRequest(request, sent, view, number, count, *size, note)
-    replaced, packets = _shaped(logged[:number])
+    if sent.in_place:
+        # What waits for an answer is not part of it; system prompt and tools are those of the last request.
+        view = with_messages(view, view.messages[: first_pending(view.messages)])
+        order, note = _for_summary(sent, read_blob)
+        chat = next((one for one in reversed(logged[:number]) if one.purpose == "chat"), sent)
+        request, missing = _for_chat(chat, view, logged[:number], control, read_blob)
+        request = msgspec.structs.replace(
+            request,
+            messages=(*request.messages, *order.messages),
+            model=sent.model,
+            max_output_tokens=sent.max_output_tokens,
+            purpose="summary",
+            compact_at=0,
+        )
+        return SentRequest(request, sent, view, number, count, *size, note or missing)
+    request, note = _for_chat(sent, view, logged[:number], control, read_blob)
+    return SentRequest(request, sent, view, number, count, *size, note)
+
+
+def _for_chat(
+    sent: RequestSent,
+    view: View,
+    logged: Sequence[RequestSent],
+    control: ContextControl,
+    read_blob: Callable[[str], bytes],
+) -> tuple[ChatRequest, str]:
+    """Return a request of the chat, the last of those `logged`, and a note if something of it is not known."""
+    replaced, packets = _shaped(logged)
     messages = tuple(replaced.get(message.id, message) for message in view.messages)
     messages = with_packets(messages, {message.cycle or 0: message for message in packets.values()})
     system, tools, note = control.system_message, control.specs, NOT_RECORDED
-    if sent.prompt:
+    if sent.prompt and sent.purpose == "chat":
         try:
             text = read_blob(sent.prompt).decode("utf-8", "surrogatepass")
             system = Message(id="system", role="system", content=text)
@@ -79,7 +107,7 @@ def read_sent(
         chat_id=control.chat_id,
         compact_at=sent.compact_at,
     )
-    return SentRequest(request, sent, view, number, count, *size, note)
+    return request, note
 
 
 def _reported_tokens(events: Sequence[LogEvent], request_id: str) -> int:
@@ -100,7 +128,9 @@ def _for_summary(sent: RequestSent, read_blob: Callable[[str], bytes]) -> tuple[
             text, note = read_blob(sent.prompt).decode("utf-8", "surrogatepass"), ""
         except StoreError:
             note = TEXT_NOT_RECORDED
-    message = Message(id="summary-prompt", role="user", content=text, tokens=sent.estimated_tokens)
+    message = Message(
+        id="summary-prompt", role="user", content=text, tokens=0 if sent.in_place else sent.estimated_tokens
+    )
     request = ChatRequest(
         messages=(message,),
         model=sent.model,
@@ -132,7 +162,7 @@ def inspect_sent(found: SentRequest, control: ContextControl) -> dict[str, Any]:
     `turn` names its turn; a request for a summary has none, and `asked` says what it asked for.
     """
     sent, messages = found.sent, found.request.messages
-    if sent.purpose == "summary":
+    if sent.purpose == "summary" and not sent.in_place:
         rows = [describe_message(messages[0], found.tokens)]
     else:
         rows = describe_rows(control, messages, found.request.tools, found.view.cycle, found.tokens)

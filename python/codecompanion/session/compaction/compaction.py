@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from codecompanion.adapters.base import Adapter, RetryScheduled
+from codecompanion.adapters.base import Adapter, ChatRequest, RetryScheduled
 from codecompanion.context.change import cuts_of, repair_change, view_change, why_edited
 from codecompanion.context.policy.policy import Policy
 from codecompanion.context.stage_report import Ask, Preparation, Prepared, StageReport
@@ -56,7 +56,8 @@ class Summariser(msgspec.Struct, frozen=True):
 class Compactor(msgspec.Struct):
     """Runs preparations of one chat. `new_record` makes the record of the compaction one of them may need.
 
-    `announcer` knows the names the policy's documents give to what happens.
+    `announcer` knows the names the policy's documents give to what happens. `as_sent` gives the chat as it would go out
+    now, without what waits for an answer.
     """
 
     services: Services
@@ -65,6 +66,7 @@ class Compactor(msgspec.Struct):
     new_record: Callable[[], CompactionRecord]
     announcer: Announcer
     effects: EffectRunner
+    as_sent: Callable[[], ChatRequest]
     refusal: str = ""
     """Why a provider refused a request for a summary as such, "" when none did."""
     has_told: bool = False
@@ -103,6 +105,8 @@ def _sent_summary(work: Work) -> str:
 def _asked_for(ask: Ask, request: SummaryRequest) -> str:
     """Return what a request asks for, as the inspector names it."""
     what = "memory entry" if ask.stage.event == "memory_flushed" else "summary"
+    if request.in_place:
+        return f"{what}, in the chat"
     return f"{what}, part {request.part} of {request.parts}" if request.parts > 1 else what
 
 
@@ -223,7 +227,8 @@ class _Run:
         tokens = request.prompt_tokens or await asyncio.to_thread(estimate_text, request.prompt)
         from codecompanion.session.compaction.summarise import ask_summary, summary_request  # not part of the start
 
-        sent = summary_request(model, request, thinking.get(summariser.label, 0))
+        chat = owner.as_sent() if request.in_place else None
+        sent = summary_request(model, request, thinking.get(summariser.label, 0), chat=chat)
         await call.begin_summary(name, sent, _asked_for(ask, request), tokens, services.store.put_blob)
         try:
             reply = await ask_summary(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import msgspec
+
 from codecompanion.adapters.base import Adapter, ChatRequest, Finished, ReasoningDelta, RetryScheduled, TextDelta
 from codecompanion.context.work import SummaryReply, SummaryRequest
 from codecompanion.errors import AdapterError, ContextOverflow, RequestRejected
@@ -14,14 +16,27 @@ _CHARS_PER_TOKEN = 3
 """Of thinking whose size no provider tells; rather too much room than too little."""
 
 
-def summary_request(model: str, request: SummaryRequest, thinking_tokens: int = 0) -> ChatRequest:
-    """Return the request as an adapter sends it.
+def summary_request(
+    model: str, request: SummaryRequest, thinking_tokens: int = 0, *, chat: ChatRequest | None = None
+) -> ChatRequest:
+    """Return the request as an adapter sends it, one in place after the `chat`.
 
     `thinking_tokens`: what the model is known to spend before its answer; the limit grows by it, within the window.
     """
     most = max(request.max_output_tokens, request.room_tokens)
+    order = Message(id="summary-prompt", role="user", content=request.prompt)
+    if chat is not None:
+        # The limit is the chat's own where there is one: how much a model may think must not change with it.
+        limit = min(max(chat.max_output_tokens, request.max_output_tokens + thinking_tokens), most)
+        return msgspec.structs.replace(
+            chat,
+            messages=(*chat.messages, order),
+            max_output_tokens=limit,
+            purpose="summary",
+            subject=request.subject,
+        )
     return ChatRequest(
-        messages=(Message(id="summary-prompt", role="user", content=request.prompt),),
+        messages=(order,),
         model=model,
         max_output_tokens=min(request.max_output_tokens + thinking_tokens, most),
         purpose="summary",

@@ -100,11 +100,13 @@ class CompactionWatch:
         self.writer = CompactionGuard()
         self.writer_is_proven = False
         """Whether what the model wrote last was a summary: only then parts are asked for several at once."""
+        self.writes_in_place = True
+        """Whether the model may be asked in the chat itself: it did not go on with the task instead."""
 
     def reset(self) -> None:
         """Forget failures: the view was cleared or the model changed."""
         self.compactions = self.writer = CompactionGuard()
-        self.writer_is_proven = False
+        self.writer_is_proven, self.writes_in_place = False, True
 
     def allows_asking(self, cycle: int, tokens: int) -> bool:
         """Return whether a model may be asked for a summary that the user did not ask for."""
@@ -115,6 +117,7 @@ class CompactionWatch:
         for report in prepared.reports:
             if report.asked and report.event == "context_compacted":
                 self.writer_is_proven = report.work is not None and not why_not_by_model(report)
+                self.writes_in_place = self.writes_in_place and report.details.in_place is not False
 
     def take(self, prepared: Prepared, standing: Standing) -> None:
         """Take in what became of the automatic compactions of one preparation."""

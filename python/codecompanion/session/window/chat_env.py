@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from codecompanion.context.editing.cache_state import find_cache_state
-from codecompanion.context.work import Env, Folds, Measure, Messages
+from codecompanion.context.work import CacheState, Continuation, Env, Folds, Measure, Messages
 from codecompanion.model.references import with_true_references
 from codecompanion.session.compaction.effects import EffectRunner
 from codecompanion.session.compaction.summary_sources import SummarySources
@@ -24,6 +25,7 @@ class ChatEnv:
         """Return it; `instructions` and `manual` are the user's: a `/compact`."""
         chat, view, services = self._chat, self._chat.log.view, self._chat.services
         window, ratio = self._summariser_size()
+        cache = find_cache_state(view.messages, services.clock(), chat.adapter().cache_lifetime_s, view.tokens)
         return Env(
             window=chat.limits.context_window,
             reserve=chat.limits.reply_reserve,
@@ -45,10 +47,24 @@ class ChatEnv:
             key_of=lambda message_id: chat.log.keys.get(message_id, ""),
             last_flush=self._effects.last_flush,
             writer_is_proven=self._watch.writer_is_proven,
-            cache=find_cache_state(view.messages, services.clock(), chat.adapter().cache_lifetime_s, view.tokens),
+            continuation=self._continuation(cache),
+            cache=cache,
             folds=self._folds,
             resends=lambda part: chat.meter.resends(part, chat.adapter().origin),
         )
+
+    def _continuation(self, cache: CacheState) -> Callable[[], Continuation] | None:
+        """Return what tells how large the chat is for its own model, None where another one writes summaries."""
+        chat = self._chat
+        if chat.policy.summary_adapter.name or not self._watch.writes_in_place:
+            return None
+
+        def read() -> Continuation:
+            view = chat.log.view
+            new = chat.meter.calibration.ratio * max(0, view.tokens - cache.warm_tokens)
+            return Continuation(chat.meter.measure(view.messages).upper, math.ceil(new))
+
+        return read
 
     def _summariser_size(self) -> tuple[int, float]:
         """Return the summariser's window, and how far its tokens exceed the estimate (lesson 3)."""

@@ -305,6 +305,7 @@ class ContextControl(ChatModel):
             new_record=self.new_record,
             effects=self.effects,
             announcer=self._announcer(),
+            as_sent=self._as_sent,
         )
         try:
             prepared = await compactor.run(preparation, self.policy)
@@ -312,6 +313,13 @@ class ContextControl(ChatModel):
             self._refusal, self._has_told_failure = compactor.refusal, compactor.has_told
         self.watch.see_writer(prepared)
         return prepared
+
+    def _as_sent(self) -> ChatRequest:
+        """Return the chat as it would go out now, up to the newest reply or result."""
+        from codecompanion.context.selection.select_window import first_pending  # not part of the start
+
+        messages = self.log.view.messages
+        return self.shaper.request_of(self.shaper.of(messages[: first_pending(messages)]), 0)
 
     def _announcer(self) -> Announcer:
         return Announcer(

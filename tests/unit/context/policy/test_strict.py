@@ -18,7 +18,7 @@ from codecompanion.context.policy.strict import deviations, strict, without
 from codecompanion.context.policy.table import policy_from_table
 from codecompanion.context.shape_request import shape
 from codecompanion.context.stage_report import Ask
-from codecompanion.context.work import CacheState, Messages, SummaryReply
+from codecompanion.context.work import CacheState, Continuation, Messages, SummaryReply
 from codecompanion.errors import ConfigError
 from codecompanion.model.messages import Message
 from tests.summaries import nine_sections
@@ -91,6 +91,7 @@ SCENES: dict[str, Messages] = {
     "plain sentences": made(system(), *DECIDED, *turns(24, 1500), user("and now?")),
     "plain sentences, the newest are too large": made(system(), *DECIDED, *dialogue(2, 12_000), user("and now?")),
     "short results": made(system(), *turns(60, 60), *turns(4, 8000), user("and now?")),
+    "a chat that can be read again": made(system(), *dialogue(40, 2000), user("and now?")),
     "a dialogue in a warm cache": made(system(), *dialogue(14, 1250), user("and now?")),
 }
 
@@ -98,15 +99,19 @@ SCENES: dict[str, Messages] = {
 def outcome(policy: Policy, scene: str, share: float, writer: str) -> tuple[Any, ...]:
     """Return what the model would see in the scene, and what was asked of one that writes summaries."""
     messages = SCENES[scene]
-    window = round(sum(map(count, messages)) / share)
+    size = sum(map(count, messages))
+    window = round(size / share)
     warm = {"cache": CacheState(warm_tokens=window // 2), "now": 1.0} if "cache" in scene else {}
+    if "read again" in scene:
+        warm = {"cache": CacheState(warm_tokens=size), "continuation": lambda: Continuation(size, 0)}
     keys = {message.id: f"r{place}" for place, message in enumerate(messages)}
     prepared, asked = run(
         messages, window, policy=policy, script=WRITERS[writer], reserve=window // 20,
         key_of=lambda message_id: keys.get(message_id, ""), **warm,
     )  # fmt: skip
     shaped = shape(prepared.messages, PARTS, policy, env(prepared.messages, window))
-    return texts(shaped.messages), len(asked), policy.recall is not None  # the memory is tested in chats
+    ways = [ask.request.in_place for ask in asked]
+    return texts(shaped.messages), ways, policy.recall is not None  # the memory is tested in chats
 
 
 @pytest.mark.parametrize(("name", "place"), MARKS)

@@ -1,0 +1,64 @@
+"""Ask for a summary in the chat itself, when that costs less than a transcript (ours; off under `strict`).
+
+The provider holds the chat in its prompt cache. An order after it costs the cached price of the chat, a transcript in
+a request of its own costs the full price of all that is in it; on a local server it has to be read from the start. So
+the order is appended to the chat as it would go out now, with its system prompt and its tools, whenever that fits, is
+cheaper here, and the chat's own model writes the summary. A reply that is no summary is asked for again by transcript.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import takewhile
+
+from codecompanion import prompts
+from codecompanion.context.selection.select_window import first_pending
+from codecompanion.context.work import Continuation, Env, SummaryRequest, Work
+
+TRANSCRIPT_PRICE = 1.0
+"""A request of its own is read once: nobody pays for caching it."""
+MIN_SAVED = 1_000
+"""Tokens of plain input: for less it is not worth that a model may go on with the task instead."""
+MIN_OUTPUT_SHARE = 0.5
+"""So much of the summary's budget must be left by the window; most summaries are shorter than they may be."""
+
+
+def in_place(request: SummaryRequest, order: str, work: Work, env: Env) -> SummaryRequest | None:
+    """Return the request for the same in the chat itself, None where the transcript is better or the only way.
+
+    `order` says what is to be written.
+    """
+    if env.continuation is None or env.cache.is_cold or request.parts > 1:
+        return None
+    prompt = prompts.load("summary_in_place").format(order=order)
+    if kept := _newest_kept(work):
+        prompt += "\n\n" + prompts.load("summary_in_place_kept").format(count=kept)
+    tokens = math.ceil(env.count_text(prompt) * env.summariser_ratio)
+    chat = env.continuation()
+    room = env.window - chat.tokens - tokens
+    if room < MIN_OUTPUT_SHARE * request.max_output_tokens:
+        return None
+    transcript = TRANSCRIPT_PRICE * request.prompt_tokens * env.summariser_ratio
+    if transcript - price_of(chat, tokens, env) < MIN_SAVED:
+        return None
+    return SummaryRequest(
+        prompt=prompt,
+        subject=request.subject,
+        max_output_tokens=min(request.max_output_tokens, room),
+        room_tokens=room,
+        prompt_tokens=chat.tokens + tokens,
+        in_place=True,
+    )
+
+
+def _newest_kept(work: Work) -> int:
+    """Return how many of the newest messages stay, without what waits for an answer: nobody has sent that yet."""
+    removed = {message.id for message in work.removed}
+    answered = work.before[: first_pending(work.before)]
+    return sum(1 for _ in takewhile(lambda message: message.id not in removed, reversed(answered)))
+
+
+def price_of(chat: Continuation, order_tokens: int, env: Env) -> float:
+    """Return what reading the chat and the order costs, in tokens of plain input."""
+    new = min(chat.new, chat.tokens)
+    return env.cache.read_price * (chat.tokens - new) + env.cache.write_price * (new + order_tokens)

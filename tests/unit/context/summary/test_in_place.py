@@ -1,0 +1,105 @@
+"""A summary is asked for in the chat itself where that is cheaper (ours; off under `strict`)."""
+
+from __future__ import annotations
+
+import pytest
+
+from codecompanion.context.policy.policy_catalog import load_policy, policy_names
+from codecompanion.context.strategy_parameters import SummarizeOne
+from codecompanion.context.summary.summarize_one import summarize_one
+from codecompanion.context.work import CacheState, Continuation, SummaryReply, Work
+from tests.unit.context.builders import assistant, chat, env, user
+
+WARM = CacheState(warm_tokens=40_000)
+PARAMS = SummarizeOne(schema="brief", max_tokens=2_000, in_place=True)
+WRITTEN = "The user wants the parser in parser.py to read tabs; parse_line was changed and its test passes. " * 5
+
+
+def work_of(words: int = 12_000) -> Work:
+    """Return a stage that summarises all but the newest three messages, the last of which waits for an answer."""
+    made = chat(
+        user("the parser in parser.py"), assistant("parse_line " * (words // 3)), user("tabs"), assistant("done"),
+        user("and now?"),
+    )  # fmt: skip
+    removed = made[:2]
+    entries = tuple(f'<message role="{message.role}">{message.text}</message>' for message in removed)
+    return Work(before=made, messages=made[2:4], pending=made[4:], removed=removed, transcript=entries)
+
+
+def asked(work: Work, replies, params=PARAMS, **facts):
+    """Return the requests, and what came of them."""
+    facts = {"cache": WARM, "continuation": lambda: Continuation(42_000, 2_000), **facts}
+    steps, requests = summarize_one(work, params, env(work.before, facts.pop("window", 64_000), **facts)), []
+    given = iter(replies)
+    try:
+        request = next(steps)
+        while True:
+            requests.append(request)
+            request = steps.send(next(given))
+    except StopIteration as stop:
+        return requests, stop.value
+
+
+def test_a_warm_chat_is_asked_in_place():
+    (request,), outcome = asked(work_of(), [SummaryReply(text=WRITTEN)])
+    assert request.in_place
+    assert "<conversation>" not in request.prompt
+    assert "The newest messages of the chat, 2 of them" in request.prompt  # not the one that waits for an answer
+    assert outcome.summary == WRITTEN.strip()
+    assert outcome.details.in_place
+
+
+@pytest.mark.parametrize(
+    ("facts", "params"),
+    [
+        pytest.param({}, SummarizeOne(schema="brief", max_tokens=2_000), id="the policy does not say so"),
+        pytest.param({"continuation": None}, PARAMS, id="another model writes"),
+        pytest.param({"cache": CacheState()}, PARAMS, id="nothing is cached any more"),
+        pytest.param({"cache": CacheState(0, 1.0, 1.0, 0.0)}, PARAMS, id="this provider caches nothing"),
+        pytest.param({"window": 43_200}, PARAMS, id="the window has no room for half of the summary"),
+        pytest.param({"continuation": lambda: Continuation(62_000, 60_000)}, PARAMS, id="most of it is new"),
+    ],
+)
+def test_else_a_transcript_is_sent(facts, params):
+    (request,), outcome = asked(work_of(), [SummaryReply(text=WRITTEN)], params, **facts)
+    assert not request.in_place
+    assert "<conversation>" in request.prompt
+    assert outcome.details.in_place is None
+
+
+def test_a_transcript_that_is_short_is_cheaper():
+    (request,), _ = asked(work_of(words=600), [SummaryReply(text=WRITTEN)])
+    assert not request.in_place
+
+
+def test_the_limit_of_the_reply_is_what_the_window_leaves():
+    (request,), _ = asked(work_of(), [SummaryReply(text=WRITTEN)], window=44_000)
+    assert PARAMS.max_tokens / 2 <= request.max_output_tokens == request.room_tokens < PARAMS.max_tokens
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        SummaryReply(text="I will read parser.py first.", called_tools=True),
+        SummaryReply(text="ok"),
+        SummaryReply(text="The user wants", stop="length"),
+        SummaryReply(error="the prompt is too long", refused=True),
+    ],
+)
+def test_what_is_no_summary_is_asked_for_by_transcript(reply):
+    (first, second), outcome = asked(work_of(), [reply, SummaryReply(text=WRITTEN)])
+    assert (first.in_place, second.in_place) == (True, False)
+    assert "<conversation>" in second.prompt
+    assert outcome.details.in_place is False
+
+
+def test_a_model_that_cannot_be_reached_is_not_asked_again():
+    requests, outcome = asked(work_of(), [SummaryReply(error="no connection")])
+    assert len(requests) == 1
+    assert outcome.reason == "no connection"
+
+
+@pytest.mark.parametrize("name", [name for name in policy_names() if not load_policy(name).ours])
+def test_strict_sends_the_transcript(name):
+    steps = [s.params for stage in load_policy(f"{name} strict").stages for tier in stage.tiers for s in tier.steps]
+    assert not any(params.in_place for params in steps if isinstance(params, SummarizeOne))
