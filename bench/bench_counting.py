@@ -25,6 +25,14 @@ the rewritten ones, "every request" all but the first ones and the cuts: of each
 their counts. `--half 0` and `--half 1` are about every second session only: what is fitted on one is checked on the
 other. "taken back" counts, on the meter as it stands at a request, the prompt of an earlier request of the same file:
 an edit whose true size is known.
+
+    python -m bench.bench_counting --hidden 25000 40000 [--grows 8000] [--window 0]
+
+Adds tokens to every report, as a proxy does that puts a prompt and tools of its own in front, and to the cache figures
+where the recording has some. The sound requests are listed by their number in the chat, with a calibration that has
+seen nothing (fresh), 12 requests of another chat with the same endpoint (taught), or the same without the hidden prompt
+(taught without). Beside the recordings from their beginning, chats of 12 requests begin in the middle of the longer
+ones, as after a change of the model. `--grows` lets the hidden prompt grow once, at the fourth request.
 """
 
 from __future__ import annotations
@@ -39,10 +47,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Literal, get_args
 
+import msgspec
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 from codecompanion.counting.calibration import Calibration, Count
 from codecompanion.counting.tokens import MessageCounter, chars4
-from codecompanion.model.messages import Message, Usage
+from codecompanion.model.messages import Message, Usage, with_changes
 from codecompanion.model.transcript_format import read_bytes
 from codecompanion.model.view import View, append, with_messages
 from codecompanion.session.accounts.meter import ContextMeter
@@ -50,7 +60,11 @@ from codecompanion.session.accounts.meter import ContextMeter
 RECORDED = Path(__file__).resolve().parents[2] / "shared" / "data" / "transcripts"
 
 Kind = Literal["sound", "cold", "rewritten", "between", "impossible", "first", "cut"]
+Taught = Literal["fresh", "taught", "taught without"]
 _KINDS: tuple[Kind, ...] = get_args(Kind)
+# Chats that begin in the middle of a recording: one every so many requests, and so many requests of each.
+_EVERY, _LENGTH, _GROWS_AT = 16, 12, 4
+_ASSUMED = 128_000
 # A breakpoint may stand some tokens before the end of a prompt; up to 10 are recorded.
 CACHE_SLACK = 16
 
@@ -113,10 +127,11 @@ def _bytes_of(message: Message) -> int:
     return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
 
 
-def replay(name: str, messages: Iterable[Message], calibration: Calibration) -> Replay:
-    """Return the errors of the meter on one recorded chat."""
+def replay(name: str, messages: Iterable[Message], calibration: Calibration, window: int = 0) -> Replay:
+    """Return the errors of the meter on one recorded chat; `window` is 0 when it is a guess."""
     counter, quarter = MessageCounter(), MessageCounter(chars4)
     meter = ContextMeter(counter, calibration)
+    meter.window, meter.assumed_window = window, window or _ASSUMED
     view, before, start, has_cached, cuts, cut = View(), None, 0, False, 0, False
     quarters, requests, taken_back = 0, list[Request](), list[float]()
     prompts: list[tuple[int, int]] = []  # (messages, tokens reported) of the sound requests since the last cut
@@ -191,6 +206,79 @@ def replay_all(paths: Sequence[Path], model: str, *, fresh: bool = False, half: 
     return done
 
 
+def with_hidden_prompt(messages: Iterable[Message], tokens: int, grows: int = 0) -> Iterator[Message]:
+    """Yield the messages with reports that count so many tokens more, from the fourth on `grows` on top of that."""
+    number = 0
+    for message in messages:
+        usage = message.usage
+        if usage is None or not usage.prompt_tokens:
+            yield message
+            continue
+        number += 1
+        hidden = tokens + (grows if number >= _GROWS_AT else 0)
+        read, written, fresh = usage.cache_read_tokens, usage.cache_write_tokens, usage.input_tokens
+        if grows and number == _GROWS_AT and read:
+            read, written = tokens, written + read + grows  # what follows the new part is not in the cache
+        elif read:
+            read += hidden
+        elif written:
+            written += hidden
+        else:
+            fresh += hidden
+        told = {"input_tokens": fresh, "cache_read_tokens": read, "cache_write_tokens": written}
+        yield with_changes(message, usage=msgspec.structs.replace(usage, **told))
+
+
+def later_starts(name: str, messages: Sequence[Message]) -> Iterator[tuple[str, tuple[Message, ...]]]:
+    """Yield the chat, and chats of a few requests that begin in its middle: what came before nobody reported on.
+
+    None begins after a cut: what was sent from there on is not recorded.
+    """
+    yield name, tuple(messages)
+    places = list[int]()
+    for place, one in enumerate(messages):
+        if one.usage is not None and one.usage.prompt_tokens:
+            if places and one.usage.prompt_tokens < 0.7 * messages[places[-1]].usage.prompt_tokens:  # type: ignore[union-attr]
+                break
+            places.append(place)
+    for number in range(_EVERY, len(places) - 1, _EVERY):
+        start, end = places[number], places[min(number + _LENGTH, len(places)) - 1]
+        unreported = (with_changes(one, usage=None) for one in messages[:start])
+        yield f"{name}@{number}", (*unreported, *messages[start : end + 1])
+
+
+def replay_hidden(
+    paths: Sequence[Path], model: str, tokens: int, *, grows: int = 0, window: int = 0, taught: Taught = "fresh"
+) -> list[Replay]:
+    """Return the replays of all chats, and of those that begin later, whose reports have so many tokens more."""
+    done = []
+    for _, sessions in groupby(read_sessions(paths), key=lambda session: session[0].partition("/")[0]):
+        calibration = Calibration.for_model(model)
+        chats = [chat for session in sessions for chat in later_starts(*session)]
+        if taught != "fresh":
+            name, lesson = chats.pop(0)
+            places = [place for place, one in enumerate(lesson) if one.usage is not None and one.usage.prompt_tokens]
+            end = places[min(_LENGTH, len(places)) - 1] + 1
+            seen = with_hidden_prompt(lesson[:end], tokens if taught == "taught" else 0)
+            calibration = replay(name, seen, calibration, window).calibration
+        done += [
+            replay(name, with_hidden_prompt(messages, tokens, grows), calibration, window) for name, messages in chats
+        ]
+    return done
+
+
+def by_number(replays: Sequence[Replay]) -> dict[str, dict[str, float]]:
+    """Return the errors of the sound requests by their number in the chat, and how many lie beyond their bounds."""
+    sound = [(number, one) for done in replays for number, one in enumerate(done.requests, 1) if one.kind == "sound"]
+    names = {"request 2": (2, 2), "request 3": (3, 3), "request 4": (4, 4), "request 5": (5, 5)}
+    rows = {}
+    for name, (low, high) in {**names, "later": (6, sys.maxsize), "from request 2 on": (2, sys.maxsize)}.items():
+        chosen = [request for number, request in sound if low <= number <= high]
+        beyond = sum(not one.count.lower <= one.reported <= one.count.upper for one in chosen)
+        rows[name] = percentiles(one.error for one in chosen) | {"beyond": beyond}
+    return rows
+
+
 def percentiles(errors: Iterable[float]) -> dict[str, float]:
     """Return number, p50, p95, p99 and maximum, in percent."""
     values = sorted(errors)
@@ -232,10 +320,16 @@ def main() -> None:
     parser.add_argument("--model", default="claude-3-5-sonnet", help="whose start ratio to begin with")
     parser.add_argument("--fresh", action="store_true")
     parser.add_argument("--half", type=int, choices=(0, 1))
+    parser.add_argument("--hidden", type=int, nargs="+", metavar="N", help="tokens that every report has more")
+    parser.add_argument("--grows", type=int, default=0, metavar="N", help="by how many that grows at the fourth")
+    parser.add_argument("--window", type=int, default=200_000, metavar="N", help="of the model, 0 = not known")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("files", nargs="*", type=Path)
     options = parser.parse_args()
     files = options.files or sorted(RECORDED.glob("*/*.jsonl"))
+    if options.hidden:
+        _print_hidden(files, options)
+        return
     replays = replay_all(files, options.model, fresh=options.fresh, half=options.half)
     if not replays:
         sys.exit("bench_counting: no transcript carries usage; name files, or put ../shared beside the checkout")
@@ -249,6 +343,25 @@ def main() -> None:
             if file == "all" or name == "sound requests":
                 cells = "".join(f"{row[key]:9.2f}" for key in ("p50", "p95", "p99", "max") if key in row)
                 print(f"{name if file == 'all' else file:40.39}{int(row['n']):9}{cells}")
+
+
+def _print_hidden(files: Sequence[Path], options: argparse.Namespace) -> None:
+    tables = {
+        f"{tokens:,} hidden, {taught}": by_number(
+            replay_hidden(files, options.model, tokens, grows=options.grows, window=options.window, taught=taught)
+        )
+        for tokens in options.hidden
+        for taught in get_args(Taught)
+    }
+    if options.json:
+        print(json.dumps(tables))
+        return
+    print(f"{'error in %':40}{'requests':>9}{'p50':>9}{'p95':>9}{'p99':>9}{'max':>9}{'beyond':>9}")
+    for table, rows in tables.items():
+        print(table)
+        for name, row in rows.items():
+            cells = "".join(f"{row[key]:9.2f}" for key in ("p50", "p95", "p99", "max") if key in row)
+            print(f"  {name:38}{int(row['n']):9}{cells}{int(row['beyond']):9}")
 
 
 if __name__ == "__main__":

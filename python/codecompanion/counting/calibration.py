@@ -188,13 +188,14 @@ class Calibration(msgspec.Struct, frozen=True):
         above, below = (_adapted(*side) for side in sides)
         return msgspec.structs.replace(self, above=above, below=below)
 
-    def learn_extra(self, observed: float, schemas: int = 0) -> Calibration:
+    def learn_extra(self, observed: float, schemas: int = 0, *, confirmed: bool = False) -> Calibration:
         """Return the calibration after a first request that was `observed` tokens larger than ratio x estimate.
 
-        `schemas` is the estimate of its tool schemas: only they can cost less than it.
+        `schemas` is the estimate of its tool schemas: only they can cost less than it. What a second report has
+        `confirmed` replaces what was known; else that moves by a step.
         """
         observed = max(observed, self._min_extra(schemas))
-        if self.extra:
+        if self.extra and not confirmed:
             step = abs(self.extra) + _EXTRA_STEP
             observed = (self.extra + min(max(observed, self.extra - step), self.extra + step)) / 2
         return msgspec.structs.replace(self, extra=observed)

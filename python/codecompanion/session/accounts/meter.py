@@ -12,6 +12,7 @@ What is known of the messages is kept in `message_sizes`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import msgspec
@@ -54,11 +55,13 @@ class ContextMeter:
         self.counter = counter
         self.calibration = calibration
         """What this model's reports have taught so far."""
-        self.window = 0
-        """The model's window in tokens, 0 when it is a guess: no report can be about more."""
+        self.window = self.assumed_window = 0
+        """The model's window in tokens, 0 when it is a guess: no report can be about more. The guess."""
         self._fixed = self._schemas = 0
         self._reasoning_returns = False
         self._base: float | None = None
+        self._unconfirmed = 0.0
+        """How much of the base only one report has told, which the next one will confirm or contradict."""
         self._sizes = MessageSizes(counter)
         self._check = UsageCheck(enabled=checks_usage)
         self._total = 0.0
@@ -76,7 +79,7 @@ class ContextMeter:
         return goes_out and not self._sizes.forgets_thoughts
 
     def _forget_reports(self) -> None:
-        self._base, self._sizes = None, MessageSizes(self.counter)
+        self._base, self._unconfirmed, self._sizes = None, 0.0, MessageSizes(self.counter)
 
     def set_fixed_part(self, system: Message, specs: tuple[ToolSpec, ...]) -> None:
         """Count what goes with every request: system prompt and tool schemas."""
@@ -93,7 +96,7 @@ class ContextMeter:
     @property
     def state(self) -> tuple[float | None, float, float]:
         """Return what counts depend on besides the messages: it changes with every report."""
-        return self._base, self._total, self.calibration.ratio
+        return self._base, self._total - self._unconfirmed, self.calibration.ratio
 
     def counted(self, message: Message) -> Message:
         """Return the message with its cached estimate."""
@@ -135,6 +138,9 @@ class ContextMeter:
         known, added = self._sizes.read(split), self.calibration.size(split.estimate, split.marks)
         tokens = max(0.0, base + known + added)
         taken = self._total - base - known
+        if self._unconfirmed:
+            count = self.calibration.around(tokens, added * _NEW_MARGIN, tokens * _ALL_MARGIN + _FLOOR)
+            return msgspec.structs.replace(count, lower=max(0, math.floor(count.lower - self._unconfirmed)))
         if not split.new and abs(taken) < 1:
             return Count(tokens=round(tokens), lower=round(tokens), upper=round(tokens), exact=True)
         doubt = added * _NEW_MARGIN + max(0.0, taken) * _TAKEN_MARGIN
@@ -156,8 +162,8 @@ class ContextMeter:
         changed = self.estimated_prompt(view) - reply.tokens - estimated_prompt
         total = usage.prompt_tokens + self.calibration.ratio * changed
         doubt = self._doubt(total if usage.prompt_tokens > 0 else 0, prompt, cleared, usage.cache_read_tokens)
-        if doubt is None:
-            self._take(total, prompt, teaches=teaches and changed == 0)
+        self._take_judged(total, doubt, prompt, teaches=teaches and changed == 0)
+        if doubt is None or doubt.unconfirmed:
             self._take_reply(usage, reply)
         elif self._base is not None and (doubt.cut_to or not self._check.has_proved):
             # Whoever told the first two has not told the truth then, either; nor was the last one before a cut whole.
@@ -173,13 +179,14 @@ class ContextMeter:
             sized=ratio * split.sized_tokens,
             hidden=self.calibration.extra_with(self._schemas),
             window=self.window,
+            assumed=self.assumed_window,
             cleared=cleared,
         )
         if self._base is None:
             return self._check.doubt(total, request, None, cached)
         known, sized = self._sizes.read(split), sum(map(self._sizes.sized, split.new.values()))
         going = Going(
-            known=self._base + known,
+            known=self._base - self._unconfirmed + known,
             new=self.calibration.size(split.estimate, split.marks),
             sized=ratio * sized,
             taken=self._total - self._base - known,
@@ -193,9 +200,10 @@ class ContextMeter:
 
         A figure that cannot be the tokens of this request (all the characters, say) is not used.
         """
-        if prompt_tokens > 0 and self._doubt(prompt_tokens, view.messages) is None:
+        if prompt_tokens > 0:
+            doubt = self._doubt(prompt_tokens, view.messages)
             teaches = is_plausible(prompt_tokens, self.estimated_prompt(view))
-            self._take(prompt_tokens, view.messages, teaches=teaches)
+            self._take_judged(prompt_tokens, doubt, view.messages, teaches=teaches)
 
     def anchor_after_compaction(self, usage: Usage, estimated_prompt: int, view: View) -> None:
         """Take in what was counted for the reply after the provider's own compaction, which ends the view (R-538).
@@ -235,6 +243,35 @@ class ContextMeter:
 
     def _expected_base(self) -> float:
         return self.calibration.ratio * self._fixed + self.calibration.extra_with(self._schemas)
+
+    def _take_judged(self, total: float, doubt: Doubt | None, messages: Sequence[Message], *, teaches: bool) -> None:
+        """Take in a report as far as it is believed; what it has more while unconfirmed is the base's."""
+        hidden, self._unconfirmed = self._unconfirmed, 0.0
+        if hidden and (doubt is not None or self._is_nearer_without(hidden, total, messages)):
+            self._add_to_base(-hidden)
+            hidden = 0.0
+        if doubt is None:
+            self._take(total, messages, teaches=teaches)
+            if hidden and teaches:
+                self._learn_hidden(messages)
+        elif doubt.unconfirmed:
+            self._take(doubt.expected, messages, teaches=False)
+            self._unconfirmed = float(doubt.reported - doubt.expected)
+            self._add_to_base(self._unconfirmed)
+
+    def _is_nearer_without(self, hidden: float, total: float, messages: Sequence[Message]) -> bool:
+        """Return whether a report that is believed contradicts the one before, which had so much more."""
+        return total < self._count(messages).tokens - hidden / 2
+
+    def _add_to_base(self, tokens: float) -> None:
+        if self._base is not None:
+            self._base, self._total = self._base + tokens, self._total + tokens
+
+    def _learn_hidden(self, messages: Sequence[Message]) -> None:
+        """Learn what two reports have told that a server puts in front, unless it may as well be the messages'."""
+        extra = (self._base or 0.0) - self.calibration.ratio * self._fixed
+        if extra >= self.calibration.ratio * self._sizes.split(messages).all_tokens:
+            self.calibration = self.calibration.learn_extra(extra, self._schemas, confirmed=True)
 
     def _take(self, total: float, messages: Sequence[Message], *, teaches: bool) -> None:
         """Share a prompt of `total` tokens out among its messages and the base; the shares add up to the total."""

@@ -9,6 +9,10 @@ A report that lies outside and yet follows what is sent, step for step, is about
 put a prompt of its own in front, or has left a part of the history out. The second one that agrees with the one before
 is believed, and so is one whose cache held just what the one before had. Figures that lack just the schemas are not.
 
+A report that is too high by what such a prompt of the server may have is `unconfirmed`: the meter counts with it, as an
+estimate, until the next report confirms or contradicts it. Too high a count at worst compacts early; one that is too
+low never compacts, so that nothing is counted with reports that are too low.
+
 One that never rises above the largest before it, however much more is sent, is of a server that drops the front of long
 prompts without a word (koboldcpp, Ollama, Hunyuan: lesson 30): true, and no count of what was sent.
 
@@ -32,6 +36,8 @@ _MAX_SIZED = 3.0
 _FLOOR = 128
 # What a provider may put in front of a prompt by itself, in tokens and as a share of the window.
 _MAX_HIDDEN, _MAX_HIDDEN_SHARE = 8_000, 0.5
+# The same until the next report tells: gateways and logins with a prompt and tools of their own add 25,000 to 40,000.
+_MAX_UNCONFIRMED = 64_000
 # Around what earlier reports lead to expect: of what is new, of what was taken out, of everything.
 _NEW_DOWN, _NEW_UP, _TAKEN, _ALL = 0.6, 1.5, 0.3, 0.08
 # A reply may hold what nobody is shown; the next report tells. No model writes more than the last in one go.
@@ -51,7 +57,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """What our own count says of a request, in tokens as the model counts (calibrated).
 
     `sized` are images, pages, encrypted blocks, reasoning; `hidden` is what the provider was seen to add. `window` is 0
-    when it is a guess. `cleared` was left out by the provider itself, which said so.
+    when it is a guess, then `assumed` is the guess. `cleared` was left out by the provider itself, which said so.
     """
 
     text: float
@@ -59,6 +65,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     sized: float = 0.0
     hidden: float = 0.0
     window: int = 0
+    assumed: int = 0
     cleared: float = 0.0
 
     @property
@@ -72,10 +79,23 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         The parts are independent of each other; `doubt` is by how much the usual bounds are to count.
         """
         down = math.hypot(doubt * _TEXT_DOWN * self.text, doubt * _SCHEMAS * self.schemas, self.sized, self.hidden)
-        hidden = min(_MAX_HIDDEN, _MAX_HIDDEN_SHARE * self.window) if self.window else _MAX_HIDDEN
+        hidden = self.max_hidden()
         up = math.hypot(_TEXT_UP * self.text, _SCHEMAS * self.schemas, _MAX_SIZED * self.sized, hidden)
         least = self.guess - down - 0.2 * self.cleared - _FLOOR
         return max(1.0, least) <= reported <= self.guess + self.cleared + up + _FLOOR
+
+    def max_hidden(self) -> float:
+        """Return how large a hidden prompt is believed at once: at most half of a known window."""
+        return min(_MAX_HIDDEN, _MAX_HIDDEN_SHARE * self.window) if self.window else _MAX_HIDDEN
+
+    def max_unconfirmed(self) -> float:
+        """Return how large a hidden prompt is counted until the next report: at most half of any window."""
+        window = self.window or self.assumed
+        return min(_MAX_UNCONFIRMED, _MAX_HIDDEN_SHARE * window) if window else _MAX_UNCONFIRMED
+
+    def fits(self, reported: float) -> bool:
+        """Return whether so many tokens fit into the window, as far as that is known."""
+        return not self.window or reported <= self.window
 
     def lacks_schemas(self, reported: float, expected: float) -> bool:
         """Return whether what a report lacks is just about the tool schemas."""
@@ -99,21 +119,30 @@ class Going(msgspec.Struct, frozen=True, kw_only=True):
 
     def holds(self, reported: float) -> bool:
         """Return whether the report is near what is expected; nothing speaks against more unless something left."""
-        either = _TAKEN * abs(self.taken) + _ALL * self.guess + _FLOOR
-        down = _NEW_DOWN * self.new + self.sized + self.thoughts + self.cleared + either
-        up = _NEW_UP * self.new + _MAX_SIZED * self.sized + either
-        return self.guess - down <= reported and (self.taken < _FLOOR or reported <= self.guess + up)
+        down = _NEW_DOWN * self.new + self.sized + self.thoughts + self.cleared + self._either
+        return self.guess - down <= reported and (self.taken < _FLOOR or self.reaches(reported))
+
+    def reaches(self, reported: float, hidden: float = 0.0) -> bool:
+        """Return whether what is expected can be so much, with so much that the server has added since."""
+        up = _NEW_UP * self.new + _MAX_SIZED * self.sized + self._either
+        return reported <= self.guess + up + hidden
+
+    @property
+    def _either(self) -> float:
+        return _TAKEN * abs(self.taken) + _ALL * self.guess + _FLOOR
 
 
 class Doubt(msgspec.Struct, frozen=True):
-    """A report that is not used: what it says, and what our own count says.
+    """A report that is not believed: what it says, and what our own count says.
 
-    `cut_to` is the size to which the server seems to cut prompts, 0 when nothing speaks for that.
+    `cut_to` is the size to which the server seems to cut prompts, 0 when nothing speaks for that. `unconfirmed`: a
+    prompt of the server's own may be in front; the next report tells, and until then the meter counts with this one.
     """
 
     reported: int
     expected: int
     cut_to: int = 0
+    unconfirmed: bool = False
 
     @property
     def too_few(self) -> bool:
@@ -129,6 +158,7 @@ class UsageCheck:
         self._last: tuple[float, float] | None = None
         self._believed = 0
         self._never_told_enough = self._follows = False
+        self._unconfirmed = self._contradicted = False
         self._newest = 0.0
         self._before = self._largest = 0.0, 0.0
         self._flat = 0
@@ -139,6 +169,7 @@ class UsageCheck:
         self._before = self._largest = 0.0, 0.0
         self._flat = 0
         self._never_told_enough = self._follows = False
+        self._unconfirmed = self._contradicted = False
 
     @property
     def has_proved(self) -> bool:
@@ -146,7 +177,12 @@ class UsageCheck:
         return self._believed >= _PROVED
 
     def doubt(self, reported: float, request: Request, going: Going | None, cached: int = 0) -> Doubt | None:
-        """Return why a report is not used, None when it is; so much of it was read from the provider's cache."""
+        """Return why a report is not believed, None when it is; so much of it was read from the provider's cache.
+
+        `going` is None until something is believed; it leaves out the surplus of an unconfirmed report.
+        """
+        if self._unconfirmed and not self._believed:
+            going = None
         expected = going.guess if going is not None else request.guess
         doubt = Doubt(round(reported), round(expected))
         if reported <= 0:
@@ -157,6 +193,8 @@ class UsageCheck:
         # What was doubted before and still lacks just the schemas does not become true as more is new.
         again = self._last is not None and request.lacks_schemas(reported, expected)
         near = going is None or (going.holds(reported) and not again)
+        if self._follows and going is not None and not going.reaches(reported, request.max_hidden()):
+            near = False
         strict = _ONCE_DOUBTED if self._never_told_enough else 1.0
         if not self._enabled or (near and (self._follows or request.holds(reported, strict))):
             self._believe()
@@ -166,15 +204,30 @@ class UsageCheck:
         if agrees and self._may_be_so(reported, expected, request):
             self._believe()
             # The whole will differ from now on; what the reports lead to expect is what counts.
-            self._follows = going is not None
+            self._follows = True
             return None
+        doubt = msgspec.structs.replace(doubt, unconfirmed=self._is_unconfirmed(doubt, request, going))
+        self._contradicted |= self._unconfirmed and not doubt.unconfirmed
+        self._unconfirmed = doubt.unconfirmed
         self._never_told_enough |= not self._believed and doubt.too_few
-        if not self.has_proved:
+        if not self.has_proved and not (doubt.unconfirmed and self._believed):
             self._believed, self._follows = 0, False
         self._newest = reported
-        if self._last is None or abs(request.guess - self._last[1]) >= _STEP:
+        if self._step(request.guess) >= _STEP:
             self._last = reported, request.guess
         return doubt
+
+    def _is_unconfirmed(self, doubt: Doubt, request: Request, going: Going | None) -> bool:
+        """Return whether the server may have put a prompt of its own in front: the next report confirms it or not.
+
+        A chat has one such chance. In the middle of a chat it needs a window, known or assumed, to limit the harm.
+        """
+        has_window = request.window or request.assumed
+        if self._contradicted or (going is not None and (not has_window or going.taken >= _FLOOR)):
+            return False
+        more = doubt.reported - doubt.expected
+        plausible = 0 < more <= request.max_unconfirmed() and request.fits(doubt.reported)
+        return plausible and (not self._unconfirmed or self._says_nothing(doubt.reported, request.guess))
 
     def _cut_to(self, reported: float, request: Request) -> int:
         """Return the largest report when this one stays near it though much more text is sent, else 0.
@@ -196,18 +249,29 @@ class UsageCheck:
 
     def _believe(self) -> None:
         self._last, self._newest, self._believed = None, 0.0, self._believed + 1
+        self._unconfirmed = False
 
     def _agrees(self, reported: float, guess: float) -> bool:
         """Return whether the report differs from the doubted one before as the requests differ."""
+        return self._follows_step(reported, guess) and self._step(guess) >= _STEP
+
+    def _says_nothing(self, reported: float, guess: float) -> bool:
+        """Return whether the requests differ too little to tell: the reports do not differ more."""
+        return self._follows_step(reported, guess) and self._step(guess) < _STEP
+
+    def _step(self, guess: float) -> float:
+        return abs(guess - self._last[1]) if self._last is not None else math.inf
+
+    def _follows_step(self, reported: float, guess: float) -> bool:
         if self._last is None:
             return False
         step, said = guess - self._last[1], reported - self._last[0]
-        return abs(step) >= _STEP and abs(said - step) <= _STEP_OFF * abs(step) + _STEP_FLOOR
+        return abs(said - step) <= _STEP_OFF * abs(step) + _STEP_FLOOR
 
     def _may_be_so(self, reported: float, expected: float, request: Request) -> bool:
         """Return whether there is an honest reason for the difference."""
         if reported > expected:
-            return not request.window or reported <= request.window
+            return request.fits(reported)
         if self._never_told_enough or request.lacks_schemas(reported, expected):
             # Nothing was left out since: it never was counted, or it is just the schemas.
             return False
@@ -232,7 +296,12 @@ class UsageDoubts:
         self._told: dict[str, Doubt] = {}
 
     def note(self, endpoint: str, doubt: Doubt) -> bool:
-        """Remember the newest doubt about an endpoint; return whether it is news: the first one, or the first cut."""
+        """Remember the newest doubt about an endpoint; return whether it is news: the first one, or the first cut.
+
+        Of an unconfirmed report nothing is said: it may well be true.
+        """
+        if doubt.unconfirmed:
+            return False
         before = self._told.get(endpoint)
         if before is not None and before.cut_to and not doubt.cut_to:
             return False

@@ -41,6 +41,7 @@ class WindowWatch:
             limits = msgspec.structs.replace(limits, context_window=named, source="endpoint")
         self._chat.limits = limits
         chat.meter.window = 0 if limits.source == "default" else limits.context_window
+        chat.meter.assumed_window = limits.context_window
         chat.offer_tools()
 
     def refresh(self) -> bool:
