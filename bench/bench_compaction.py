@@ -8,6 +8,9 @@ table shows the share still visible, in the summary and in the whole view. `free
 removed, `words` the share of the user's messages that are kept whole or have their own recall key, `done` the share of
 cuts where a compaction happened.
 
+With `--edits` the policy has edited the chat as it grew; its ledger reads the `placeholders`, or the `originals` as in
+a chat.
+
 Three writers, none of them a model: `none` refuses every request, and the chat is compacted without one; `good` writes
 the form that is asked for from the messages, about as much of names as real models do; `unrelated` writes that form
 about something else. The view after `good` should not be poorer than the one after `none`, and `unrelated` should
@@ -23,10 +26,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import msgspec
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 from bench.bench_summary import DEFAULT, cuts, mean, wanted
 from codecompanion.context.ledger import facts as ledger_facts
-from codecompanion.context.pipeline import compact, last_tier
+from codecompanion.context.pipeline import compact, last_tier, prepare
 from codecompanion.context.policy.policy import Policy
 from codecompanion.context.policy.policy_catalog import load_policy, policy_names
 from codecompanion.context.shape_request import NO_PARTS, shape
@@ -107,8 +112,13 @@ def paths_of(message: Message) -> Iterator[str]:
             yield from ledger_facts.PATH.findall(value)
 
 
-def compacted(messages: Messages, policy: Policy, window: int, writer: Writer) -> tuple[Messages, bool]:
-    """Return the view after `/compact` as a request has it, and whether anything was compacted."""
+def compacted(
+    messages: Messages, policy: Policy, window: int, writer: Writer, edits: str = ""
+) -> tuple[Messages, bool]:
+    """Return the view after `/compact` as a request has it, and whether anything was compacted.
+
+    With `edits` the policy has edited the chat as it grew; `originals` has the messages as they were.
+    """
     counter = MessageCounter()
 
     def measure(measured: Messages) -> Measure:
@@ -128,12 +138,31 @@ def compacted(messages: Messages, policy: Policy, window: int, writer: Writer) -
         count_text=counter.text, cycle=current_cycle(messages), manual=True, summariser_window=1 << 40,
         new_id=new_id, now=1.0, key_of=lambda message_id: keys.get(message_id, ""), history=lambda: messages,
     )  # fmt: skip
+    found = messages
+    if edits:
+        messages = edited(messages, policy, env)
+        originals = {message.id: message for message in found} if edits == "originals" else {}
+        env = msgspec.structs.replace(env, original=lambda message: originals.get(message.id, message))
     view = with_messages(View(cycle=env.cycle), messages)
     prepared, _ = drive(compact(view, policy, env), writer)
     if writer is refuses and not prepared.changed:
         prepared, _ = drive(last_tier(view, policy, env), writer)
     sent = shape(prepared.messages, NO_PARTS, policy, env).messages if policy.shape else prepared.messages
     return sent, any(report.event == "context_compacted" for report in prepared.changed)
+
+
+def edited(messages: Messages, policy: Policy, env: Env) -> Messages:
+    """Return the messages as the policy leaves them that edits them before every tenth reply, and compacts nothing."""
+    sent, replies = list[Message](), 0
+    for message in messages:
+        replies += message.role == "assistant"
+        if message.role == "assistant" and replies % 10 == 0:
+            now = with_messages(View(cycle=current_cycle(sent)), sent)
+            env = msgspec.structs.replace(env, cycle=now.cycle, manual=False)
+            prepared, _ = drive(prepare(now, policy, env, automatic_summaries=False, fitting=False), refuses)
+            sent = list(prepared.messages)
+        sent.append(message)
+    return tuple(sent)
 
 
 def text_of(messages: Messages) -> str:
@@ -183,7 +212,7 @@ def measure(messages: Messages, policy: Policy, writer: Writer, options: argpars
         past = text_of(before)
         needed = zip(("files", "names"), wanted(messages[cut:], options.next), strict=True)
         known = {kind: {name for name in names if name in past} for kind, names in needed}
-        view, done = compacted(before, policy, round(size / options.share), writer)
+        view, done = compacted(before, policy, round(size / options.share), writer, options.edits)
         after = text_of(view)
         tokens = estimate_text(after)
         row = {"done": float(done), "freed": 1 - tokens / estimate_text(past), "tokens": float(tokens)}
@@ -203,6 +232,7 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=0.92, help="of the window, when the chat is compacted")
     parser.add_argument("--next", type=int, default=40, help="calls after the compaction that count")
     parser.add_argument("--every", type=int, default=40, help="calls between two compactions")
+    parser.add_argument("--edits", choices=("", "placeholders", "originals"), default="", help="see above")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     files = [

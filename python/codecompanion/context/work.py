@@ -101,6 +101,8 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     goes out as it is). `asks_models` false: whoever writes summaries has failed too often, and nobody is asked (R-532).
     `writer_is_proven` false: the first part of a long history is asked for alone. `continuation` tells the size of the
     chat for a writer who has read it: the chat's own model (None = somebody else writes, or it is not to be asked so).
+    `original` gives a message as it was before an earlier stage or turn cleared it, itself where that is not known (on
+    the command line).
     """
 
     window: int
@@ -132,6 +134,7 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     continuation: Callable[[], Continuation] | None = None
     folds: Folds = msgspec.field(default_factory=Folds)
     resends: Callable[[ReasoningPart], bool] = lambda part: True
+    original: Callable[[Message], Message] = lambda message: message
 
     def size(self, messages: Iterable[Message]) -> int:
         """Return the tokens of these messages, without calibration: as cached, else counted."""

@@ -1,9 +1,10 @@
 """`append_ledger`: below the prose of a model stands what the log says, written by code (lesson 21).
 
 Files with what was done to them and the symbols edited, commands with their exit status, errors, todos, decisions, and
-the identifiers that the prose does not name. It doubles what the next steps find: 62 % of file reads after a
-compaction re-read a known file. What the text has line by line already (it was written from the log itself) is not said
-again; a summary that is a ledger stays as it is.
+the identifiers that the prose does not name. Results that an earlier stage or turn cleared are read as they were
+(`Env.original`). It doubles what the next steps find: 62 % of file reads after a compaction re-read a known file. What
+the text has line by line already (it was written from the log itself) is not said again; a summary that is a ledger
+stays as it is.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def append_ledger(work: Work, params: AppendLedger, env: Env) -> Outcome:
         room = min(room, env.target - kept - prose)
     if room < _NOT_WORTH_IT:
         return work
-    facts = gather(work.removed_as_found())
+    facts = gather(tuple(map(env.original, work.removed_as_found())))
     for name in _names_in((*work.messages, *work.pending)):
         facts.names.pop(name, None)
     ledger = write_ledger(facts, room, work.summary, env.count_text)

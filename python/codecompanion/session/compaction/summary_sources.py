@@ -1,19 +1,25 @@
 """What a durable summary is made from besides the view: the whole log, and what the last one was (R-319, R-324, R-326).
 
-Reading the log takes time in proportion to the chat, so it happens only when such a summary is due.
+Reading the log takes time in proportion to the chat, so it happens only when such a summary is due. The originals of
+cleared messages, which a ledger is written from, are read one by one, by their place in the log.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from codecompanion.context.policy.policy import Policy
 from codecompanion.context.work import Messages
+from codecompanion.errors import StoreError
 from codecompanion.model.history import LogEvent, ViewChanged
+from codecompanion.model.messages import Message
 from codecompanion.model.view import project
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.history.undo import undone_ids
+
+_log = logging.getLogger(__name__)
 
 
 class SummarySources:
@@ -26,15 +32,35 @@ class SummarySources:
         self._log = log
         self.history: Callable[[], Messages] | None = None
         self.artifact: dict[str, Any] | None = None
+        self._originals: dict[str, Message] = {}
+
+    def original(self, message: Message) -> Message:
+        """Return the message as it was added, where its result was cleared since and that was read; else itself."""
+        return self._originals.get(message.id, message) if message.edited else message
 
     async def read(self, policy: Policy, *, due: bool) -> None:
         """Have both at hand when the policy writes a typed summary and one is due; else forget them."""
-        steps = (step.use for stage in policy.stages for tier in stage.tiers for step in tier.steps)
+        steps = {step.use for stage in policy.stages for tier in stage.tiers for step in tier.steps}
         self.history = self.artifact = None
         if due and "summarize_artifact" in steps:
             events = await self._log.events()
             messages = full_history(events)
             self.history, self.artifact = lambda: messages, last_artifact(events)
+        if due and "append_ledger" in steps:
+            await self._read_originals()
+        else:
+            self._originals = {}
+
+    async def _read_originals(self) -> None:
+        """Read the cleared messages of the view as they were added; those read before are kept."""
+        cleared = {message.id for message in self._log.view.messages if message.edited}
+        self._originals = {name: one for name, one in self._originals.items() if name in cleared}
+        try:
+            found = await self._log.added(cleared - self._originals.keys())
+        except StoreError as error:  # the ledger has less to tell; the compaction goes on
+            _log.warning("the originals of cleared messages could not be read: %s", error)
+            return
+        self._originals |= {message.id: message for message in found}
 
 
 def full_history(events: Sequence[LogEvent]) -> Messages:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
@@ -176,6 +176,20 @@ class ChatLog:
     async def events(self) -> Sequence[LogEvent]:
         """Return the whole log, from the store."""
         return await asyncio.to_thread(self._store.load_events, self.chat_id)
+
+    async def added(self, ids: Collection[str]) -> Sequence[Message]:
+        """Return these messages as they were added, each read by its place in the log.
+
+        Raises:
+            StoreError: the log cannot be read.
+        """
+        places = [int(self.keys[name][1:]) for name in ids if name in self.keys]
+
+        def read() -> list[LogEvent]:
+            return [event for seq in places for event in self._store.load_events(self.chat_id, seq - 1, seq)]
+
+        events = await asyncio.to_thread(read) if places else []
+        return [event.payload.message for event in events if isinstance(event.payload, MessageAdded)]
 
     def resume(self, events: Sequence[LogEvent]) -> None:
         """Take in what a stored log says besides its view."""

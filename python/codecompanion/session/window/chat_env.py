@@ -50,6 +50,7 @@ class ChatEnv:
             continuation=self._continuation(cache),
             cache=cache,
             folds=self._folds,
+            original=self._sources.original,
             resends=lambda part: chat.meter.resends(part, chat.adapter().origin),
         )
 

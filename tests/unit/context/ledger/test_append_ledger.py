@@ -18,7 +18,7 @@ from codecompanion.context.summary_text.quote_user_messages import quote_user_me
 from codecompanion.context.summary_text.sections import load_schema, parse_sections
 from codecompanion.context.work import Details, Work
 from codecompanion.model.messages import SUMMARY_TAG, Message, ToolCall, with_changes
-from codecompanion.placeholders import LEDGER_HEADING
+from codecompanion.placeholders import LEDGER_HEADING, TOOL_RESULT_CLEARED
 from tests.unit.context.builders import assistant, chars4, chat, count, env, tool, user
 from tests.unit.context.summary_text.test_quote_user_messages import written
 
@@ -57,6 +57,19 @@ def test_the_ledger_holds_what_happened():
     assert "Errors:\n- ValueError: bad header in parse_header (pytest -q)" in text
     assert "Todos:\n- [ ] cache it\n- [x] measure" in text
     assert 'Decisions:\n- said: "The root cause is the header."' in text
+
+
+def test_a_result_that_an_earlier_turn_cleared_is_read_as_it_was():
+    """Its names, commands and errors are in the log; without the log the placeholder is all there is."""
+    originals = {message.id: message for message in DAY}
+    before = tuple(
+        with_changes(message, content=TOOL_RESULT_CLEARED, edited=True) if message.role == "tool" else message
+        for message in DAY
+    )
+    work = Work(before=before, messages=(), removed=before, summary="Prose.")
+    known, unknown = env(before, 100_000, original=lambda message: originals[message.id]), env(before, 100_000)
+    assert "Errors:\n- ValueError: bad header in parse_header" in append_ledger(work, AppendLedger(), known).summary
+    assert "ValueError" not in append_ledger(work, AppendLedger(), unknown).summary
 
 
 def test_names_that_the_prose_has_are_not_repeated():
