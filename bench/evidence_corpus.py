@@ -25,6 +25,9 @@ from bench.commit_questions import NOT_A_QUESTION, NUMBER_AT_END, PULL_REQUEST, 
 
 PLAIN_GENERAL = "plain_general"
 """The source of our own general questions."""
+WORDED_ALIKE = "worded_alike"
+"""The source of our own general questions that are worded like those about a project."""
+OURS = (PLAIN_GENERAL, WORDED_ALIKE)
 MIN_WORDS = 3
 MIN_CHARS, MAX_CHARS = 12, 200
 ONE_IN = 20
@@ -69,8 +72,7 @@ class Corpus(msgspec.Struct, frozen=True):
 
     def plain(self, repository: str) -> list[str]:
         """Return the plain questions about a repository."""
-        found: list[str] = self.table["plain"].get(repository, "").strip().splitlines()
-        return found
+        return _lines(self.table["plain"].get(repository, ""))
 
     def swe_qa(self, part: str) -> dict[str, list[str]]:
         """Return name of a repository → the questions that SWE-QA asks of it."""
@@ -83,13 +85,13 @@ class Corpus(msgspec.Struct, frozen=True):
 
     def general(self, part: str) -> dict[str, list[str]]:
         """Return source → questions about something else."""
-        found: dict[str, dict[str, None]] = {
-            PLAIN_GENERAL: dict.fromkeys(self.table["plain_general"][part].strip().splitlines())
-        }
+        found: dict[str, dict[str, None]] = {PLAIN_GENERAL: dict.fromkeys(_lines(self.table["plain_general"][part]))}
         for one in self.table["general"][part].split():
             repository, path = one.split(":")
             questions = questions_in(path, self._read(repository, path))
             found.setdefault(repository, {}).update(dict.fromkeys(questions))
+        if part in self.table[WORDED_ALIKE]:
+            found[WORDED_ALIKE] = dict.fromkeys(_lines(self.table[WORDED_ALIKE][part]))
         return {source: list(questions) for source, questions in found.items()}
 
     def _read(self, repository: str, path: str) -> bytes:
@@ -104,6 +106,10 @@ class Corpus(msgspec.Struct, frozen=True):
 def corpus(folder: Path) -> Corpus:
     """Return the corpus, whose repositories are in a folder."""
     return Corpus(folder, tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")))
+
+
+def _lines(text: str) -> list[str]:
+    return text.strip().splitlines()
 
 
 def titles_of(git: GitDirectory, limit: int) -> tuple[list[str], str]:

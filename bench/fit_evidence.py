@@ -1,4 +1,6 @@
-"""Makes `retrieval/word_shares.toml` and `retrieval/evidence_weights.toml` (R-207) from the training half of a corpus.
+"""Makes the tables of `retrieval/index_evidence.py` (R-207) from the training half of a corpus.
+
+They are `word_shares.toml`, `form_weights.toml` and `evidence_weights.toml` in `python/codecompanion/retrieval`.
 
     python -m bench.fit_evidence FOLDER [--titles 80] [--keep FILE]
 
@@ -31,7 +33,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 import msgspec
 import numpy as np
 
-from bench.evidence_corpus import PLAIN_GENERAL, Asked, Corpus, asked_of, corpus, titles_of
+from bench.evidence_corpus import OURS, Asked, Corpus, asked_of, corpus, titles_of
+from bench.fit_forms import GENERAL, FormFit, Worded, worded
 from bench.indexed_history import IndexedHistory
 from codecompanion.formats.code_words import index_words, split_words
 from codecompanion.retrieval.index_evidence import (
@@ -46,9 +49,9 @@ from codecompanion.session.code.searcher import CodeSearcher
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
-SIGNALS = ("words", "names", "pairs", "wording")
+SIGNALS = ("most", "least", "names", "pairs", "wording", "form", "foreign")
 WEIGHTS = {"title": 0.45, "plain": 0.45, "swe_qa": 0.1}
-TAKEN = 0.04
+TAKEN = 0.03
 MANY_TITLES = 600
 OF_SWE_QA = 0.1
 """Of the wording of questions about projects; the rest is that of titles."""
@@ -71,21 +74,27 @@ class Fact(msgspec.Struct, frozen=True):
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """The input of the tables: source → stem → share, for pieces of code, titles, SWE-QA and general questions."""
+    """The input of the tables: source → stem → share, for pieces of code, titles, SWE-QA and general questions.
+
+    `texts`: what the forms are fitted on.
+    """
 
     code: Mapping[str, Shares]
     titles: Mapping[str, Shares]
     swe_qa: Mapping[str, Shares]
     general: Mapping[str, Shares]
+    texts: Sequence[Worded]
 
 
 def collect(given: Corpus, titles: int) -> tuple[list[Fact], Counts]:
     """Ask every training repository, and count words."""
     facts, code, subjects = list[Fact](), dict[str, Shares](), dict[str, Shares]()
+    texts = list[Worded]()
     for repository in given.repositories("training"):
         git = given.git(repository)
         subjects[repository] = _shares(map(split_words, titles_of(git, MANY_TITLES)[0]))
         newest, before = titles_of(git, titles)
+        texts += worded("title", repository, newest) + worded("plain", repository, given.plain(repository))
         with tempfile.TemporaryDirectory() as folder:
             history = IndexedHistory(git, Path(folder), with_history=False)
             history.move_to(before)
@@ -98,12 +107,17 @@ def collect(given: Corpus, titles: int) -> tuple[list[Fact], Counts]:
             history.close()
         print(f"asked {repository}", file=sys.stderr, flush=True)
     swe_qa = {**given.swe_qa("wording"), **given.swe_qa("training")}
-    general = {source: texts for source, texts in given.general("training").items() if source != PLAIN_GENERAL}
+    general = given.general("training")
+    for name, asked_by in swe_qa.items():
+        texts += worded("swe_qa", name, asked_by)
+    for source, asked_by in general.items():
+        texts += worded(GENERAL, source, asked_by)
     return facts, Counts(
         code,
         subjects,
-        {name: _shares(map(split_words, texts)) for name, texts in swe_qa.items()},
-        {source: _shares(map(split_words, texts)) for source, texts in general.items()},
+        {name: _shares(map(split_words, asked_by)) for name, asked_by in swe_qa.items()},
+        {source: _shares(map(split_words, asked_by)) for source, asked_by in general.items() if source not in OURS},
+        texts,
     )
 
 
@@ -115,8 +129,8 @@ def _shares(pieces: Iterable[Sequence[str]]) -> Shares:
     return {word: count / many for word, count in counts.items()}
 
 
-def tables_of(counts: Counts, repository: str = "", source: str = "") -> WordTables:
-    """Return the tables without a repository and a source of general questions."""
+def tables_of(counts: Counts, forms: Mapping[str, float], repository: str = "", source: str = "") -> WordTables:
+    """Return the tables without a repository and a source of general questions; `forms` as they are."""
     name = repository.rpartition("/")[2]
     general = _mean(counts.general, source)
     code, titles = _mean(counts.code, repository, outliers=1), _mean(counts.titles, repository, outliers=1)
@@ -138,7 +152,7 @@ def tables_of(counts: Counts, repository: str = "", source: str = "") -> WordTab
         steps = round(max(-MAX_LOG, min(MAX_LOG, log)) / MIN_LOG)
         if steps:
             wording[word] = steps * MIN_LOG
-    return WordTables(shares, wording)
+    return WordTables(shares, wording, forms)
 
 
 def _mean(by_source: Mapping[str, Shares], without: str, outliers: int = 0) -> Shares:
@@ -156,10 +170,18 @@ class Fit:
     """The facts as numbers; a question without a telling word is never taken and is not fitted on."""
 
     def __init__(self, facts: Sequence[Fact], counts: Counts) -> None:
+        fit = FormFit(counts.texts)
+
+        @cache
+        def forms(*without: str) -> Mapping[str, float]:
+            return fit.without(*without)
+
         @cache
         def tables(repository: str, source: str) -> WordTables:
-            return tables_of(counts, repository, source)
+            left = (source,) if source else (repository, repository.rpartition("/")[2])
+            return tables_of(counts, forms(*left), repository, source)
 
+        self.forms = forms()
         rows, kept = list[list[float]](), list[Fact]()
         for fact in sorted(facts, key=lambda fact: (fact.repository, fact.asked.is_about, fact.asked.kind)):
             source = "" if fact.asked.is_about else fact.asked.kind
@@ -220,16 +242,18 @@ class Fit:
 
 
 def write(tables: WordTables, weights: Array, limit: float) -> None:
-    """Write both tables; the bias is such that the limit is a likelihood of 0.5."""
+    """Write the tables; the bias is such that the limit is a likelihood of 0.5."""
     rows = [_rows("shares", "share", "{:.4g}", tables.shares), _rows("wording", "log", "{:.1f}", tables.wording)]
     (FOLDER_OF_TABLES / "word_shares.toml").write_text(f"{_ABOUT_SHARES}\n" + "\n".join(rows), "utf-8")
+    forms = _rows("forms", "log", "{:.1f}", tables.forms, ", ")
+    (FOLDER_OF_TABLES / "form_weights.toml").write_text(f"{_ABOUT_FORMS}\n{forms}", "utf-8")
     lines = [f"{name} = {weight:.3f}" for name, weight in zip(SIGNALS, weights, strict=False)]
     padded = [f"{line:<20}  # {_ABOUT_SIGNAL[name]}" for name, line in zip(SIGNALS, lines, strict=True)]
     text = _ABOUT_WEIGHTS.format(bias=f"{weights[-1] - limit:.3f}", weights="\n".join(padded))
     (FOLDER_OF_TABLES / "evidence_weights.toml").write_text(text, "utf-8")
 
 
-def _rows(name: str, value: str, form: str, table: Mapping[str, float]) -> str:
+def _rows(name: str, value: str, form: str, table: Mapping[str, float], between: str = " ") -> str:
     by_value = defaultdict[float, list[str]](list)
     for word, number in table.items():
         if word.isascii():
@@ -237,7 +261,7 @@ def _rows(name: str, value: str, form: str, table: Mapping[str, float]) -> str:
     return "\n".join(
         f'[[{name}]]\n{value} = {form.format(number)}\nwords = """\n'
         + "\n".join(
-            textwrap.wrap(" ".join(sorted(by_value[number])), 118, break_long_words=False, break_on_hyphens=False)
+            textwrap.wrap(between.join(sorted(by_value[number])), 118, break_long_words=False, break_on_hyphens=False)
         )
         + '\n"""\n'
         for number in sorted(by_value, reverse=True)
@@ -252,6 +276,10 @@ _ABOUT_SHARES = """\
 # `log`: of how much more common a word is in questions about projects (titles of the same repositories, and a tenth
 # SWE-QA) than in general questions; steps of 0.5.
 """
+_ABOUT_FORMS = """\
+# What the forms of a question say (retrieval/question_form.py): log-odds that it is about a project; made by
+# `python -m bench.fit_evidence`. Steps of 0.5; "" is the constant.
+"""
 _ABOUT_WEIGHTS = """\
 # What the evidence in a project's index says about a question (retrieval/index_evidence.py): logistic regression on
 # questions about eighteen public repositories against general ones (bench/evidence_corpus.toml); made by
@@ -264,10 +292,13 @@ limit = 0.5           # likelihood from which a question counts as about the pro
 {weights}
 """
 _ABOUT_SIGNAL = {
-    "words": "mean log of the share of each word here over its share at large",
-    "names": "the same in names of definitions",
+    "most": "log of the share of a word here over its share at large, of the word with the highest",
+    "least": "the same of the word with the lowest",
+    "names": "mean of the same in names of definitions",
     "pairs": "share of the neighbouring words that stand side by side here",
     "wording": "sum of the logs of the wording over the root of the number of words",
+    "form": "sum of the log-odds of its forms",
+    "foreign": "technologies named that the project hardly has",
 }
 
 
@@ -293,7 +324,7 @@ def main() -> None:
         without = fit.left_out(others)
         shares = fit.shares(without, fit.limit(without))
         print(f"without {SIGNALS[left]:<12}" + "  ".join(f"{kind} {shares[kind]:.3f}" for kind in WEIGHTS))
-    write(tables_of(counts), fit.fitted(every, np.full(len(facts), True)), limit)
+    write(tables_of(counts, fit.forms), fit.fitted(every, np.full(len(facts), True)), limit)
 
 
 if __name__ == "__main__":

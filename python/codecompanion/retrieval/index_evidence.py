@@ -1,9 +1,10 @@
 """Is a question about the project: the evidence that the project's index has for it (R-207, as decided).
 
-Four signals: words that are more common here than in projects and general questions at large, the same in the names of
-definitions, pairs of words that stand side by side here, and wording that is more common in questions about projects
-than in general ones. A question with specific hits is about the project; one without them is not, unless it names the
-project: then it is broad. Tables and weights are fitted (bench/fit_evidence.py).
+The signals: how much more common than at large its words are here, the most and the least telling one, the same in the
+names of definitions; pairs of words that stand side by side here; words and forms of questions about projects rather
+than of general ones; languages and systems that the project hardly has. A question with specific hits is about the
+project; one without them is not, unless it names the project: then it is broad. Tables and weights are fitted
+(bench/fit_evidence.py).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from codecompanion.formats.regex import regex
 from codecompanion.model.gathered import Classification, Confidence
 from codecompanion.retrieval.asking import small_talk
 from codecompanion.retrieval.classifier import categories_by_words
+from codecompanion.retrieval.question_form import forms_of, technologies
 from codecompanion.retrieval.ranking.question import Question, read_question
 from codecompanion.retrieval.ranking.stems import stem
 from codecompanion.retrieval.ranking.tables import question_words
@@ -35,6 +37,8 @@ MIN_NAME = 4
 _MIN_PIECES = 1_000
 """A word that a smaller project does not have counts as one that a project of this size does not have."""
 _MAX_LOG = 4.0
+_FOREIGN = 0.02
+"""A technology that fewer of the chunks name is not the project's."""
 _CERTAIN = 0.95
 _HIGH, _MEDIUM = 0.9, 0.7
 MIN_WORDS, MIN_CHARACTERS = 3, 4
@@ -65,10 +69,13 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    words: float
+    most: float
+    least: float
     names: float
     pairs: float
     wording: float
+    form: float
+    foreign: float
 
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -82,10 +89,12 @@ class WordTables(msgspec.Struct, frozen=True):
 
     `shares`: the larger of the share of all pieces of code and documentation that have a word and the share of general
     questions; `wording`: log of how much more common it is in questions about projects than in general questions.
+    `forms`: form of a question → log-odds that it adds to a question being about a project, "" → the constant.
     """
 
     shares: Mapping[str, float]
     wording: Mapping[str, float]
+    forms: Mapping[str, float]
 
 
 def read_for_evidence(text: str) -> Question:
@@ -126,19 +135,35 @@ def signals_of(question: Question, evidence: Evidence, tables: WordTables) -> di
     In a question whose words are mostly in no table, such as a German one, words that the project lacks say nothing.
     """
     words, asked = telling_words(question), _stems(question.text)
-    if _is_unknown(asked, tables):
+    is_unknown = _is_unknown(asked, tables)
+    if is_unknown:
         words = tuple(word for word in words if evidence.with_word.get(word))
     if not words or not evidence.pieces:
         return None
     shares = [tables.shares.get(stem(word), MIN_SHARE) for word in words]
+    in_names = [SHARE_IN_NAMES * share for share in shares]
+    logs = _logs(words, shares, evidence.with_word, 0.3, evidence.pieces)
+    named = _logs(words, in_names, evidence.with_name, 0.1, evidence.pieces)
     return {
-        "words": _mean_log(words, shares, evidence.with_word, 0.3, evidence.pieces),
-        "names": _mean_log(
-            words, [SHARE_IN_NAMES * share for share in shares], evidence.with_name, 0.1, evidence.pieces
-        ),
+        "most": max(logs),
+        "least": min(logs),
+        "names": sum(named) / len(named),
         "pairs": sum(map(bool, evidence.with_pair.values())) / max(1, len(words) - 1),
         "wording": sum(tables.wording.get(word, 0.0) for word in asked) / math.sqrt(max(1, len(asked))),
+        "form": 0.0 if is_unknown else form_score(question.text, tables.forms),
+        "foreign": float(_many_foreign(question, evidence)),
     }
+
+
+def form_score(text: str, forms: Mapping[str, float]) -> float:
+    """Return the log-odds that the form of a question says it is about a project."""
+    return forms.get("", 0.0) + sum(forms.get(form, 0.0) for form in forms_of(text))
+
+
+def _many_foreign(question: Question, evidence: Evidence) -> int:
+    """Return how many technologies a question names that the project hardly has."""
+    named = technologies().intersection(split_words(question.text))
+    return sum(evidence.with_word.get(word, 0) < _FOREIGN * evidence.pieces for word in named)
 
 
 def may_ask_in_other_language(text: str) -> bool:
@@ -156,16 +181,16 @@ def _is_unknown(asked: Sequence[str], tables: WordTables) -> bool:
     return 2 * sum(word in tables.shares or word in tables.wording for word in asked) <= len(asked)
 
 
-def _mean_log(
+def _logs(
     words: Sequence[str], usual: Sequence[float], found: Mapping[str, int], least: float, pieces: int
-) -> float:
-    """Return the mean log of the share of the words here over their usual one; `least`: what 0 counts as."""
-    total = 0.0
+) -> list[float]:
+    """Return of each word the log of its share here over its usual one; `least`: what 0 counts as."""
+    logs = list[float]()
     for word, share in zip(words, usual, strict=True):
         there = found.get(word, 0)
         log = math.log((there + least) / ((pieces if there else max(pieces, _MIN_PIECES)) + 1) / share)
-        total += max(-_MAX_LOG, min(_MAX_LOG, log))
-    return total / len(words)
+        logs.append(max(-_MAX_LOG, min(_MAX_LOG, log)))
+    return logs
 
 
 def share_at_large(word: str) -> float:
@@ -204,7 +229,12 @@ def _table() -> _Table:
 def word_tables() -> WordTables:
     """Return the tables of the package."""
     rows = package_table("retrieval/word_shares.toml")
-    return WordTables(_by_word(rows["shares"], "share"), _by_word(rows["wording"], "log"))
+    forms = {
+        form: float(row["log"])
+        for row in package_table("retrieval/form_weights.toml")["forms"]
+        for form in " ".join(row["words"].split()).split(", ")
+    }
+    return WordTables(_by_word(rows["shares"], "share"), _by_word(rows["wording"], "log"), forms)
 
 
 def _by_word(rows: Sequence[Mapping[str, str]], value: str) -> Mapping[str, float]:

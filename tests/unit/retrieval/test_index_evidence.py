@@ -11,9 +11,11 @@ from codecompanion.retrieval.classifier import WordRules, classify_by_words
 from codecompanion.retrieval.index_evidence import (
     Evidence,
     classify_by_index,
+    form_score,
     read_for_evidence,
     share_at_large,
     telling_words,
+    word_tables,
 )
 
 NOTHING = Evidence(pieces=1_000, with_word={}, with_pair={})
@@ -152,3 +154,22 @@ def test_any_question_has_a_likelihood(question: str, pieces: int) -> None:
     found = classify_by_index(question, Evidence(pieces=pieces, with_word={}, with_pair={}))
     assert found.likelihood is not None
     assert 0 <= found.likelihood <= 1
+
+
+@pytest.mark.parametrize(
+    ("asks", "asks_in_general"),
+    [
+        ("where are redirects followed", "how do you follow redirects"),
+        ("what happens when redirects are followed", "what are redirects"),
+    ],
+)
+def test_the_form_of_a_question_counts(asks: str, asks_in_general: str) -> None:
+    forms = word_tables().forms
+    assert form_score(asks, forms) > 0 > form_score(asks_in_general, forms)
+
+
+def test_a_technology_that_the_project_hardly_has_counts_against_it() -> None:
+    question = "how are redirects followed in Java"
+    foreign = classify_by_index(question, HAS).likelihood
+    its_own = msgspec.structs.replace(HAS, with_word={**HAS.with_word, "java": 60})
+    assert (foreign or 0) < 0.02 < 0.1 < (classify_by_index(question, its_own).likelihood or 0)
