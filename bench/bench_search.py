@@ -26,6 +26,7 @@ from codecompanion.session.code.search_options import SearchOptions
 from codecompanion.session.code.searcher import CodeSearcher
 from codecompanion.store.code_index.index_writer import IndexWriter
 from codecompanion.store.code_index.reader import IndexReader
+from codecompanion.workspace.git_edits import Edits, recent_edits
 from codecompanion.workspace.git_history import Commit, read_head, recent_commits
 from codecompanion.workspace.project_files import Choice, list_project_files, read_project_file
 
@@ -57,6 +58,10 @@ class Project:
     def commits(self) -> Sequence[Commit]:
         """Return the last commits."""
         return recent_commits(self.root)
+
+    def edits(self) -> Sequence[Edits]:
+        """Return the lines that the last commits changed."""
+        return recent_edits(self.root)
 
 
 def queries_of(reader: IndexReader, count: int) -> list[str]:

@@ -33,17 +33,24 @@ class Shown(Protocol):
 
 
 def changed_functions(read: Read, question: CommitQuestion) -> list[Function]:
-    """Return the definitions that were changed; where there is none around changed lines, these lines."""
+    """Return the definitions that were changed; where there is none around changed lines, these lines.
+
+    Lines without a letter or digit are left out: code put between two definitions changes nothing that was there.
+    """
     found = dict[Function, None]()
     for path, ranges in question.changed.items():
         text = read(path)
         if text is None:
             continue
+        lines = text.split("\n")
         definitions = [one for one in parse_text(path, text).definitions if one.kind != "variable"]
         for start, end in ranges:
             around = [one for one in definitions if one.start <= start <= one.end]
             best = min(around, key=lambda one: one.end - one.start, default=None)
-            found[(path, best.start, best.end) if best else (path, start, end)] = None
+            if best is not None:
+                found[path, best.start, best.end] = None
+            elif any(map(str.isalnum, "".join(lines[start - 1 : end]))):
+                found[path, start, end] = None
     return list(found)
 
 

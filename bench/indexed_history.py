@@ -11,6 +11,7 @@ from codecompanion.model.code import CodeChunk
 from codecompanion.retrieval.file_chunks import chunk_file
 from codecompanion.store.code_index.index_writer import IndexedFile, IndexWriter
 from codecompanion.store.code_index.reader import IndexReader
+from codecompanion.workspace import git_edits
 from codecompanion.workspace.git_history import MAX_COMMITS, Commit, parse_log
 from codecompanion.workspace.project_files import Choice, belongs, why_no_text
 from codecompanion.workspace.syntax.languages import language_of
@@ -94,6 +95,11 @@ class IndexedHistory:
         """Return the commits before this state."""
         log = ("log", f"--max-count={MAX_COMMITS}", "--no-merges", "--no-renames", "--diff-filter=AMR", "--name-only")
         return parse_log(self.git.run(*log, "-z", "--format=\x01%ct %s", self._commit))
+
+    def edits(self) -> Sequence[git_edits.Edits]:
+        """Return the lines that the commits before this state changed."""
+        log = (*git_edits.EDITS_LOG, f"--max-count={git_edits.MAX_COMMITS}", self._commit)
+        return git_edits.parse_edits(self.git.run(*log))
 
     def close(self) -> None:
         """Close the index."""

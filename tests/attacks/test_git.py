@@ -22,6 +22,7 @@ from codecompanion.formats.find_program import worked_in
 from codecompanion.workspace.git import read_status
 from codecompanion.workspace.git_config import Entry, names_program, programs_named
 from codecompanion.workspace.git_diff import read_diff
+from codecompanion.workspace.git_edits import recent_edits
 from codecompanion.workspace.git_head import read_head
 from codecompanion.workspace.git_history import read_head as read_commit
 from codecompanion.workspace.git_history import recent_commits
@@ -142,6 +143,7 @@ ACTIONS: dict[str, Callable[[Path], object]] = {
     "head": read_head,
     "commit": read_commit,
     "history": recent_commits,
+    "edits": recent_edits,
     "listing": lambda root: list(files_by_git(root)),
     "completion": names_below,
     "project files": lambda root: list_project_files(root, Choice()),

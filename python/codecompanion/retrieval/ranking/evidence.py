@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from codecompanion.retrieval.ranking.edited_lines import EditedRun
 from codecompanion.retrieval.ranking.question import Question
 
 
@@ -51,8 +52,9 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
     `paths`: path → BM25 of its words; `prefixes`: path → what abbreviated words say of it; `subjects`: path → BM25 of
     the commits that changed it; `commits`: path → what the commits say that are most like the question; `recency`:
-    path → 0..1, 1 = changed last; `edges`: path → path it uses names of → strength; `in_play`: open, mentioned or just
-    edited; `seeds`: what `find_seeds` found, None = it is asked when they are needed.
+    path → 0..1, 1 = changed last; `edits`: path → lines that recent commits changed; `edges`: path → path it uses names
+    of → strength; `in_play`: open, mentioned or just edited; `seeds`: what `find_seeds` found, None = it is asked when
+    they are needed.
     """
 
     chunks: tuple[ChunkHit, ...] = ()
@@ -62,6 +64,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     subjects: Mapping[str, float] = msgspec.field(default_factory=dict)
     commits: Mapping[str, float] = msgspec.field(default_factory=dict)
     recency: Mapping[str, float] = msgspec.field(default_factory=dict)
+    edits: Mapping[str, tuple[EditedRun, ...]] = msgspec.field(default_factory=dict)
     edges: Mapping[str, Mapping[str, float]] = msgspec.field(default_factory=dict)
     in_play: tuple[str, ...] = ()
     seeds: Mapping[str, float] | None = None

@@ -1,4 +1,7 @@
-"""Where in a ranked file the answer stands: its chunks, best first; a definition that was named comes first."""
+"""Where in a ranked file the answer is: its chunks, best first; a definition that the question names comes first.
+
+Chunks that recent commits changed count more (ours).
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from codecompanion.retrieval.ranking.edited_lines import EditedRun
 from codecompanion.retrieval.ranking.evidence import ChunkHit, DefinitionHit, is_named
+from codecompanion.retrieval.ranking.file_kinds import kind_of
 from codecompanion.retrieval.ranking.join import RankedFile, nearness_of
 from codecompanion.retrieval.ranking.question import Question
+from codecompanion.retrieval.ranking.tables import PlaceOptions, ranking
 
 _DEFINED = 0.5
 _DEFINED_AND_CODE = 1.0
@@ -36,18 +42,27 @@ def best_places(
     chunks: Iterable[ChunkHit],
     definitions: Iterable[DefinitionHit],
     per_file: int,
+    edits: Mapping[str, Sequence[EditedRun]] | None = None,
 ) -> tuple[Place, ...]:
     """Return at most `per_file` places of each file, best first; a file of no chunk has none.
 
     The only place of a file has the file's score, so that the order is that of the files. Where there are several each
     has the product of the file's score and of what its own words are worth: measured, that fills a budget better than
     either alone (0.49 of the changed functions within 4,000 tokens instead of 0.40 by words and 0.48 by files).
+    `edits`: path → lines that recent commits changed.
     """
     scores = {ranked.path: ranked.score for ranked in files}
     hits = [hit for hit in chunks if hit.path in scores]
     named = [hit for hit in definitions if hit.path in scores]
     hits += _without_chunk(question, named, hits)
+    options = ranking().place
     worth = _worth(question, hits, _named(question, named))
+    for chunk, value in _edited(hits, edits or {}, options).items():
+        worth[chunk] += value
+    if per_file > 1 and not question.is_about_documents:
+        scores = {
+            path: score * (options.document if kind_of(path).is_document else 1.0) for path, score in scores.items()
+        }
     of_file: dict[str, list[ChunkHit]] = defaultdict(list)
     for hit in sorted(hits, key=lambda hit: (-worth[hit.chunk], hit.start)):
         if len(of_file[hit.path]) < per_file:
@@ -99,6 +114,20 @@ def _worth(
         value += sum(bonus for start, bonus in named.get(hit.path, ()) if hit.start <= start <= hit.end)
         worth[hit.chunk] = value
     return worth
+
+
+def _edited(
+    hits: Sequence[ChunkHit], edits: Mapping[str, Sequence[EditedRun]], options: PlaceOptions
+) -> dict[int, float]:
+    """Return chunk → what the commits that changed its lines are worth."""
+    recency, likeness = dict[int, float](), dict[int, float]()
+    for hit in hits:
+        runs = [run for run in edits.get(hit.path, ()) if run.start <= hit.end and run.end >= hit.start]
+        if runs:
+            recency[hit.chunk] = max(run.recency for run in runs)
+            likeness[hit.chunk] = max(run.likeness for run in runs)
+    most = max(likeness.values(), default=0.0) or 1.0
+    return {chunk: options.edited * recency[chunk] + options.edited_like * likeness[chunk] / most for chunk in recency}
 
 
 def _named(question: Question, definitions: Iterable[DefinitionHit]) -> dict[str, list[tuple[int, float]]]:

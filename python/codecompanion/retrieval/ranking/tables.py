@@ -48,11 +48,24 @@ class ChunkOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rows: int
 
 
+class PlaceOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What counts of a place beside its words, the best BM25 = 1, where a file may have several places.
+
+    `edited`: that its lines were changed lately; `edited_like`: by a commit whose subject is like the question.
+    `document`: share of its score that a place in a document keeps, unless documents are asked for.
+    """
+
+    edited: float
+    edited_like: float
+    document: float
+
+
 class Ranking(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All of `weights.toml`."""
 
     weights: Weights
     chunk: ChunkOptions
+    place: PlaceOptions
 
 
 @cache

@@ -9,11 +9,13 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
+from codecompanion.retrieval.ranking.edited_lines import EditedLines
 from codecompanion.retrieval.ranking.like_commits import LikeCommits
 from codecompanion.retrieval.ranking.stems import stems_of
 from codecompanion.retrieval.ranking.word_index import WordIndex, count_path_words
 from codecompanion.store.code_index.search import ReferenceGraph, data_version, file_paths
 from codecompanion.store.code_index.word_search import WordCounts
+from codecompanion.workspace.git_edits import Edits
 from codecompanion.workspace.git_history import Commit
 
 _MAX_FILES_OF_A_SUBJECT = 10
@@ -35,6 +37,7 @@ class ProjectWords:
         self.path_words = WordIndex()
         self.subjects = WordIndex()
         self.commits = LikeCommits()
+        self.edits = EditedLines()
         self.recency: Mapping[str, float] = {}
         self.word_counts = WordCounts()
         self.file_names = frozenset[str]()
@@ -67,8 +70,8 @@ class ProjectWords:
             self._not_indexed = names
             self._put_paths()
 
-    def follow_history(self, commits: Iterable[Commit]) -> None:
-        """Take the words of the commits, newest first."""
+    def follow_history(self, commits: Iterable[Commit], edits: Iterable[Edits] = ()) -> None:
+        """Take the words of the commits and the lines that they changed, newest first."""
         words: dict[str, Counter[str]] = defaultdict(Counter)
         recency: dict[str, float] = {}
         telling = list[tuple[list[str], tuple[str, ...]]]()
@@ -82,6 +85,7 @@ class ProjectWords:
                 for path in commit.paths:
                     words[path].update(stems)
         self.recency = recency
+        self.edits = EditedLines((stems_of(one.subject), one.lines) for one in edits)
         self.commits = LikeCommits(telling)
         self.subjects = WordIndex()
         for path, counts in words.items():

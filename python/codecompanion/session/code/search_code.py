@@ -23,6 +23,7 @@ from codecompanion.session.code.project_index import Freshness, ProjectIndex
 from codecompanion.session.code.search_options import ChunkVectors, SearchOptions
 from codecompanion.session.code.searcher import CodeSearcher
 from codecompanion.store.code_index.reader import IndexReader
+from codecompanion.workspace.git_edits import Edits, recent_edits
 from codecompanion.workspace.git_history import Commit, read_head, recent_commits
 
 
@@ -57,6 +58,10 @@ class _IndexedProject:
     def commits(self) -> Sequence[Commit]:
         """Return the last commits."""
         return recent_commits(self.root)
+
+    def edits(self) -> Sequence[Edits]:
+        """Return the lines that the last commits changed."""
+        return recent_edits(self.root)
 
 
 _searchers: weakref.WeakKeyDictionary[ProjectIndex, tuple[_IndexedProject, CodeSearcher]] = weakref.WeakKeyDictionary()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from codecompanion.store.code_index.reader import IndexReader
+from codecompanion.workspace.git_edits import Edits
 from codecompanion.workspace.git_history import Commit
 
 
@@ -41,4 +42,8 @@ class SearchedProject(Protocol):
 
     def commits(self) -> Sequence[Commit]:
         """Return the last commits, newest first."""
+        ...
+
+    def edits(self) -> Sequence[Edits]:
+        """Return the lines that the last commits changed, newest commit first."""
         ...

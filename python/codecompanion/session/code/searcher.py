@@ -148,6 +148,7 @@ class CodeSearcher:
             subjects=self._known(self.words.subjects.score(question.stems), options),
             commits=self._known(self.words.commits.score(question.stems), options),
             recency=self._known(self.words.recency, options),
+            edits=self.words.edits.like(question.stems) if options.per_file > 1 else {},
             in_play=tuple(path for path in options.in_play if path in path_words),
         )
         if connection is None:
@@ -209,7 +210,9 @@ class CodeSearcher:
         by_meaning = any(hit.cosine is not None for hit in evidence.chunks)
         tier: SearchTier = "hybrid" if by_meaning else "fts" if connection else "terms"
         files = rank_files(question, evidence, self.ranking, min(options.top_k, MAX_TOP_K))
-        places = best_places(question, files, evidence.chunks, evidence.definitions, options.per_file)
+        edited = self._edited_chunks(connection, files, evidence) if connection else ()
+        chunks = (*evidence.chunks, *edited)
+        places = best_places(question, files, chunks, evidence.definitions, options.per_file, evidence.edits)
         with_place = {place.path for place in places}
         share = 1.0 if options.per_file == 1 else _WITHOUT_WORDS
         rest = (self._first_place(connection, ranked, share) for ranked in files if ranked.path not in with_place)
@@ -320,8 +323,19 @@ class CodeSearcher:
         head = self.project.head()
         if head != self._head:
             self._head = head
-            self.words.follow_history(self.project.commits() if head else ())
+            self.words.follow_history(*((self.project.commits(), self.project.edits()) if head else ((), ())))
         self._head_read = time.monotonic()
+
+    def _edited_chunks(
+        self, connection: sqlite3.Connection, files: Sequence[RankedFile], evidence: Evidence
+    ) -> Iterator[ChunkHit]:
+        """Yield the chunks of the files that have no word of the question but that recent commits changed."""
+        known = {hit.chunk for hit in evidence.chunks}
+        for path in (ranked.path for ranked in files if evidence.edits.get(ranked.path)):
+            runs = evidence.edits[path]
+            for row in search.chunks_of(connection, self.words.ids[path]) if path in self.words.ids else ():
+                if row.chunk not in known and any(run.start <= row.end and run.end >= row.start for run in runs):
+                    yield ChunkHit(row.chunk, path, row.start, row.end, row.symbol, row.kind)
 
     def _first_place(self, connection: sqlite3.Connection | None, ranked: RankedFile, share: float) -> Place | None:
         """Return where a file begins that only its name, history or neighbours speak for."""

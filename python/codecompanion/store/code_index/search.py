@@ -79,6 +79,12 @@ def chunks_by_id(connection: sqlite3.Connection, chunks: Iterable[int]) -> list[
     return [ChunkRow(*row) for row in rows if row]
 
 
+def chunks_of(connection: sqlite3.Connection, file: int) -> list[ChunkRow]:
+    """Return the chunks of a file, from top to bottom."""
+    query = 'SELECT id, file_id, start, "end", symbol, kind, 0.0 FROM chunks WHERE file_id = ? ORDER BY start'
+    return [ChunkRow(*row) for row in connection.execute(query, (file,))]
+
+
 def first_chunk(connection: sqlite3.Connection, file: int) -> ChunkRow | None:
     """Return the first chunk of a file, None when it has none."""
     query = 'SELECT id, file_id, start, "end", symbol, kind, 0.0 FROM chunks WHERE file_id = ? ORDER BY start LIMIT 1'

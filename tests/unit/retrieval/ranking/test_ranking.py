@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codecompanion.retrieval.ranking.edited_lines import EditedLines
 from codecompanion.retrieval.ranking.evidence import ChunkHit, DefinitionHit, Evidence
 from codecompanion.retrieval.ranking.file_kinds import FileKind, kind_of
-from codecompanion.retrieval.ranking.join import file_signals, find_seeds, nearness_of, rank_files, scaled
+from codecompanion.retrieval.ranking.join import RankedFile, file_signals, find_seeds, nearness_of, rank_files, scaled
 from codecompanion.retrieval.ranking.like_commits import LikeCommits
 from codecompanion.retrieval.ranking.page_rank import reversed_edges, spread
 from codecompanion.retrieval.ranking.places import best_places
@@ -289,6 +290,28 @@ def test_the_place_of_a_named_definition_comes_first_in_its_file() -> None:
     question = read_question("read_file")
     files = rank_files(question, Evidence(chunks=chunks, definitions=named), ranking())
     assert best_places(question, files, chunks, named, 1)[0].start == 20
+
+
+def test_lines_that_a_like_commit_changed_come_before_others_with_the_same_words() -> None:
+    chunks = (hit(1, "a.py", 5, start=1), hit(2, "a.py", 5, start=20), hit(3, "a.py", 5, start=40))
+    edits = EditedLines([(["unlike"], {"a.py": [(43, 44)], "b.py": [(1, 9)]}), (["pars"], {"a.py": [(29, 30)]})])
+    question = read_question("parse")
+    files = rank_files(question, Evidence(chunks=chunks), ranking())
+    like = edits.like(question.stems)
+    assert [one.start for one in best_places(question, files, chunks, (), 3, like)] == [20, 40, 1]
+    assert [one.start for one in best_places(question, files, chunks, (), 3)] == [1, 20, 40]
+    newest, older = like["a.py"]
+    assert (newest.recency, newest.likeness) == (1.0, 0.0)
+    assert older.recency < 1
+    assert older.likeness > 0
+
+
+def test_places_in_documents_come_later_unless_documents_are_asked_for() -> None:
+    chunks = (hit(1, "guide.md", 9), hit(2, "a.py", 5))
+    for text, first in (("parse", "a.py"), ("parse documentation", "guide.md")):
+        files = [RankedFile("guide.md", 0.9), RankedFile("a.py", 0.9)]
+        assert best_places(read_question(text), files, chunks, (), 2)[0].path == first
+        assert best_places(read_question(text), files, chunks, (), 1)[0].path == "guide.md"
 
 
 def places_of(text: str, chunks: tuple[ChunkHit, ...], *definitions: DefinitionHit) -> list[str]:

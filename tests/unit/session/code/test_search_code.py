@@ -398,3 +398,26 @@ async def test_a_folder_without_an_index_has_no_evidence(
     monkeypatch.setattr(index, "build", no_worker)
     assert await evidence_of(index, "total price") is None
     await index.close()
+
+
+def committed(root: Path, subject: str) -> None:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@b")
+    for arguments in (("init", "-q"), ("add", "."), (*identity, "commit", "-qm", subject)):
+        subprocess.run(("git", "-C", str(root), *arguments), check=True)
+
+
+async def test_a_function_without_the_words_is_found_when_a_commit_like_the_question_changed_it(
+    root: Path, tmp_path: Path
+) -> None:
+    first = "def round_price(value):\n    return value\n\n\n"
+    bodies = [f"def step_{n}(value):\n    return value + {n}\n\n\n" for n in range(4)]
+    write(root, {"shop/prices.py": first + "".join(bodies)})
+    committed(root, "begin")
+    bodies[2] = bodies[2].replace("+ 2", "* 2")
+    write(root, {"shop/prices.py": first + "".join(bodies)})
+    committed(root, "round prices to cents")
+    index = await indexed(root, tmp_path)
+    outcome = await search_code(index, "why are prices not rounded to cents", SearchOptions(per_file=20))
+    symbols = [one.symbol for one in outcome.results if one.path == "shop/prices.py"]
+    assert symbols.index("step_2") < min(symbols.index(f"step_{n}") for n in (0, 1, 3))
+    await index.close()

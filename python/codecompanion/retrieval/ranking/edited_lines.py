@@ -1,0 +1,46 @@
+"""What recent commits say of lines: how lately they were changed, and by commits whose subjects are like a question."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from codecompanion.retrieval.ranking.word_index import WordIndex
+
+_RECENT = 10.0
+"""Commits after which a change counts half as recent."""
+
+
+class EditedRun(msgspec.Struct, frozen=True):
+    """Lines that a commit changed. `recency`: 0..1, 1 = by the last one; `likeness`: BM25 of its subject."""
+
+    start: int
+    end: int
+    recency: float
+    likeness: float = 0.0
+
+
+class EditedLines:
+    """Changed lines by path. `commits`, newest first: the stems of a subject, and path → lines."""
+
+    def __init__(self, commits: Iterable[tuple[Sequence[str], Mapping[str, Sequence[tuple[int, int]]]]] = ()) -> None:
+        self._subjects = WordIndex()
+        self._runs = defaultdict[str, list[tuple[str, EditedRun]]](list)
+        for age, (stems, lines) in enumerate(commits):
+            commit, recency = str(age), 1.0 / (1.0 + age / _RECENT)
+            self._subjects.put(commit, dict.fromkeys(stems, 1.0))
+            for path, runs in lines.items():
+                self._runs[path] += [(commit, EditedRun(start, end, recency)) for start, end in runs]
+
+    def like(self, stems: Iterable[str]) -> dict[str, tuple[EditedRun, ...]]:
+        """Return path → its changed lines, with how like a question the subjects of their commits are."""
+        likeness = self._subjects.score(stems)
+        return {
+            path: tuple(
+                msgspec.structs.replace(run, likeness=likeness[commit]) if commit in likeness else run
+                for commit, run in runs
+            )
+            for path, runs in self._runs.items()
+        }
