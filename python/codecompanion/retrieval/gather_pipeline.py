@@ -64,12 +64,13 @@ class FindTerms(Stage, frozen=True, tag="find_terms"):
 
 
 class SearchDefinitions(Stage, frozen=True, tag="search_definitions"):
-    """Definitions with a term, of files with a term or of those that the search found.
+    """Definitions with a term, of files with a term.
 
+    `files`: "unanswered" = only where the index is incomplete or finds nothing, and first of the files that it found.
     `max_files`: 0 = all of them; `weight`: how much of their scores counts beside those of the search.
     """
 
-    files: Literal["with_terms", "found"]
+    files: Literal["with_terms", "unanswered"]
     max_files: int
     weight: float = 1.0
 

@@ -229,13 +229,13 @@ async def _find_code(
     outcome, pinned, elements = await asyncio.gather(
         runs.run("search", _search(ask, means, options, code), _limit(means, "search"), None),
         runs.run("pinned", _pinned(ask, code), _limit(means, "pinned"), ReadPins()),
-        _definitions(beside_it, means, runs, code, terms, None) if beside_it is not None else _nothing(),
+        _definitions(beside_it, means, runs, code, terms) if beside_it is not None else _nothing(),
     )
     results = [found_snippet(one) for one in outcome.results] if outcome is not None else []
     searched = [one for one in results if one.source == "search"]
-    if stage is not None and beside_it is None:
-        is_known = outcome is not None and not outcome.is_partial
-        elements = await _definitions(stage, means, runs, code, terms, [one.path for one in searched], is_known)
+    is_answered = bool(searched) and outcome is not None and not outcome.is_partial
+    if stage is not None and beside_it is None and not is_answered:
+        elements = await _definitions(stage, means, runs, code, terms, [one.path for one in searched])
     if stage is not None and searched:
         elements = beside_search(elements, stage.weight)
     common = pipeline.find(AppendCommonFiles)
@@ -264,18 +264,11 @@ async def _definitions(
     runs: Runs,
     code: ProjectCode,
     terms: Sequence[str],
-    found: Sequence[str] | None,
-    is_known: bool = False,
+    first: Sequence[str] = (),
 ) -> list[Snippet]:
-    """Return the definitions with a term (R-221 … R-224); `found`: files of the search, None = those with a term.
-
-    `is_known`: the index knows the whole project.
-    """
-    paths = list(dict.fromkeys(found or ()))
-    if not is_known or not stage.max_files or len(paths) < stage.max_files:
-        # What the index does not know, or has not been asked for, is searched as text (R-221).
-        work = in_thread(partial(files_with_terms, code, terms))
-        paths += await runs.run("term files", work, _limit(means, "term files"), [])
+    """Return the definitions with a term (R-222 … R-224), of the files in `first` and of those with a term (R-221)."""
+    work = in_thread(partial(files_with_terms, code, terms))
+    paths = (*first, *await runs.run("term files", work, _limit(means, "term files"), []))
     until = means.clock() + ENOUGH_SHARE * min(_limit(means, "ast"), runs.left())
     is_late = partial(_is_past, means.clock, until)
     parsed = tuple(dict.fromkeys(paths))[: stage.max_files or None]

@@ -95,8 +95,9 @@ class FakeSearch:
     has = None
     """What the index has of every question."""
 
-    def __init__(self, *found, fails=None, hangs=False):
+    def __init__(self, *found, fails=None, hangs=False, is_partial=False):
         self.found, self.fails, self.hangs, self.asked, self.cancelled = found, fails, hangs, [], False
+        self.is_partial = is_partial
 
     async def evidence(self, question, unsaved):
         return self.has
@@ -112,7 +113,7 @@ class FakeSearch:
             raise
         if self.fails is not None:
             raise self.fails
-        return SearchOutcome(self.found, "auto")
+        return SearchOutcome(self.found, "auto", is_partial=self.is_partial)
 
 
 FOUND = FoundCode(
@@ -481,21 +482,30 @@ async def test_the_search_knows_what_is_in_play_and_its_results_are_used(project
     assert found.tier == "auto"
 
 
-async def test_the_text_is_searched_only_where_the_index_found_little(project, monkeypatch):
+async def test_the_text_is_searched_only_where_the_index_gives_no_answer(project, monkeypatch):
     """R-221: nothing that takes time in proportion to the project while an index knows it."""
-    scans = []
+    scans, parsed = [], []
+    search_definitions = gathering.search_definitions
+
+    def parse(code, terms, paths, check, **named):
+        parsed.append(list(paths))
+        return search_definitions(code, terms, paths, check, **named)
+
     monkeypatch.setattr(gathering, "files_with_terms", lambda code, terms, check: scans.append(terms) or [])
-    many = [msgspec.structs.replace(FOUND, path=f"src/f{n}.py") for n in range(12)]
-    await ask(project, by=means(FakeSearch(*many)))
-    assert scans == []
-    await ask(project, by=means(FakeSearch(*many[:11])))
-    assert len(scans) == 1
+    monkeypatch.setattr(gathering, "search_definitions", parse)
+    await ask(project, by=means(FakeSearch(FOUND)))
+    assert (scans, parsed) == ([], [])
+    await ask(project, by=means(FakeSearch()))
+    await ask(project, by=means(FakeSearch(FOUND, is_partial=True)))
+    assert len(scans) == 2
+    assert parsed == [[], [FOUND.path]]
 
 
 async def test_elements_count_less_beside_the_index(project):
     """Words alone mislead; without an index they are all there is."""
     alone = {one.start: one.score for one in (await ask(project)).found if one.path == "src/parser.py"}
-    beside = {one.start: one.score for one in (await ask(project, by=means(FakeSearch(FOUND)))).found}
+    search = FakeSearch(FOUND, is_partial=True)
+    beside = {one.start: one.score for one in (await ask(project, by=means(search))).found}
     assert alone[4] > 0.3 > beside[4] > 0.1
 
 
@@ -542,7 +552,7 @@ async def test_a_thread_that_hangs_holds_nothing_up(project, monkeypatch):
 
     monkeypatch.setattr(gathering, "files_with_terms", hanging)
     try:
-        found = await ask(project, by=means(FakeSearch(FOUND), timeout_s=0.5))
+        found = await ask(project, by=means(FakeSearch(FOUND, is_partial=True), timeout_s=0.5))
         assert entered.is_set()
         assert "term files" in found.timed_out
         assert found.text
@@ -565,7 +575,7 @@ async def test_each_gatherer_may_fail_alone(project, monkeypatch, name, error):
         raise error
 
     monkeypatch.setattr(gathering, name, failing)
-    search = None if name == "read_common_files" else FakeSearch(FOUND)
+    search = None if name == "read_common_files" else FakeSearch(FOUND, is_partial=True)
     found = await ask(project, ABOUT_ALL, files=("src/other.py",), by=means(search))
     assert len(found.failed) == 1
     assert ("src/other.py", 1, 2) in [place[:3] for place in places(found)]
