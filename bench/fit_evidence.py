@@ -212,7 +212,7 @@ class Fit:
     def scores(self, weights: Array, signals: Sequence[int]) -> Array:
         """Return the score of each question."""
         scores = self.values[:, signals] @ weights[:-1] + weights[-1]
-        certain = np.array([fact.evidence.has_file for fact in self.facts])
+        certain = np.array([fact.evidence.has_file or fact.evidence.has_definition for fact in self.facts])
         return np.where(certain, math.inf, np.where(np.isnan(scores), -math.inf, scores))
 
     def fitted(self, signals: Sequence[int], wanted: Array) -> Array:

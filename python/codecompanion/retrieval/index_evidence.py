@@ -57,7 +57,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """What an index has of a question.
 
     `pieces`: chunks in all; `with_word`, `with_pair`, `with_name`: word or pair → chunks that have it, in the name of
-    their definition for the last; `has_file`: a file that the question names is there; `name`: the folder's.
+    their definition for the last; `has_file`: a file that the question names is there; `has_definition`: so is the
+    definition of a name that the question writes as code; `name`: the folder's.
     """
 
     pieces: int
@@ -65,6 +66,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     with_pair: Mapping[str, int]
     with_name: Mapping[str, int] = {}
     has_file: bool = False
+    has_definition: bool = False
     name: str = ""
 
 
@@ -119,7 +121,7 @@ def classify_by_index(text: str, evidence: Evidence) -> Classification:
 
 def likelihood(question: Question, evidence: Evidence) -> float:
     """Return how likely a question is about the project, 0..1; 0 for one without a telling word."""
-    if evidence.has_file:
+    if evidence.has_file or evidence.has_definition:
         return _CERTAIN
     signals = signals_of(question, evidence, word_tables())
     if signals is None:

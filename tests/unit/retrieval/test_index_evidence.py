@@ -70,6 +70,12 @@ def test_a_file_of_the_project_is_enough() -> None:
     assert classify_by_index("fix _client.py", has_file).is_codebase_related
 
 
+def test_a_definition_of_the_project_is_enough() -> None:
+    """In a project of three files most words of a question are nowhere."""
+    has_definition = msgspec.structs.replace(NOTHING, has_definition=True)
+    assert classify_by_index("What does bake_bread do?", has_definition).likelihood >= 0.9
+
+
 @pytest.mark.parametrize(
     "less",
     [

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import sqlite3
 
+from codecompanion.formats.regex import regex
 from codecompanion.retrieval.index_evidence import Evidence, read_for_evidence, telling_words
 from codecompanion.retrieval.ranking.question import Question
 from codecompanion.session.code.searcher import CodeSearcher
+from codecompanion.store.code_index.search import find_definitions
 from codecompanion.store.code_index.word_search import count_pairs
+
+_SEVERAL_WORDS = regex(r"[A-Za-z0-9]_[A-Za-z0-9]|[a-z0-9][A-Z]")
 
 
 def find_evidence(searcher: CodeSearcher, text: str) -> Evidence | None:
@@ -31,8 +35,15 @@ def _read(searcher: CodeSearcher, connection: sqlite3.Connection, text: str) -> 
         with_pair=count_pairs(connection, counts, question.pairs),
         with_name={word: counts.chunks_named(connection, word) for word in words},
         has_file=_has_file(searcher, question),
+        has_definition=_has_definition(connection, question),
         name=searcher.project.root.name,
     )
+
+
+def _has_definition(connection: sqlite3.Connection, question: Question) -> bool:
+    """Return whether the project defines a name that the question writes as only code does: in several words."""
+    written = [name for name in question.code_names if _SEVERAL_WORDS.search(name)]
+    return bool(written) and bool(find_definitions(connection, written, 1))
 
 
 def _has_file(searcher: CodeSearcher, question: Question) -> bool:

@@ -379,6 +379,10 @@ async def test_the_index_has_evidence_of_a_question(root: Path, tmp_path: Path) 
     assert found.with_word["basket"] > found.with_word["price"] > 0
     assert found.with_pair["total price"] > 0
     assert found.with_word["basket"] >= found.with_name["basket"] > 0
+    assert not found.has_definition
+    named = await evidence_of(index, "What does total_price return?")
+    assert named is not None
+    assert named.has_definition
     other = await evidence_of(index, "How do volcanoes erupt?")
     assert other is not None
     assert not other.has_file
