@@ -31,7 +31,7 @@ from tests.unit.session.fakes import Bench, submit
 When = Literal["turns", "tools", "streaming"]
 """When the provider changes: between turns; between turns and while tools run; while every reply is arriving."""
 SUMMARY = f"<summary>{nine_sections('the work goes on. ' * 5)}</summary>"
-_IS_SUMMARY_REQUEST = "<conversation>"
+_IS_SUMMARY_REQUEST = ("<conversation>", "write the summary described below")
 
 
 class SwitchingChat:
@@ -123,7 +123,8 @@ class SwitchingChat:
 
     def next_step(self, provider: Provider, body: Mapping[str, Any]) -> Step:
         """Look at a request that was accepted, and give its reply (`switch_provider.Stage`)."""
-        if _last_words(provider, body).find(_IS_SUMMARY_REQUEST) >= 0:
+        asked = _last_words(provider, body)
+        if any(words in asked for words in _IS_SUMMARY_REQUEST):
             self.summaries += 1
             return Step(SUMMARY)
         self._compare(provider, body)
@@ -262,7 +263,7 @@ async def open_chat(
 def _last_words(provider: Provider, body: Mapping[str, Any]) -> str:
     last = body["input" if provider.manner.wire == "responses" else "messages"][-1]
     content = last.get("content") or ""
-    return content if isinstance(content, str) else str(content[0].get("text", ""))
+    return content if isinstance(content, str) else "\n".join(str(block.get("text", "")) for block in content)
 
 
 class _Warnings(logging.Handler):

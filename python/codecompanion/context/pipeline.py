@@ -84,9 +84,9 @@ def recover(view: View, policy: Policy, env: Env, target: int) -> Preparation:
 
     The policy's own stages come first, in their order; what needs a model may fail, the last tier does not. Ends as
     soon as the request is at most `target` tokens. What is switched off stays off (lesson 13), and nothing happens
-    with an open call.
+    with an open call. Nothing is asked in the chat itself: that would be refused, too.
     """
-    draft = _draft(view, env)
+    draft = _draft(view, msgspec.structs.replace(env, continuation=None))
     if not view.has_open_calls:
         yield from _walk(draft, _until_smaller(draft, policy, target), most=target)
     return draft.prepared()

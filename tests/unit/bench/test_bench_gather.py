@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import subprocess
 from pathlib import Path
 
@@ -53,4 +54,4 @@ def test_the_benches_of_a_chat_and_of_the_open_file_run(
     questions = tmp_path / "questions"
     questions.write_text("where is parse_config\nwhere is parse_config\n")
     asyncio.run(bench_chat_code.measure(repository, questions, 1))
-    assert "above 1" in capsys.readouterr().out
+    assert re.search(r"above [1-9]", capsys.readouterr().out)
