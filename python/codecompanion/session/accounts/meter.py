@@ -94,6 +94,11 @@ class ContextMeter:
         return FixedPart(self.counter.message(system) + schemas, schemas)
 
     @property
+    def has_reports(self) -> bool:
+        """Return whether the model in use has reported on this chat."""
+        return self._base is not None
+
+    @property
     def state(self) -> tuple[float | None, float, float]:
         """Return what counts depend on besides the messages: it changes with every report."""
         return self._base, self._total - self._unconfirmed, self.calibration.ratio

@@ -57,7 +57,9 @@ class ChatEnv:
     def _continuation(self, cache: CacheState) -> Callable[[], Continuation] | None:
         """Return what tells how large the chat is for its own model, None where another one writes summaries."""
         chat = self._chat
-        if chat.policy.summary_adapter.name or not self._watch.writes_in_place:
+        # A model that was just chosen has nothing of the chat in its cache.
+        is_cached = chat.meter.has_reports and self._watch.writes_in_place
+        if chat.policy.summary_adapter.name or not is_cached:
             return None
 
         def read() -> Continuation:

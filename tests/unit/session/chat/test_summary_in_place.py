@@ -11,7 +11,7 @@ from codecompanion.model.history import RequestSent
 from codecompanion.wire.events import Compacted
 from codecompanion.wire.requests import Inspect
 from tests.conform.chat import BRIEF
-from tests.providers.chat.answers import Call, reply
+from tests.providers.chat.answers import Call, counted, reply
 from tests.providers.chat.server import ChatServer
 from tests.unit.session.chat.test_sent_requests import http_adapter, shown
 from tests.unit.session.fakes import Bench, submit
@@ -26,7 +26,7 @@ def answers(summary):
         newest = request.json["messages"][-1]["content"]
         if newest.startswith("This message comes from the program"):
             return summary
-        return reply(BRIEF) if "<conversation>" in newest else reply(LONG)
+        return reply(BRIEF) if "<conversation>" in newest else counted(LONG)
 
     return answer
 
@@ -60,6 +60,17 @@ async def test_the_order_stands_behind_what_was_sent_before(tmp_path, policy):
         assert inspected["asked"] == "summary, in the chat"
         body = [one.body for one in server.requests if one.method == "POST"][-1]
         assert json.loads(await shown(bench, session, 9)) == json.loads(body)
+        await adapter.aclose()
+
+
+async def test_a_model_that_was_just_chosen_gets_a_transcript(tmp_path):
+    """It has nothing of the chat in its cache."""
+    async with ChatServer(default=answers(reply(BRIEF)), window=0) as server:
+        bench, session, adapter = await chat_of_eight(tmp_path, server)
+        session.control.meter.switch_model(session.control.meter.calibration)
+        session.compact("")
+        await bench.idle(session)
+        assert bench.of(Compacted)[-1].summariser == "test-model"
         await adapter.aclose()
 
 
