@@ -67,7 +67,7 @@ class RequestRecord:
             request_id=self.id,
             prompt=prompt,
             max_output_tokens=request.max_output_tokens,
-            in_place=bool(request.chat_id),
+            in_place=bool(request.chat_id),  # a transcript belongs to no chat
         )
         await self._log.write(sent)
 
