@@ -62,7 +62,7 @@ RECORDED = Path(__file__).resolve().parents[2] / "shared" / "data" / "transcript
 Kind = Literal["sound", "cold", "rewritten", "between", "impossible", "first", "cut"]
 Taught = Literal["fresh", "taught", "taught without"]
 _KINDS: tuple[Kind, ...] = get_args(Kind)
-# Chats that begin in the middle of a recording: one every so many requests, and so many requests of each.
+# Extra chats that start partway through a recording: one per this many requests, each this many requests long.
 _EVERY, _LENGTH, _GROWS_AT = 16, 12, 4
 _ASSUMED = 128_000
 # A breakpoint may stand some tokens before the end of a prompt; up to 10 are recorded.
@@ -207,7 +207,7 @@ def replay_all(paths: Sequence[Path], model: str, *, fresh: bool = False, half: 
 
 
 def with_hidden_prompt(messages: Iterable[Message], tokens: int, grows: int = 0) -> Iterator[Message]:
-    """Yield the messages with reports that count so many tokens more, from the fourth on `grows` on top of that."""
+    """Yield the messages with `tokens` added to every report, and `grows` more from the fourth report on."""
     number = 0
     for message in messages:
         usage = message.usage
@@ -232,7 +232,7 @@ def with_hidden_prompt(messages: Iterable[Message], tokens: int, grows: int = 0)
 def later_starts(name: str, messages: Sequence[Message]) -> Iterator[tuple[str, tuple[Message, ...]]]:
     """Yield the chat, and chats of a few requests that begin in its middle: what came before nobody reported on.
 
-    None begins after a cut: what was sent from there on is not recorded.
+    None starts after a cut, because the recording does not show what was sent from there on.
     """
     yield name, tuple(messages)
     places = list[int]()
@@ -250,7 +250,7 @@ def later_starts(name: str, messages: Sequence[Message]) -> Iterator[tuple[str, 
 def replay_hidden(
     paths: Sequence[Path], model: str, tokens: int, *, grows: int = 0, window: int = 0, taught: Taught = "fresh"
 ) -> list[Replay]:
-    """Return the replays of all chats, and of those that begin later, whose reports have so many tokens more."""
+    """Replay all chats, and those that start later, with `tokens` added to every report."""
     done = []
     for _, sessions in groupby(read_sessions(paths), key=lambda session: session[0].partition("/")[0]):
         calibration = Calibration.for_model(model)

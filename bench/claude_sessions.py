@@ -2,10 +2,10 @@
 
     python -m bench.claude_sessions GIT_DIRECTORY BRANCH FOLDER
 
-Every file named `full.jsonl` of the branch is a session up to some moment; the longest of each session counts. What
-stands before and after a compaction of the session is a transcript each, for the agent went on with a summary of its
-own. Transcripts of fewer than three replies are left out. entireio/cli, branch entire/checkpoints/v1, gives 337
-transcripts of seven developers with 17,389 requests (November 2026): our parameters were chosen on other sessions.
+Each `full.jsonl` in the branch is a snapshot of a session; the longest snapshot of a session is used. It is split at
+each compaction, because the agent then continued from its own summary. Transcripts with fewer than three replies are
+left out. entireio/cli, branch entire/checkpoints/v1, gives 337 transcripts of seven developers with 17,389 requests
+(November 2026); our parameters were chosen on other sessions of these developers.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class Fact(msgspec.Struct, frozen=True):
 class Counts(msgspec.Struct, frozen=True):
     """The input of the tables: source → stem → share, for pieces of code, titles, SWE-QA and general questions.
 
-    `texts`: what the forms are fitted on.
+    `texts`: the questions that the forms are fitted to.
     """
 
     code: Mapping[str, Shares]

@@ -21,6 +21,10 @@ class EditedRun(msgspec.Struct, frozen=True):
     recency: float
     likeness: float = 0.0
 
+    def touches(self, start: int, end: int) -> bool:
+        """Return whether any of these lines are among those the commit changed."""
+        return self.start <= end and self.end >= start
+
 
 class EditedLines:
     """Changed lines by path. `commits`, newest first: the stems of a subject, and path → lines."""

@@ -122,7 +122,7 @@ def _edited(
     """Return chunk → what the commits that changed its lines are worth."""
     recency, likeness = dict[int, float](), dict[int, float]()
     for hit in hits:
-        runs = [run for run in edits.get(hit.path, ()) if run.start <= hit.end and run.end >= hit.start]
+        runs = [run for run in edits.get(hit.path, ()) if run.touches(hit.start, hit.end)]
         if runs:
             recency[hit.chunk] = max(run.recency for run in runs)
             likeness[hit.chunk] = max(run.likeness for run in runs)

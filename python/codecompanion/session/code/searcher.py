@@ -334,7 +334,7 @@ class CodeSearcher:
         for path in (ranked.path for ranked in files if evidence.edits.get(ranked.path)):
             runs = evidence.edits[path]
             for row in search.chunks_of(connection, self.words.ids[path]) if path in self.words.ids else ():
-                if row.chunk not in known and any(run.start <= row.end and run.end >= row.start for run in runs):
+                if row.chunk not in known and any(run.touches(row.start, row.end) for run in runs):
                     yield ChunkHit(row.chunk, path, row.start, row.end, row.symbol, row.kind)
 
     def _first_place(self, connection: sqlite3.Connection | None, ranked: RankedFile, share: float) -> Place | None:
