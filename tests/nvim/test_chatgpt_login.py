@@ -14,6 +14,7 @@ import pytest
 from codecompanion.model.history import UsageReported, ViewChanged
 from harness import Nvim
 from real_chat import RealChat, start_chat
+from tests.contents import contents_below
 from tests.providers.chatgpt.browser import come_back, sign_in
 from tests.providers.chatgpt.server import ChatGPTServer
 from tests.providers.chatgpt.thread import ChatGPTServerThread
@@ -124,7 +125,7 @@ def test_the_login_and_its_tokens_are_nowhere_else(start: Start, openai: ChatGPT
     assert len(tokens) >= 3
     for secret in (*tokens, *codes):
         assert secret not in shown
-        holders = [path for path in tmp_path.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+        holders = [path for path, content in contents_below(tmp_path) if secret.encode() in content]
         assert {path.name for path in holders} <= {"chatgpt.json"}
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from harness import Nvim
 from real_chat import RealChat, start_chat
+from tests.contents import contents_below
 from tests.providers.github.server import LOGIN, GitHubServer
 from tests.providers.github.thread import GitHubServerThread
 
@@ -88,7 +89,7 @@ def test_the_login_and_its_tokens_are_nowhere_else(start: Start, github: GitHubS
     assert tokens[0].startswith("tid=")
     for secret in (LOGIN, *tokens):
         assert secret not in shown
-        holders = [path for path in tmp_path.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+        holders = [path for path, content in contents_below(tmp_path) if secret.encode() in content]
         assert [path.name for path in holders] == (["logins.json"] if secret == LOGIN else [])
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from real_chat import KEY, WAITS, start_chat
 from test_own_tools import offered
+from tests.contents import contents_below
 from tests.mcp.listener import HOSTILE, is_alive, recorded
 from tests.patience import PATIENCE_S
 from tests.providers.chat.answers import Answer, Call, reply
@@ -365,6 +366,6 @@ def test_a_secret_field_is_typed_unseen_and_kept_nowhere(nvim_factory, tmp_path)
         assert canary.encode() not in shada.read_bytes()
         answers = [one["result"]["content"] for one in recorded(record) if one.get("id") == 777]
         assert answers == [{"user": "Eve", "gate": canary, "pin": f"{canary}2"}]
-    own = [path for path in tmp_path.rglob("*") if path.is_file() and path != record]
-    holding = [path.name for path in own if canary.encode() in path.read_bytes()]
-    assert holding == []
+        chat.nvim.__exit__()
+    holding = [path.name for path, content in contents_below(tmp_path) if canary.encode() in content]
+    assert holding == [record.name]

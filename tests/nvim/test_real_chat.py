@@ -15,6 +15,7 @@ from codecompanion.model.view import project
 from codecompanion.placeholders import INTERRUPTED, SUMMARY_PREFIX, TOOL_RESULT_CLEARED
 from codecompanion.store.opening import open_store
 from real_chat import KEY, read_log, start_chat
+from tests.contents import contents_below
 from tests.providers.chat.answers import Call, failure, plain, reply, silence
 from tests.providers.chat.thread import ChatServerThread
 from tests.summaries import nine_sections
@@ -327,7 +328,7 @@ def test_a_damaged_database_is_kept_aside_and_said(nvim_factory, tmp_path):
         chat.say("hello")
         assert "works" in chat.text()
         assert "Damaged chat history" in chat.nvim.messages() + chat.nvim.screen()
-    assert any(path.read_bytes().startswith(b"this is not") for path in data.rglob("*") if path.is_file())
+    assert any(content.startswith(b"this is not") for _, content in contents_below(data))
 
 
 def test_an_unreadable_rule_file_is_named_and_the_others_load(nvim_factory, tmp_path):

@@ -16,6 +16,7 @@ import pytest
 
 from codecompanion.model.history import CompactionFailed, ViewChanged
 from real_chat import RealChat, start_chat
+from tests.contents import contents_below
 from tests.providers.anthropic import answers as anthropic_answers
 from tests.providers.anthropic.models import SONNET
 from tests.providers.anthropic.thread import AnthropicServerThread
@@ -188,7 +189,7 @@ def everything_stored(chat: RealChat) -> str:
 def files_with_the_key(root: Path) -> list[Path]:
     """Return the files that hold the key, also within base64: of the database with its log, caches, logs, stderr."""
     forms = [KEY.encode(), *(base64.b64encode(b" " * shift + KEY.encode())[4:-4] for shift in range(3))]
-    files = [path for path in root.rglob("*") if path.is_file()]
-    assert any(path.name == "codecompanion.log" and path.stat().st_size for path in files)
-    assert any(path.name == "sessions.db" for path in files)
-    return [path for path in files if any(form in path.read_bytes() for form in forms)]
+    contents = dict(contents_below(root))
+    assert any(path.name == "codecompanion.log" and content for path, content in contents.items())
+    assert any(path.name == "sessions.db" for path in contents)
+    return [path for path, content in contents.items() if any(form in content for form in forms)]

@@ -1,0 +1,15 @@
+"""The files below a folder, which a program that is still running may replace while they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+
+def contents_below(root: Path) -> Iterator[tuple[Path, bytes]]:
+    """Yield each file with its bytes; a temporary file that is gone before it is read is left out."""
+    for path in root.rglob("*"):
+        with suppress(FileNotFoundError):
+            if path.is_file():
+                yield path, path.read_bytes()
