@@ -30,12 +30,14 @@ MARKS_DENSITY = 0.61
 FIGURES = 1
 """What stored figures mean: raised when the estimator or the counting of marks changes, and they no longer do."""
 _LOWEST, _HIGHEST = 0.5, 2.5
-# A difference smaller than this says more about overheads than about the tokenizer.
+# A difference smaller than this says more about overheads than about the tokenizer; several are taken together.
 _SMALLEST_DELTA = 64
 # The ratio is the mean over all tokens it was learned from; a start ratio stands for `_FIRST_WEIGHT` of them, and more
 # than `_MAX_WEIGHT` do not count, so that it can still change. Chosen on every second recorded file, checked on the
-# others; 300 to 4,000 and 4,000 to 32,000 do nearly as well.
-_FIRST_WEIGHT, _MAX_WEIGHT = 1000, 16_000
+# others; 300 to 4,000 and 4,000 to 32,000 do nearly as well, and chats in small windows have little to learn from.
+_FIRST_WEIGHT, _MAX_WEIGHT = 300, 16_000
+# Until so many tokens were reported on, little is known of the tokenizer.
+_COLD = 1000
 # Once a ratio is based on so many tokens, a report moves it as if it were within this share of it, and had at most this
 # share of what it is based on: an outlier is forgotten, a tokenizer that has really changed is followed in a few steps.
 _SETTLED, _CLIP, _MAX_SHARE_OF_IT = 4000, 0.15, 0.25
@@ -118,7 +120,8 @@ class Calibration(msgspec.Struct, frozen=True):
 
     `weight`: on how many estimated tokens of reports the ratio is based. `marks`: by how much a piece of punctuation
     beyond the usual density costs more than estimated, so that code and prose each have a ratio of their own.
-    `above` and `below`: how far reports lie from the count, as multiples of what is usual.
+    `above` and `below`: how far reports lie from the count, as multiples of what is usual. `small`: the tokens observed
+    and estimated of added texts that were each too small to tell; in a small window all are (issue 24).
     """
 
     ratio: float = 1.0
@@ -127,6 +130,7 @@ class Calibration(msgspec.Struct, frozen=True):
     marks: float = 0.0
     above: float = 1.0
     below: float = 1.0
+    small: tuple[float, int] = (0.0, 0)
 
     @property
     def is_sound(self) -> bool:
@@ -150,21 +154,28 @@ class Calibration(msgspec.Struct, frozen=True):
         return max(0.5 * usual, usual + self.marks * (marks - MARKS_DENSITY * estimated))
 
     def learn(self, observed: float, estimated: int, marks: int | None = None) -> Calibration:
-        """Return the calibration after a report about added text; one that says nothing (small, absurd) is ignored.
+        """Return the calibration after a report about added text; an absurd one is ignored.
 
         `marks` is its punctuation, where that is known.
         """
-        whole, excess = estimated, 0.0 if marks is None else marks - MARKS_DENSITY * estimated
-        if estimated < _SMALLEST_DELTA or not _LOWEST <= observed / estimated <= _HIGHEST:
+        if estimated <= 0 or not _LOWEST <= observed / estimated <= _HIGHEST:
             return self
+        excess = 0.0 if marks is None else marks - MARKS_DENSITY * estimated
         observed = min(max(observed - self.marks * excess, _LOWEST * estimated), _HIGHEST * estimated)
+        small = self.small
+        if estimated < _SMALLEST_DELTA:
+            observed, estimated = small[0] + observed, small[1] + estimated
+            if estimated < _SMALLEST_DELTA:
+                return msgspec.structs.replace(self, small=(observed, estimated))
+            small = 0.0, 0
+        whole = estimated
         before = _FIRST_WEIGHT + min(self.weight, _MAX_WEIGHT)
         if self.weight >= _SETTLED:
             estimated = min(estimated, int(_MAX_SHARE_OF_IT * before))
             share = min(max(observed / whole, (1 - _CLIP) * self.ratio), (1 + _CLIP) * self.ratio)
             observed = share * estimated
         ratio = (before * self.ratio + observed) / (before + estimated)
-        return msgspec.structs.replace(self, ratio=ratio, weight=self.weight + whole)
+        return msgspec.structs.replace(self, ratio=ratio, weight=self.weight + whole, small=small)
 
     def around(self, tokens: float, doubt: float, hidden: float) -> Count:
         """Return a count with its bounds: `doubt` of what was estimated, `hidden` of what the provider may do unseen.
@@ -219,4 +230,9 @@ class Calibration(msgspec.Struct, frozen=True):
     @property
     def margin(self) -> float:
         """Return how far the truth may lie from the estimate of a whole request, as a fraction of it."""
-        return _COLD_MARGIN if self.weight < _FIRST_WEIGHT else _LEARNED_MARGIN
+        return _COLD_MARGIN if self.is_cold else _LEARNED_MARGIN
+
+    @property
+    def is_cold(self) -> bool:
+        """Return whether little is known of the tokenizer: then replies teach too, though they are unlike prompts."""
+        return self.weight < _COLD

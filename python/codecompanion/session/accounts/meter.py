@@ -169,7 +169,7 @@ class ContextMeter:
         doubt = self._doubt(total if usage.prompt_tokens > 0 else 0, prompt, cleared, usage.cache_read_tokens)
         self._take_judged(total, doubt, prompt, teaches=teaches and changed == 0)
         if doubt is None or doubt.unconfirmed:
-            self._take_reply(usage, reply)
+            self._take_reply(usage, reply, teaches=teaches and doubt is None)
         elif self._base is not None and (doubt.cut_to or not self._check.has_proved):
             # Whoever told the first two has not told the truth then, either; nor was the last one before a cut whole.
             self._forget_reports()
@@ -323,7 +323,7 @@ class ContextMeter:
             self._sizes.scale(messages, (total - least) / (total - self._base))
             self._base = least
 
-    def _take_reply(self, usage: Usage, reply: Message) -> None:
+    def _take_reply(self, usage: Usage, reply: Message, *, teaches: bool = False) -> None:
         """Note what of the output the next prompt will contain: all of it, but for reasoning that is not sent back.
 
         Signed or encrypted reasoning goes back and is counted (recorded for Claude and GPT-5); readable
@@ -342,6 +342,9 @@ class ContextMeter:
         if size > 0 and self._check.is_reply(size, ours, thinks=sent_back):
             self._sizes.add(reply, size, thoughts_size)
             self._total += size
+            says_all = _is_text(reply) and not reply.tool_calls and not usage.reasoning_tokens
+            if teaches and says_all and self.calibration.is_cold:
+                self.calibration = self.calibration.learn(size, reply.tokens, self.counter.marks(reply))
 
 
 def _is_text(message: Message) -> bool:
