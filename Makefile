@@ -3,9 +3,9 @@ PYTHON_ENV := .venv/bin/python
 DEMO ?=
 # Arguments for pytest: make test T="tests/unit -k editing"
 T ?=
-# Slow tests are left out, unless T names tests: by a path, by -k or by -m.
+# Slow tests are left out, unless T names tests: by a path, by -k or by -m. `make ci` leaves out the thorough ones only.
 NAMED = $(filter -k% -m%,$(T))$(wildcard $(foreach word,$(T),$(firstword $(subst ::, ,$(word)))))
-TIER = $(if $(strip $(NAMED)),,-m 'not slow')
+TIER = $(if $(strip $(NAMED)),,-m 'not slow and not thorough')
 # A number: the tests in another order, to find those that need one.
 SHUFFLE ?=
 # One more than there are cores: most tests wait for a Neovim and its host in turn.
@@ -19,7 +19,7 @@ HISTORIES ?= 16667
 # Without cached bytecode every process compiles what it imports: the suite takes half as long again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo chat test check journeys conform screens pictures external attack test-peers test-mcp test-semantic test-sdks judge-with-newest-sdks fuzz lint format types doc doc-check lock bench ci clean
+.PHONY: help setup demo chat test check journeys conform screens pictures external attack test-peers test-mcp test-semantic test-sdks judge-with-newest-sdks fuzz lint format types doc doc-check lock bench ci thorough clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -126,9 +126,12 @@ bench: setup ## measure ours and the peer in turn, 3 runs; BENCH="--only turns -
 	@$(PYTHON_ENV) -m bench.editor $(BENCH) $(if $(PEER),--peer $(PEER))
 
 ci: export HYPOTHESIS_PROFILE = ci
-ci: TIER =
+ci: TIER = -m 'not thorough'
 ci: T = --conform
-ci: setup lint types doc-check test ## lint, types, generated files and all tests, 15 minutes: what .ci/run runs
+ci: setup lint types doc-check test ## lint, types, generated files and the tests, 12 minutes: what .ci/run runs
+
+thorough: setup ## the longer forms of tests that make ci plays in a shorter one, 5 minutes: before an issue is closed
+	@$(PYTHON_ENV) -m pytest -q -n $(WORKERS) --dist worksteal -m thorough $(T)
 
 clean: ## remove what make made
 	@rm -rf .venv .cache .nvim dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .luacheckcache node_modules

@@ -73,9 +73,9 @@ def _garbage_of_the_module() -> Iterator[None]:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        for mark in item.iter_markers("slow"):
+        for mark in (*item.iter_markers("slow"), *item.iter_markers("thorough")):
             if not (mark.args and isinstance(mark.args[0], str)):
-                raise pytest.UsageError(f"{item.nodeid}: slow needs a sentence that says why")
+                raise pytest.UsageError(f"{item.nodeid}: {mark.name} needs a sentence that says why")
     if (seed := config.getoption("shuffle")) is not None:
         items[:] = shuffle(items, seed)
 

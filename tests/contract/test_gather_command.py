@@ -101,8 +101,8 @@ def test_a_damaged_job_is_answered_in_its_place(project, environment):
         "{",
         {"question": "x", "options": {"root": "/no/such/folder"}},
         {"question": "x", "options": {"rot": "."}},
-        {"question": "x", "options": {"budget": -1}},
-        {"question": "x", "options": {"embed": "nonsense"}},
+        {"question": "x", "options": {"root": str(project), "budget": -1}},
+        {"question": "x", "options": {"root": str(project), "embed": "nonsense"}},
         {"options": {}},
         good,
     )

@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.skipif(not DATA.is_dir(), reason=f"the recorded transcripts in {DATA} are not on this machine"),
 ]
 PYTHON = Path(__file__).resolve().parents[2] / "python"
-FILES = sampled(sorted(DATA.rglob("*.jsonl")), 12)
+FILES = sampled(sorted(DATA.rglob("*.jsonl")), 6)
 PLACEHOLDER = "<important>Tool result cleared to save context. Re-run the tool if you need this output</important>"
 PREFIX = "Below is a summary of a previous conversation:\n\n"
 IMAGE = (

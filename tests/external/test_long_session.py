@@ -25,6 +25,7 @@ from session_player import AnthropicVoice, ChatVoice, ResponsesVoice
 
 pytestmark = [
     pytest.mark.slow("half a million recorded tokens in a real Neovim"),
+    pytest.mark.thorough("tests/nvim/test_replayed_session.py plays a shorter one"),
     pytest.mark.skipif(not PI.is_file(), reason="the recorded chats of ../shared are not here"),
     pytest.mark.timeout(900),
 ]

@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.skipif(not DATA.is_dir(), reason=f"the recorded transcripts in {DATA} are not on this machine"),
 ]
 PYTHON = Path(__file__).resolve().parents[2] / "python"
-FILES = sampled(sorted(DATA.rglob("*.jsonl")), 12)
+FILES = sampled(sorted(DATA.rglob("*.jsonl")), 5)
 RESULT = {"compacted", "originalCount", "finalCount", "originalTokens", "finalTokens", "tier", "warningLevel"}
 RULES = {"role": "user", "content": "Rule: é ```x```", "meta": {"tag": "rules", "path": "AGENTS.md"}}
 

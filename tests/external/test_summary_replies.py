@@ -115,6 +115,7 @@ def outcomes(good: str, bad: str) -> Counter[str]:
     return counts
 
 
+@pytest.mark.thorough("the next test judges those that the rule was not chosen with")
 def test_good_summaries_are_accepted_and_bad_ones_refused_in_every_form() -> None:
     counts = outcomes("good", "bad")
     assert counts["good"] >= 4 * 48

@@ -11,7 +11,11 @@ from tests.journeys.terminal import Terminal
 
 pytestmark = pytest.mark.slow("a journey in a real terminal")
 
-SIZES = [(80, 24), (110, 40), (200, 60)]
+SIZES = [
+    (80, 24),
+    pytest.param((110, 40), marks=pytest.mark.thorough("the same in another size")),
+    pytest.param((200, 60), marks=pytest.mark.thorough("the same in another size")),
+]
 
 
 def recording(turns: int) -> str:

@@ -20,6 +20,7 @@ from tests.journeys.terminal import Terminal
 pytestmark = pytest.mark.slow("a journey in a real terminal")
 
 ROUNDS = 9
+USUAL = ("codecompanion", "adaptive")
 REMOVED = r"✂|compacted|Summary · |summarised|handed on|Context state"
 
 
@@ -42,7 +43,13 @@ def ask(terminal: Terminal, number: int) -> str:
     return terminal.still()
 
 
-@pytest.mark.parametrize("policy", policy_names())
+@pytest.mark.parametrize(
+    "policy",
+    [
+        pytest.param(name, marks=[] if name in USUAL else [pytest.mark.thorough("the same under another policy")])
+        for name in policy_names()
+    ],
+)
 def test_an_hour_in_a_small_window(desk: Desk, policy: str) -> None:
     lay_out(desk, lines=170)
     for number in range(ROUNDS):

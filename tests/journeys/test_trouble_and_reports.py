@@ -72,7 +72,13 @@ PICKERS = {
 }
 
 
-@pytest.mark.parametrize("name", PICKERS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in ("model", "file") else [pytest.mark.thorough("the same window")])
+        for name in PICKERS
+    ],
+)
 def test_a_picker_can_be_left_with_ctrl_c_and_without_a_choice(desk: Desk, name: str) -> None:
     """No traceback, the chat as it was, and it can still be talked to."""
     keys, title = PICKERS[name]

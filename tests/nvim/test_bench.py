@@ -14,9 +14,19 @@ from bench.measurements import MEASUREMENTS
 from harness import REPO
 from tests.patience import PATIENCE_S
 
+OFTEN = ("cold_start", "turns")
+"""What `make ci` runs, too: the others stand on the same ground."""
+
 
 @pytest.mark.slow("a run of every measurement, with hosts that really start")
-@pytest.mark.parametrize("measurement", MEASUREMENTS, ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "measurement",
+    [
+        pytest.param(one, marks=[] if one.name in OFTEN else [pytest.mark.thorough("benches break seldom")])
+        for one in MEASUREMENTS
+    ],
+    ids=lambda one: one.name,
+)
 def test_every_figure_has_samples_in_a_quick_run(measurement: Measurement, tmp_path: Path) -> None:
     """Run the command as a user does; without the peer, whose checkout is not part of the project."""
     kept = tmp_path / "kept.json"

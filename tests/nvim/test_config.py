@@ -14,6 +14,7 @@ from codecompanion import settings
 from codecompanion.engine.configured import take_settings, with_adapters
 from codecompanion.wire.requests import Hello
 from harness import REPO, Nvim
+from tests.amounts import amount
 
 ERROR, WARN, INFO = 4, 3, 2
 CM = "interactions.chat.opts.context_management"
@@ -660,10 +661,14 @@ def test_paths_in_the_workspace_option_are_expanded(config: Config, tmp_path: Pa
 
 @pytest.mark.slow("every kind of value at every key")
 def test_no_value_at_any_key_breaks_the_check_or_what_the_host_is_told(config: Config) -> None:
-    """Every key path gets every kind of value: it is taken over or told about, and the settings stay loadable."""
+    """Every key path gets kinds of values (all of them in `make fuzz`): each is taken over or told about.
+
+    The settings stay loadable.
+    """
     outcomes = config.nvim.lua(
         _FRESH
         + """
+        local step = ...
         local schema = require("codecompanion.config.schema")
         local junk = { 0, -1, 0.5, 1e300, true, false, "", "x", "${y}", {}, { 1, "a", {} }, { x = { y = 1 } },
           function() end, function() error({}) end, vim.NIL, coroutine.create(function() end) }
@@ -677,8 +682,9 @@ def test_no_value_at_any_key_breaks_the_check_or_what_the_host_is_told(config: C
         end
         collect(schema, {})
         local broken, told = {}, {}
-        for _, path in ipairs(paths) do
-          for index, value in ipairs(junk) do
+        for number, path in ipairs(paths) do
+          for index = 1 + number % step, #junk, step do
+            local value = junk[index]
             local options = value
             for position = #path, 1, -1 do
               options = { [path[position]] = options }
@@ -702,6 +708,7 @@ def test_no_value_at_any_key_breaks_the_check_or_what_the_host_is_told(config: C
         end
         return { broken = broken, told = told, paths = #paths }
         """,
+        amount(4, 3, 1),
     )
     assert outcomes["broken"] in ([], {})
     assert outcomes["paths"] > 150

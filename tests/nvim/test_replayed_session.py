@@ -10,7 +10,7 @@ import pytest
 from recorded_session import DEMO, RecordedReply, RecordedTurn, read_recording
 from replay_verdict import check_replay
 from replayed_session import Replay
-from session_player import VOICES, ResponsesVoice
+from session_player import VOICES, ChatVoice, ResponsesVoice
 
 pytestmark = pytest.mark.slow("a recorded session of 87 replies in a real Neovim")
 
@@ -18,7 +18,14 @@ WINDOW = 64_000
 QUESTION = RecordedTurn("One more question: where was the error?", (RecordedReply("It was in the berths."),))
 
 
-@pytest.mark.parametrize("voice", VOICES, ids=lambda voice: voice.adapter)
+@pytest.mark.parametrize(
+    "voice",
+    [
+        pytest.param(voice, marks=[] if voice is ChatVoice else [pytest.mark.thorough("the same in another format")])
+        for voice in VOICES
+    ],
+    ids=lambda voice: voice.adapter,
+)
 def test_a_session_is_edited_and_compacted_where_it_should_and_the_meter_is_right(nvim_factory, tmp_path, voice):
     """87 replies, 203 calls; whoever compacts; the host is killed on the way."""
     session = read_recording(DEMO)

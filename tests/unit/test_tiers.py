@@ -1,4 +1,4 @@
-"""Which tests `make` runs: all in `make ci`, all but the slow ones in `make test`, and slow ones that are named."""
+"""Which tests `make` runs: `make ci` leaves out the thorough ones, `make test` the slow ones, too; a name runs any."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 REPO = Path(__file__).resolve().parents[2]
-WITHOUT_SLOW = "-m 'not slow'"
+WITHOUT_SLOW, WITHOUT_THOROUGH = "-m 'not slow and not thorough'", "-m 'not thorough'"
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="there is no make here")
 
@@ -26,14 +26,15 @@ def pytest_call(*arguments: str) -> str:
     return call
 
 
-def test_continuous_integration_leaves_no_test_out() -> None:
-    assert " -m 'not " not in pytest_call("ci")
+def test_continuous_integration_leaves_out_the_thorough_tests_only() -> None:
+    assert WITHOUT_THOROUGH in pytest_call("ci")
     assert WITHOUT_SLOW in pytest_call("test")
+    assert " -m thorough" in pytest_call("thorough")
 
 
 @pytest.mark.parametrize("named", ["tests/nvim", "tests/unit/test_tiers.py::test_x -x", "-k word", "-m slow", "tests"])
 def test_tests_that_are_named_run_however_slow_they_are(named: str) -> None:
-    assert WITHOUT_SLOW not in pytest_call("test", f"T={named}")
+    assert " -m 'not " not in pytest_call("test", f"T={named}")
 
 
 @pytest.mark.parametrize("options", ["-x", "--lf -vv"])

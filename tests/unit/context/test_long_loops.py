@@ -119,7 +119,15 @@ def newest_round(messages: Messages) -> Messages:
 
 
 @pytest.mark.parametrize(
-    "window", [8_000, 32_000, pytest.param(200_000, marks=pytest.mark.slow("loops of 15 million tokens"))]
+    "window",
+    [
+        8_000,
+        32_000,
+        pytest.param(
+            200_000,
+            marks=[pytest.mark.slow("loops of 15 million tokens"), pytest.mark.thorough("the same in a larger window")],
+        ),
+    ],
 )
 @pytest.mark.parametrize("name", policy_names())
 def test_a_loop_ends_in_a_summary_before_it_ends_in_a_cut(name: str, window: int) -> None:

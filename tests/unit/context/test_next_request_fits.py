@@ -33,7 +33,7 @@ from codecompanion.model.view import View, append, with_messages
 from tests.amounts import amount
 from tests.unit.context.builders import PARTS, chars4, count, drive, env
 
-HISTORIES = int(os.environ.get("HISTORIES", amount(15, 120, 500)))
+HISTORIES = int(os.environ.get("HISTORIES", amount(15, 50, 500)))
 """Of each policy; `make fuzz` plays more."""
 WINDOWS = (4_000, 6_000, 8_192, 12_000, 16_000, 32_768, 64_000, 128_000, 200_000, 1_000_000)
 SHARES = (6, 6, 6, 6, 6, 3, 1, 0.3, 0.1, 0.02)
