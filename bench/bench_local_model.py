@@ -1,0 +1,201 @@
+"""24 turns with a real local model in a small window: who stays alive, what is read again, which facts survive.
+
+`make test-local-model` first: it puts llama.cpp's server and SmolLM2 below .cache/local-model. Then
+
+    python -m bench.bench_local_model [--windows 2048 4096] [--policies adaptive cowork] [--peer CHECKOUT] [--markdown]
+
+In every turn the user states one short fact and asks a small question. A turn counts as failed when it ends without a
+reply. Tokens are those that the server says it processed: what its cache held is not among them. A fact is kept when
+its value stands in the last request.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench import REPO
+from bench.sides import Driven, Peer
+from harness import Nvim
+from real_chat import RealChat, start_chat
+from tests.local_model.llama_server import LlamaServer
+from tests.peers.tap import Tap
+
+FOLDER = REPO / ".cache" / "local-model"
+POLICIES = ("codecompanion", "adaptive", "codebuddy", "kodacode", "cowork", "cowork_chat")
+WINDOWS = (2048, 4096, 8192)
+MAX_REPLY_TOKENS = 96
+TURN_S = 240.0
+THINGS = (
+    *("deploy code", "database name", "staging host", "release branch", "queue name", "bucket", "admin port"),
+    *("licence id", "build number", "ticket", "cache prefix", "log folder", "metrics port", "cluster", "region"),
+    *("backup hour", "image tag", "cron name", "feature flag", "schema version", "team channel", "vault path"),
+    *("service account", "test user"),
+)
+VALUES = tuple(
+    f"{'KLMNPQRSTVWXZ'[number % 13]}{chr(97 + number)}-{4711 + 137 * number}" for number in range(len(THINGS))
+)
+QUESTIONS = ("What is a queue?", "Name one colour.", "What does a port do?", "Say a word about tests.")
+
+
+@dataclass(frozen=True)
+class Played:
+    """What became of the 24 turns. `read` and `written` are tokens; `alive`: the last turn was answered."""
+
+    who: str
+    window: int
+    requests: int
+    failed: int
+    alive: bool
+    read: int
+    written: int
+    seconds: float
+    facts: int
+    compactions: str = "–"
+
+    def row(self) -> tuple[str, ...]:
+        """Return the cells of the table."""
+        end = "alive" if self.alive else "dead"
+        counts = (self.requests, self.failed, self.read, self.written)
+        kept = f"{self.facts}/{len(THINGS)}"
+        figures = (*(f"{count:,}" for count in counts), f"{self.seconds:.0f}")
+        return (f"{self.window:,}", self.who, *figures, kept, self.compactions, end)
+
+
+HEAD = ("window", "policy", "requests", "failed turns", "tokens read", "written", "s", "facts", "compactions", "end")
+
+
+def turns() -> Iterator[str]:
+    """Yield what the user says."""
+    for number, (thing, value) in enumerate(zip(THINGS, VALUES, strict=True)):
+        yield f"Note: the {thing} is {value}. {QUESTIONS[number % len(QUESTIONS)]}"
+
+
+def play(who: str, server: LlamaServer, tap: Tap, say: Callable[[str], bool]) -> dict[str, Any]:
+    """Say everything; `say` returns whether a reply came."""
+    began, before = time.monotonic(), server.metrics()
+    answered = [say(text) for text in turns()]
+    after = server.metrics()
+    body = next((one.body.decode() for one in reversed(tap.exchanges) if one.path.endswith("completions")), "")
+    return {
+        "who": who,
+        "requests": len(tap.exchanges),
+        "failed": answered.count(False),
+        "alive": answered[-1],
+        "read": round(after["prompt_tokens_total"] - before["prompt_tokens_total"]),
+        "written": round(after["tokens_predicted_total"] - before["tokens_predicted_total"]),
+        "seconds": time.monotonic() - began,
+        "facts": sum(value in body for value in VALUES),
+    }
+
+
+def ours(policy: str, window: int, server: LlamaServer, root: Path) -> Played:
+    """Play in a chat of this plugin with its default options but the policy."""
+    with Tap(server.url) as tap, _chats() as start:
+        chat = start_chat(
+            start,
+            root,
+            server,
+            extends="llama_cpp",
+            options={
+                "adapters": {"http": {"local": _entry(tap.url)}},
+                "interactions": {"chat": {"adapter": "local", "opts": {"policy": policy}}},
+            },
+        )
+        told = play(policy, server, tap, lambda text: _say(chat, text))
+        names = [type(event).__name__ for event in chat.log()]
+        count = f"{names.count('CompactionStarted')}, {names.count('CompactionFailed')} failed"
+        return Played(window=window, compactions=count, **told)
+
+
+def peer(checkout: Path, window: int, server: LlamaServer, root: Path) -> Played:
+    """Play in codecompanion.nvim with its context management on."""
+    with Tap(server.url) as tap:
+        side = Peer(checkout)
+        with side.start(root, tap.url, {"context_management": {"enabled": True}}) as driven:
+            driven.open()
+            return Played(window=window, **play(side.name, server, tap, lambda text: _ask(driven, tap, text)))
+
+
+def _entry(url: str) -> dict[str, Any]:
+    return {
+        "extends": "llama_cpp",
+        "env": {"url": url},
+        "schema": {"max_tokens": {"default": MAX_REPLY_TOKENS}, "temperature": {"default": 0}},
+    }
+
+
+def _say(chat: RealChat, text: str) -> bool:
+    before = chat.finished()
+    chat.send(text)
+    deadline = time.monotonic() + TURN_S
+    while chat.finished() == before and not chat.draft():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    if draft := chat.draft():  # what could not be sent was given back
+        chat.nvim.feed("ggdG" if not draft else "Gdip")
+        return False
+    messages = chat.view().messages
+    return bool(messages) and messages[-1].role == "assistant" and bool(messages[-1].text.strip())
+
+
+def _ask(driven: Driven, tap: Tap, text: str) -> bool:
+    before = len(tap.exchanges)
+    driven.nvim.lua("bench.type(...) bench.submit()", text)
+    time.sleep(0.3)
+    driven.idle()
+    return any(one.status == 200 for one in tap.exchanges[before:])
+
+
+@contextmanager
+def _chats() -> Iterator[Callable[..., Nvim]]:
+    started: list[Nvim] = []
+
+    def start(root: Path, **options: Any) -> Nvim:
+        nvim = Nvim(root, **options).__enter__()
+        started.append(nvim)
+        return nvim
+
+    try:
+        yield start
+    finally:
+        for nvim in started:
+            nvim.__exit__()
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Play each policy in each window and print the table."""
+    parser = argparse.ArgumentParser(prog="bench.bench_local_model")
+    parser.add_argument("--windows", type=int, nargs="+", default=list(WINDOWS))
+    parser.add_argument("--policies", nargs="*", default=list(POLICIES))
+    parser.add_argument("--peer", type=Path, help="a checkout of codecompanion.nvim, plenary.nvim beside it")
+    parser.add_argument("--markdown", action="store_true")
+    chosen = parser.parse_args(argv)
+    print("| " + " | ".join(HEAD) + " |\n|" + "---|" * len(HEAD), flush=True)
+    for window in chosen.windows:
+        names = [*chosen.policies, *(["the peer"] if chosen.peer else [])]
+        for name in names:
+            with tempfile.TemporaryDirectory() as folder:
+                server = LlamaServer(FOLDER / "bin" / "llama-server", FOLDER / "smollm2.gguf", Path(folder))
+                server.start(window)
+                try:
+                    root = Path(folder)
+                    played = (
+                        peer(chosen.peer, window, server, root)
+                        if name == "the peer"
+                        else ours(name, window, server, root)
+                    )
+                finally:
+                    server.stop()
+                print("| " + " | ".join(played.row()) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""llama.cpp's `llama-server` as a child process: started with a window, asked what it did, killed, started again.
+
+Its own documentation: tools/server/README.md in the repository of llama.cpp (`/metrics`, `/props`, `/health`).
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from tests.peers.server_process import ServerProcess, answers, call
+
+_METRIC = re.compile(r"^llamacpp:(\w+) ([\d.e+]+)$", re.MULTILINE)
+THREADS = 2
+
+
+class LlamaServer:
+    """A server at one port, which keeps the port when it is started again. `url` without `/v1`."""
+
+    def __init__(self, program: Path, model: Path, folder: Path) -> None:
+        """Start nothing yet; `folder` gets the log."""
+        self.program, self.model = program, model
+        self.log = folder / "llama-server.log"
+        self.port = _free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.process: ServerProcess | None = None
+
+    def start(self, window: int, *flags: str, wait: bool = True) -> LlamaServer:
+        """Start it with a window in tokens and one slot; `wait` until it can answer."""
+        self.stop()
+        where = ["--host", "127.0.0.1", "--port", str(self.port), "--threads", str(THREADS)]
+        what = [] if "--models-dir" in flags else ["--model", str(self.model)]
+        size = ["--ctx-size", str(window), "--parallel", "1", "--metrics", "--no-ui"]
+        argv = [str(self.program), *what, *where, *size, *flags]
+        self.process = ServerProcess("llama-server", argv, env={}, log=self.log)
+        if wait:
+            self.process.wait_until(lambda: answers(f"{self.url}/health"))
+        return self
+
+    def stop(self) -> None:
+        """Kill it, as a crash would."""
+        if self.process is not None:
+            self.process.stop()
+            self.process = None
+
+    def metrics(self) -> dict[str, float]:
+        """Return its counters by name, without the prefix."""
+        with urllib.request.urlopen(f"{self.url}/metrics", timeout=10) as answer:  # noqa: S310 (always http://127.0.0.1)
+            return {name: float(value) for name, value in _METRIC.findall(answer.read().decode())}
+
+    def tokens_read(self) -> int:
+        """Return how many tokens of prompts it has processed; what its cache held is not among them."""
+        return round(self.metrics()["prompt_tokens_total"])
+
+    def window(self) -> int:
+        """Return the window that it tells."""
+        told: Any = call(f"{self.url}/props")
+        return int(told["default_generation_settings"]["n_ctx"])
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

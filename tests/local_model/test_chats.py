@@ -1,0 +1,155 @@
+"""The real plugin in a real Neovim with a real model on this machine: what a user of llama.cpp meets (issue 24)."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from codecompanion.model.invariants import violations
+from harness import Nvim
+from real_chat import RealChat, start_chat
+from tests.local_model.llama_server import LlamaServer
+from tests.peers.tap import Tap
+
+Start = Callable[..., Nvim]
+
+
+def chat_with(llama: LlamaServer, nvim_factory: Start, root: Path, *, url: str = "", **options: Any) -> RealChat:
+    """Start a chat with the built-in adapter for llama.cpp and default options, short replies."""
+    entry = {
+        "extends": "llama_cpp",
+        "env": {"url": url or llama.url},
+        "schema": {"max_tokens": {"default": 48}, "temperature": {"default": 0}},
+    }
+    chosen = {"adapters": {"http": {"local": entry}}, "interactions": {"chat": {"adapter": "local"}}}
+    return start_chat(nvim_factory, root, llama, options=chosen, **options)
+
+
+def answered(chat: RealChat) -> bool:
+    """Return whether the last message is a reply."""
+    last = chat.view().messages[-1]
+    return last.role == "assistant" and bool(last.text.strip())
+
+
+def test_the_first_chat_at_4k_is_answered_and_its_window_is_known(llama, nvim_factory, tmp_path):
+    llama.start(4096)
+    chat = chat_with(llama, nvim_factory, tmp_path)
+    chat.say("hello")
+    assert answered(chat)
+    chat.nvim.wait_screen(r"/4\.1k")
+    assert chat.nvim.messages() == ""
+
+
+def test_tools_that_the_template_cannot_show_are_not_sent(llama, nvim_factory, tmp_path):
+    """SmolLM2's template knows no tools: they would take more than half of the window and be seen by nobody."""
+    llama.start(4096)
+    with Tap(llama.url) as tap:
+        chat = chat_with(llama, nvim_factory, tmp_path, url=tap.url)
+        chat.say("hello")
+        chat.say("and again")
+        assert answered(chat)
+        sent = [one.json for one in tap.exchanges if one.path.endswith("/chat/completions")]
+    assert [body.get("tools") for body in sent] == [None, None]
+    assert "too few tokens" not in chat.text() + chat.nvim.messages()
+
+
+def test_a_first_message_at_2k_is_answered(llama, nvim_factory, tmp_path):
+    llama.start(2048)
+    chat = chat_with(llama, nvim_factory, tmp_path)
+    chat.say("hello")
+    assert answered(chat)
+
+
+def test_another_window_after_a_restart_is_seen_in_old_and_new_chats(llama, nvim_factory, tmp_path):
+    llama.start(8192)
+    chat = chat_with(llama, nvim_factory, tmp_path)
+    chat.say("hello")
+    chat.nvim.wait_screen(r"/8\.2k")
+    llama.start(4096)
+    chat.say("are you there?")
+    assert answered(chat)
+    chat.nvim.wait_screen(r"/4\.1k")
+    chat.open()
+    chat.say("hello")
+    chat.nvim.wait_screen(r"/4\.1k")
+
+
+def test_a_message_waits_for_a_server_that_is_just_starting(llama, nvim_factory, tmp_path):
+    chat = chat_with(llama, nvim_factory, tmp_path)
+    chat.send("hello")
+    chat.nvim.wait_screen(r"no server|not running|waiting")
+    llama.start(4096)
+    chat.wait_state("idle")
+    assert answered(chat)
+
+
+def test_a_stopped_reply_leaves_a_chat_that_goes_on(llama, nvim_factory, tmp_path):
+    llama.start(4096)
+    chat = chat_with(llama, nvim_factory, tmp_path)
+    chat.send("Count from one to one hundred, in words.")
+    chat.wait_state("streaming")
+    chat.nvim.feed("q")
+    chat.wait_state("idle")
+    chat.say("Name one colour.")
+    assert answered(chat)
+    assert violations(chat.view().messages) == []
+
+
+def test_a_server_killed_in_the_middle_costs_one_sentence(llama, nvim_factory, tmp_path):
+    """What had left is not sent again by itself (section 2)."""
+    llama.start(4096)
+    with Tap(llama.url) as tap:
+        chat = chat_with(llama, nvim_factory, tmp_path, url=tap.url)
+        chat.send("Count from one to one hundred, in words.")
+        chat.wait_state("streaming")
+        llama.stop()
+        chat.wait_state("idle")
+        sent = [one for one in tap.exchanges if one.path.endswith("/chat/completions")]
+        assert len(sent) == 1
+        llama.start(4096)
+        chat.say("Name one colour.")
+        assert answered(chat)
+    assert violations(chat.view().messages) == []
+
+
+def test_a_message_larger_than_the_window_is_refused_before_it_is_sent_or_cut_visibly(llama, nvim_factory, tmp_path):
+    llama.start(2048)
+    chat = chat_with(llama, nvim_factory, tmp_path)
+    chat.say("word " * 6000)
+    assert "Traceback" not in chat.text() + chat.nvim.messages()
+    chat.nvim.feed("ggdG")
+    chat.say("hello")
+    assert answered(chat)
+
+
+def test_two_chats_share_a_slot(llama, nvim_factory, tmp_path):
+    llama.start(4096)
+    chat = chat_with(llama, nvim_factory, tmp_path)
+    chat.say("My dog is called Rex.")
+    chat.open()
+    chat.say("My cat is called Tom.")
+    assert answered(chat)
+    assert "Rex" not in str(chat.view())
+
+
+def test_a_router_shows_the_windows_of_its_models(llama, nvim_factory, tmp_path):
+    models = tmp_path / "models"
+    models.mkdir()
+    shutil.copy(llama.model, models / "smollm2.gguf")
+    llama.start(4096, "--models-dir", str(models))
+    chat = chat_with(llama, nvim_factory, tmp_path)
+    chat.say("hello")
+    assert answered(chat)
+    screen = chat.nvim.wait_screen(r"/4\.1k")
+    assert "smollm2" in screen
+
+
+def test_ten_turns_at_2k_stay_alive_with_automatic_compaction(llama, nvim_factory, tmp_path):
+    llama.start(2048)
+    chat = chat_with(llama, nvim_factory, tmp_path)
+    for number in range(10):
+        chat.say(f"Note: port {number} is {4700 + number}. " + "Say a word about tests. " * 8)
+        assert answered(chat)
+    assert violations(chat.view().messages) == []
