@@ -58,6 +58,9 @@ class Received:
         return json.loads(self.body)
 
 
+_QUIET_ROUNDS = 8
+
+
 class LoopbackServer:
     """The server; see the module's text. With `tls` it speaks HTTPS with `CERTIFICATE`."""
 
@@ -101,9 +104,11 @@ class LoopbackServer:
         """Stop, whatever is still running; no connection is open afterwards."""
         assert self._server is not None
         self._server.close()
+        quiet = 0
         async with asyncio.timeout(PATIENCE_S):
-            while self._tasks or self._open_connections():
-                # Also those that have just been accepted.
+            # A connection that has just been accepted has its task some rounds of the loop later.
+            while quiet < _QUIET_ROUNDS:
+                quiet = 0 if self._tasks or self._open_connections() else quiet + 1
                 tasks = [task for task in self._tasks if not task.cancelling()]
                 for task in tasks:
                     task.cancel()
