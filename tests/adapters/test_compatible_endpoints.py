@@ -10,10 +10,9 @@ import msgspec
 import pytest
 
 from codecompanion.adapters.http.adapter import HttpAdapter
-from codecompanion.adapters.http.limits_reader import LimitsReader
 from codecompanion.adapters.openai_chat.render import FOREIGN_CALL, RenderOptions
 from codecompanion.counting.model_windows import ModelLimits
-from codecompanion.errors import RequestRejected, StreamCut
+from codecompanion.errors import RequestRejected
 from codecompanion.model.messages import DocumentPart, ImagePart, Message, ReasoningPart, TextPart, ToolCall
 from tests.adapters.conftest import WEATHER, MakeAdapter, collect, request, user
 from tests.patience import PATIENCE_S
@@ -295,7 +294,7 @@ async def test_the_window_of_a_local_server_is_known_once_the_model_is_loaded(ma
         assert adapter.limits("test-model") is None
         server.pages["/ps"] = loaded(4096)
         assert (await collect(adapter)).error is None
-        await asyncio.wait_for(asyncio.shield(adapter._windows._task or asyncio.sleep(0)), PATIENCE_S)
+        await asyncio.wait_for(asyncio.wait(adapter._server._tasks.values()), PATIENCE_S)
         assert adapter.limits("test-model") == ModelLimits(4096)
         asked = len(server.requests)
         assert (await collect(adapter)).error is None
@@ -324,29 +323,3 @@ async def test_a_configured_window_is_not_asked_for(make_adapter: MakeAdapter) -
         await adapter.warm_up()
         assert (await collect(adapter)).error is None
         assert len(server.requests) == 1
-
-
-async def test_a_server_is_asked_once_for_a_model() -> None:
-    """One that does not tell must not be asked again by every reply; what goes wrong is nobody's trouble."""
-    asked: list[int] = []
-    gate = asyncio.Event()
-
-    async def fetch() -> None:
-        asked.append(1)
-        await gate.wait()
-        raise StreamCut("t: gone")
-
-    reader = LimitsReader(fetch, lambda model: model == "known")
-    reader.ask_in_background("known")
-    reader.ask_in_background("m")
-    reader.ask_in_background("other")
-    await asyncio.sleep(0)
-    assert len(asked) == 1
-    gate.set()
-    await asyncio.wait([reader._task or pytest.fail("it is not being asked")])
-    reader.ask_in_background("m")
-    await asyncio.sleep(0)
-    assert len(asked) == 1
-    await reader.aclose()
-    await reader.ask()
-    assert len(asked) == 2

@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from codecompanion.adapters.server_facts import NO_FACTS, ServerFacts
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import RequestRejected
 from codecompanion.model.messages import CompactionPart, Message, ToolCall, ToolSpec, Usage
@@ -161,6 +162,14 @@ class Adapter(Protocol):
     def limits(self, model: str) -> ModelLimits | None:
         """Return what the endpoint itself has told about the model, None when it has not."""
         return None
+
+    def facts(self, model: str) -> ServerFacts:
+        """Return what a server on the user's machine or network has said of itself and the model."""
+        return NO_FACTS
+
+    async def know_server(self, model: str) -> None:
+        """Ask such a server what it is, if what it said before may not hold any more; never waits for long."""
+        return
 
     def runs_model_itself(self, model: str) -> bool | None:
         """Return whether the endpoint runs the model or passes requests on, None when it has not told."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -19,6 +19,7 @@ from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.formats.regex import regex
 
+Found = TypeVar("Found")
 ANY_MODEL = ""
 """Key of limits that hold for whatever model is asked for: a server with one model (llama.cpp)."""
 _PREFIX = "models/"
@@ -55,23 +56,25 @@ def read_model_names(body: bytes) -> list[str]:
 
     Left out is what says of itself that it cannot chat, or is called like a model that cannot.
     """
-    return sorted({name for name, entry in _entries(_decode(body)) if _chats(entry) and not _NO_CHAT.search(name)})
+    return sorted(
+        {name for name, entry in entries_of(decode_answer(body)) if _chats(entry) and not _NO_CHAT.search(name)}
+    )
 
 
 def read_model_limits(body: bytes) -> dict[str, ModelLimits]:
     """Return what a listing, or a server's description of itself, says about windows, by model."""
-    answer = _decode(body)
-    found = {name: limits for name, entry in _entries(answer) if (limits := _limits(entry)).context_window}
+    answer = decode_answer(body)
+    found = {name: limits for name, entry in entries_of(answer) if (limits := _limits(entry)).context_window}
     if isinstance(answer, Mapping):
-        loaded = _table(answer, "default_generation_settings")
-        if window := _count(loaded, "n_ctx") or (_count(answer, "value") if len(answer) == 1 else 0):
+        loaded = table_in(answer, "default_generation_settings")
+        if window := count_in(loaded, "n_ctx") or (count_in(answer, "value") if len(answer) == 1 else 0):
             found[ANY_MODEL] = ModelLimits(window)
     return found
 
 
 def read_model_owners(body: bytes) -> dict[str, str]:
     """Return the `owned_by` of each model in a listing that has one."""
-    owners = {name: entry.get("owned_by") for name, entry in _entries(_decode(body))}
+    owners = {name: entry.get("owned_by") for name, entry in entries_of(decode_answer(body))}
     return {name: owner for name, owner in owners.items() if isinstance(owner, str) and owner}
 
 
@@ -82,17 +85,24 @@ def is_cloud_model(model: str) -> bool:
 
 def find_limits(known: Mapping[str, ModelLimits], model: str) -> ModelLimits | None:
     """Return the limits of a model; Ollama's names may lack the tag `latest`."""
+    return find_named(known, model)
+
+
+def find_named(known: Mapping[str, Found], model: str) -> Found | None:
+    """Return what is known under a model's name, with or without Ollama's tag `latest`, else of any model."""
     return known.get(model) or known.get(f"{model}:latest") or known.get(ANY_MODEL)
 
 
-def _decode(body: bytes) -> object:
+def decode_answer(body: bytes) -> object:
+    """Return what a JSON body holds, None when it is not readable."""
     try:
         return msgspec.json.decode(body)
     except NOT_READABLE:
         return None
 
 
-def _entries(answer: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def entries_of(answer: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the models of a decoded listing, each with its name."""
     if isinstance(answer, Mapping):
         answer = answer.get("data") or answer.get("models")
     for entry in answer if isinstance(answer, list) else []:
@@ -106,36 +116,37 @@ def _entries(answer: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 def _chats(entry: Mapping[str, Any]) -> bool:
     """By capabilities (Mistral, Copilot), types (LM Studio, Together), lists (Ollama, Gemini), outputs (OpenRouter)."""
-    capabilities = _table(entry, "capabilities")
+    capabilities = table_in(entry, "capabilities")
     if entry.get("type") in _OTHER_TYPES or capabilities.get("type") in _OTHER_TYPES:
         return False
     if capabilities.get("completion_chat") is False:
         return False
     told = entry.get("capabilities"), entry.get("supportedGenerationMethods"), entry.get("endpoints")
-    outputs = _table(entry, "architecture").get("output_modalities")
+    outputs = table_in(entry, "architecture").get("output_modalities")
     lists = [[str(word).lower() for word in words] for words in (*told, outputs) if isinstance(words, list) and words]
     return not any(all("embed" in word or "rerank" in word for word in words) for words in lists)
 
 
 def _limits(entry: Mapping[str, Any]) -> ModelLimits:
-    served = _table(entry, "top_provider")
-    output = next((count for name in _OUTPUTS if (count := _count(served, name) or _count(entry, name))), 0)
-    return ModelLimits(_window(entry), output)
+    served = table_in(entry, "top_provider")
+    output = next((count for name in _OUTPUTS if (count := count_in(served, name) or count_in(entry, name))), 0)
+    return ModelLimits(window_of(entry), output)
 
 
-def _window(entry: Mapping[str, Any]) -> int:
+def window_of(entry: Mapping[str, Any]) -> int:
+    """Return the window that a request to a listed model gets, in tokens, 0 = the listing does not tell."""
     if "state" in entry or "loaded_instances" in entry:  # LM Studio, both of its interfaces
-        return _count(entry, "loaded_context_length") or _smallest(
-            _count(_table(instance, "config"), "context_length") for instance in _list(entry, "loaded_instances")
+        return count_in(entry, "loaded_context_length") or _smallest(
+            count_in(table_in(instance, "config"), "context_length") for instance in _list(entry, "loaded_instances")
         )
-    own = next((count for name in _WINDOWS if (count := _count(entry, name))), 0)
+    own = next((count for name in _WINDOWS if (count := count_in(entry, name))), 0)
     # A router may hand the request to any of its providers.
     return _smallest(
         (
             own,
-            _count(_table(entry, "meta"), "n_ctx"),
-            _count(_table(entry, "top_provider"), "context_length"),
-            *(_count(provider, "context_length") for provider in _list(entry, "providers")),
+            count_in(table_in(entry, "meta"), "n_ctx"),
+            count_in(table_in(entry, "top_provider"), "context_length"),
+            *(count_in(provider, "context_length") for provider in _list(entry, "providers")),
         )
     )
 
@@ -144,12 +155,14 @@ def _smallest(counts: Any) -> int:
     return min((count for count in counts if count), default=0)
 
 
-def _count(table: Mapping[str, Any], name: str) -> int:
+def count_in(table: Mapping[str, Any], name: str) -> int:
+    """Return a positive number of a decoded answer, 0 when there is none under that name."""
     value = table.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
-def _table(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def table_in(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a table of a decoded answer, an empty one when there is none under that name."""
     value = table.get(name)
     return value if isinstance(value, Mapping) else {}
 

@@ -86,6 +86,8 @@ class AdapterRegistry:
         self._summarise = summarise
         self._keys = KeyReader(secrets, environ=environ, on_key=on_key)
         self._made: dict[str, Adapter] = {}
+        self.on_facts: Callable[[str], None] = lambda name: None
+        """Called with an adapter's name when its server has told something new of itself."""
         self._with_login: dict[str, LoginAdapter] = {}
 
     def names(self) -> list[str]:
@@ -212,7 +214,14 @@ class AdapterRegistry:
             adapter = self._with_login[settings.name] = self._make_with_login(settings)
             return adapter
         wire = make_wire(settings, self._read_blob)
-        return HttpAdapter(settings, wire, read_key=self._keys, environ=self._environ, on_secret=self._on_key)
+        return HttpAdapter(
+            settings,
+            wire,
+            read_key=self._keys,
+            environ=self._environ,
+            on_secret=self._on_key,
+            on_facts=lambda: self.on_facts(settings.name),
+        )
 
     def _make_with_login(self, settings: AdapterSettings) -> LoginAdapter:
         if settings.kind == "chatgpt":

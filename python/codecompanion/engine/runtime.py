@@ -218,6 +218,7 @@ class Runtime:
         environment = UserEnvironment()
         services, chosen = await build_services(request, self._tell, environment, self._asks)
         previous, self._services, self._reports, self._missing = self._services, services, None, None
+        services.adapters.on_facts = self._server_changed
         completer, self._completer = self._completer, None
         mcp, self._mcp = self._mcp, McpWhenWanted(services, self._chats)
         if mcp is not None:
@@ -349,6 +350,12 @@ class Runtime:
                 _log.info("warm-up: %s", error)
 
         self._start_in_background(warm())
+
+    def _server_changed(self, adapter_name: str) -> None:
+        """Let every chat with this adapter take in what its server has told of itself."""
+        for session in self._chats.values():
+            if session.adapter_name == adapter_name:
+                session.refresh_limits()
 
     def _start_in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)

@@ -263,6 +263,7 @@ class Session(Chat):
 
     async def _run_turns(self, answer_again: str) -> None:
         while (self.queue or answer_again) and await self._may_spend():
+            await self.control.window.know_server()
             refused = await self.queue.refused()
             try:
                 if self.queue.are_all(refused) and not answer_again:

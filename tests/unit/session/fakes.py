@@ -20,6 +20,7 @@ from codecompanion.adapters.base import (
     TextDelta,
 )
 from codecompanion.adapters.registry import AdapterRegistry
+from codecompanion.adapters.server_facts import NO_FACTS, ServerFacts
 from codecompanion.counting import tokens
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.model.messages import ToolCall, Usage
@@ -73,6 +74,8 @@ class ScriptedAdapter:
         self.compacted: list[tuple[ChatRequest, str]] = []
         self.counted: list[ChatRequest] = []
         self.default_model = "scripted-1"
+        self.told = NO_FACTS
+        """What its server says of itself."""
         self.requests: list[ChatRequest] = []
         self._replies = replies if callable(replies) else None
         self._script = iter(()) if callable(replies) else iter(replies)
@@ -90,7 +93,13 @@ class ScriptedAdapter:
         return bool(self._counts)
 
     def limits(self, model: str) -> ModelLimits | None:
-        return None
+        return ModelLimits(self.told.window) if self.told.window else None
+
+    def facts(self, model: str) -> ServerFacts:
+        return self.told
+
+    async def know_server(self, model: str) -> None:
+        """It says nothing new."""
 
     async def compact(self, request: ChatRequest, instructions: str) -> CompactionDone:
         self.compacted.append((request, instructions))

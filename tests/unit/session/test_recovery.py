@@ -413,15 +413,15 @@ class Silent(ScriptedAdapter):
 class Slow(ScriptedAdapter):
     """An endpoint that tells its window when it is asked for it, or once its model is loaded."""
 
-    told = 0
+    window = 0
     asked = 0
 
     def limits(self, model):
-        return ModelLimits(self.told) if self.told else None
+        return ModelLimits(self.window) if self.window else None
 
     async def warm_up(self):
         self.asked += 1
-        self.told = 200_000
+        self.window = 200_000
 
 
 class Loading(Slow):
@@ -452,7 +452,7 @@ async def test_a_window_that_is_told_with_the_first_reply_is_taken_in(tmp_path):
     def loads(request):
         guesses.append(session.control.window.guess)
         assert bench.of(Meter)[-1].assumed
-        adapter.told = 4_096
+        adapter.window = 4_096
         return says("ok")
 
     guesses = []

@@ -1,8 +1,9 @@
 ---The bar of a chat window: `fix the slice · gpt-4.1 · 4 %`; while something runs, its state in place of the title. The
 ---thresholds follow from 50 % on.
 ---
----In a narrow window the title is shortened, then the thresholds, the title and the model are left out, in this order.
----The state, that compaction is paused or the policy stopped, and the percentage stay.
+---`no tools` follows the model where its server has no place for them. In a narrow window the title is shortened, then
+---the thresholds, the title, `no tools` and the model are left out, in this order. The state, that compaction is paused
+---or the policy stopped, and the percentage stay.
 
 local api = vim.api
 local fit = require("codecompanion.text.fit")
@@ -111,6 +112,7 @@ function M.chunks(chat, width)
   local limits = part(meter and status.thresholds(meter) or "")
   local paused = meter and meter.paused and part("paused " .. full[1], nil, group) or full
   local named = part(model)
+  local toolless = part(meter and meter.no_tools and "no tools" or "")
   local stopped, by = part(""), part("")
   if meter and meter.stopped then
     stopped = part(meter.stopped .. " stopped", nil, STOPPED)
@@ -120,9 +122,11 @@ function M.chunks(chat, width)
   if state == "" then
     local short = part(title, MIN_TITLE)
     ways = {
-      { whole, part(title), by, named, full, limits },
-      { brief, short, by, named, full, limits },
+      { whole, part(title), by, named, toolless, full, limits },
+      { brief, short, by, named, toolless, full, limits },
+      { brief, short, stopped, named, toolless, paused },
       { brief, short, stopped, named, paused },
+      { brief, stopped, named, toolless, paused },
       { brief, stopped, named, paused },
       { brief, stopped, part(model, MIN_NAME), paused },
       { brief, stopped, paused },

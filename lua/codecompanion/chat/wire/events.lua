@@ -264,6 +264,7 @@ function M.meter(chat, event)
     paused = event.paused,
     stopped = event.stopped,
     stopped_by = event.stopped_by,
+    no_tools = event.no_tools,
   }
   if not event.paused then
     notices.pause_is_over(chat)

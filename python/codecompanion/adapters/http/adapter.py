@@ -31,11 +31,12 @@ from codecompanion.adapters.base import (
 )
 from codecompanion.adapters.clouds import credentials_of
 from codecompanion.adapters.errors.error_map import Endpoint, error_from_exception
-from codecompanion.adapters.http.limits_reader import LimitsReader
 from codecompanion.adapters.http.reply_stream import final_cut, read_reply
+from codecompanion.adapters.http.server_reader import ServerReader
 from codecompanion.adapters.keys.key_source import key_label
 from codecompanion.adapters.keys.redact import secrets_in_url
 from codecompanion.adapters.request_gate import Purpose
+from codecompanion.adapters.server_facts import ServerFacts
 from codecompanion.adapters.transport.client import client_timeout
 from codecompanion.adapters.transport.exchange import Exchange, open_exchange
 from codecompanion.adapters.transport.time_limits import ANSWER_LIMIT_S, is_loopback, max_keep_alive_s, max_silence_s
@@ -57,7 +58,8 @@ class HttpAdapter:
     """One endpoint that speaks the given wire format. Clock, sleep and random numbers can be given for tests.
 
     `environ` is the user's environment, where the client of a cloud finds credentials. `on_secret` hears each token
-    that the exchange puts into requests by itself, so that no text will show it.
+    that the exchange puts into requests by itself, so that no text will show it. `on_facts` is called when the server
+    has told something new of itself.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class HttpAdapter:
         read_key: SecretReader,
         environ: Mapping[str, str] | None = None,
         on_secret: Callable[[str], None] = lambda secret: None,
+        on_facts: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         random: Callable[[], float] = system_random,
@@ -87,8 +90,15 @@ class HttpAdapter:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opening: asyncio.Future[Exchange] | None = None
         self._key: str | None = None
-        self._asks_for_limits = bool(settings.limits_path) and not settings.context_window
-        self._windows = LimitsReader(self._fetch_limits, lambda model: wire.limits(model) is not None)
+        self._server = ServerReader(
+            settings,
+            self._get,
+            self._post,
+            take_listing=wire.read_models,
+            has_window=lambda model: self.limits(model) is not None,
+            on_change=on_facts,
+            clock=clock,
+        )
         self._may_be_gateway = settings.local_server and is_loopback(settings.base_url)
         self._is_listed = False
         self._listing: asyncio.Task[None] | None = None
@@ -111,7 +121,16 @@ class HttpAdapter:
 
     def limits(self, model: str) -> ModelLimits | None:
         """Return what the endpoint itself has told about the model, None when it has not."""
-        return self._wire.limits(model)
+        window = self.facts(model).window
+        return ModelLimits(window) if window else self._wire.limits(model)
+
+    def facts(self, model: str) -> ServerFacts:
+        """Return what a server on the user's machine or network has said of itself and the model."""
+        return self._server.facts(model or self.default_model)
+
+    async def know_server(self, model: str) -> None:
+        """Ask such a server what it is, if what it said before may not hold any more; never waits for long."""
+        await self._server.make_sure(model or self.default_model)
 
     def runs_model_itself(self, model: str) -> bool | None:
         """Return whether the endpoint runs the model or passes requests on, None when it has not told."""
@@ -137,8 +156,8 @@ class HttpAdapter:
             try:
                 async with aclosing(self._attempt(request.model, call, deadline)) as events:
                     async for event in events:
-                        if not yielded and self._asks_for_limits:
-                            self._windows.ask_in_background(request.model)
+                        if not yielded:
+                            self._server.reply_began(request.model)
                         if reading is None and self._may_be_gateway and not self._is_listed:
                             reading = self._reading_listing()
                         if reading is not None and isinstance(event, Finished):
@@ -148,6 +167,7 @@ class HttpAdapter:
                 return
             except errors.AdapterError as caught:
                 error = caught
+            self._server.doubt(error)
             if not yielded and lessons < _MAX_LESSONS and self._wire.learn_refusal(error, request):
                 _log.info("sent again without what the model does not have: %s", error)
                 call, lessons = await self._judged(self._wire.render(request), "reply"), lessons + 1
@@ -200,8 +220,8 @@ class HttpAdapter:
             names = self._wire.read_models(await self._get(path)) if path else []
         except (errors.ModelNotFound, errors.RequestRejected) as error:
             _log.info("%s lists no models: %s", self.name, error)
-        if self._settings.limits_path not in ("", path):
-            await self._windows.ask()
+        if self._settings.limits_path not in ("", path) or self._settings.local_server:
+            await self._server.ask(self.default_model)
         return names or list(self._settings.models)
 
     def use_key(self, key: str) -> None:
@@ -234,8 +254,7 @@ class HttpAdapter:
             raise problem
         if self._settings.key.startswith("cmd:"):
             return
-        if self._asks_for_limits:
-            await self._windows.ask()
+        await self._server.ask(self.default_model)
         if self._wire.listing_tells or self._may_be_gateway:
             await asyncio.wait([self._reading_listing()])
 
@@ -255,7 +274,7 @@ class HttpAdapter:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._windows.aclose()
+        await self._server.aclose()
         if self._listing is not None:
             self._listing.cancel()
             await asyncio.wait([self._listing])
@@ -268,15 +287,21 @@ class HttpAdapter:
         if self._exchange is not None:
             self._exchange.forget_credentials()
 
-    async def _fetch_limits(self) -> None:
-        self._wire.read_models(await self._get(self._settings.limits_path))
-
     async def _get(self, path: str) -> bytes:
+        return await self._fetch("GET", path)
+
+    async def _post(self, path: str, body: bytes) -> bytes:
+        return await self._fetch("POST", path, (body,))
+
+    async def _fetch(self, method: str, path: str, content: tuple[bytes, ...] | None = None) -> bytes:
+        """Return the body of an answer that is no reply: a listing, or what a server says of itself."""
         endpoint = await self._endpoint("")
         try:
             exchange = await self._open()
             headers, limits = self._headers(self._wire.models_headers), client_timeout(self._settings, ANSWER_LIMIT_S)
-            response = await exchange.send("GET", path, headers=headers, limits=limits, accepts=LISTING)
+            response = await exchange.send(
+                method, path, headers=headers, limits=limits, accepts=LISTING, content=content
+            )
             return _with_few_values(response.content)
         except Exception as caught:
             error = error_from_exception(caught, self._with_secrets(endpoint))

@@ -70,13 +70,22 @@ class ContextMeter:
     def switch_model(self, calibration: Calibration, *, readable_reasoning_returns: bool = False) -> None:
         """Forget what another model reported."""
         self.calibration, self._reasoning_returns = calibration, readable_reasoning_returns
-        self._forget_reports()
-        self._check.forget()
+        self.forget_doubts()
 
     def resends(self, part: ReasoningPart, origin: str) -> bool:
         """Return whether reasoning of a finished turn takes room in a prompt to the endpoint of that origin (R-542)."""
         goes_out = part.origin == origin if part.encrypted else self._reasoning_returns
         return goes_out and not self._sizes.forgets_thoughts
+
+    @property
+    def schemas(self) -> int:
+        """Return the estimate of the tools that go with every request."""
+        return self._schemas
+
+    def forget_doubts(self) -> None:
+        """Judge the next report as if it were the first: it is about other requests than those before."""
+        self._forget_reports()
+        self._check.forget()
 
     def _forget_reports(self) -> None:
         self._base, self._unconfirmed, self._sizes = None, 0.0, MessageSizes(self.counter)

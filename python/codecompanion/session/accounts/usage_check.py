@@ -13,6 +13,10 @@ A report that is too high by what such a prompt of the server may have is `uncon
 estimate, until the next report confirms or contradicts it. Too high a count at worst compacts early; one that is too
 low never compacts, so that nothing is counted with reports that are too low.
 
+Of a server on one's own machine the second report in a row that fits the request without its tools tells that the
+model does not see them: its chat template has no place for tools, and the server drops them. Then none are
+sent, and the reports are true.
+
 One that never rises above the largest before it, however much more is sent, is of a server that drops the front of long
 prompts without a word (koboldcpp, Ollama, Hunyuan: lesson 30): true, and no count of what was sent.
 
@@ -97,6 +101,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         """Return whether so many tokens fit into the window, as far as that is known."""
         return not self.window or reported <= self.window
 
+    def is_without_tools(self, reported: float) -> bool:
+        """Return whether a report fits the request just as well without its tool schemas, and only so."""
+        bare = msgspec.structs.replace(self, schemas=0.0)
+        return self.lacks_schemas(reported, self.guess) and bare.holds(reported, _ONCE_DOUBTED)
+
     def lacks_schemas(self, reported: float, expected: float) -> bool:
         """Return whether what a report lacks is just about the tool schemas."""
         return abs(expected - reported - self.schemas) <= 0.25 * self.schemas + _FLOOR < self.schemas
@@ -137,12 +146,14 @@ class Doubt(msgspec.Struct, frozen=True):
 
     `cut_to` is the size to which the server seems to cut prompts, 0 when nothing speaks for that. `unconfirmed`: a
     prompt of the server's own may be in front; the next report tells, and until then the meter counts with this one.
+    `without_tools`: how many reports in a row, up to this one, fit the requests without their tools.
     """
 
     reported: int
     expected: int
     cut_to: int = 0
     unconfirmed: bool = False
+    without_tools: int = 0
 
     @property
     def too_few(self) -> bool:
@@ -161,13 +172,13 @@ class UsageCheck:
         self._unconfirmed = self._contradicted = False
         self._newest = 0.0
         self._before = self._largest = 0.0, 0.0
-        self._flat = 0
+        self._flat = self._without_tools = 0
 
     def forget(self) -> None:
         """Another model reports from now on."""
         self._last, self._newest, self._believed = None, 0.0, 0
         self._before = self._largest = 0.0, 0.0
-        self._flat = 0
+        self._flat = self._without_tools = 0
         self._never_told_enough = self._follows = False
         self._unconfirmed = self._contradicted = False
 
@@ -206,7 +217,12 @@ class UsageCheck:
             # The whole will differ from now on; what the reports lead to expect is what counts.
             self._follows = True
             return None
-        doubt = msgspec.structs.replace(doubt, unconfirmed=self._is_unconfirmed(doubt, request, going))
+        self._without_tools = self._without_tools + 1 if request.is_without_tools(reported) else 0
+        doubt = msgspec.structs.replace(
+            doubt,
+            unconfirmed=self._is_unconfirmed(doubt, request, going),
+            without_tools=self._without_tools,
+        )
         self._contradicted |= self._unconfirmed and not doubt.unconfirmed
         self._unconfirmed = doubt.unconfirmed
         self._never_told_enough |= not self._believed and doubt.too_few
@@ -249,7 +265,7 @@ class UsageCheck:
 
     def _believe(self) -> None:
         self._last, self._newest, self._believed = None, 0.0, self._believed + 1
-        self._unconfirmed = False
+        self._unconfirmed, self._without_tools = False, 0
 
     def _agrees(self, reported: float, guess: float) -> bool:
         """Return whether the report differs from the doubted one before as the requests differ."""
@@ -294,6 +310,19 @@ class UsageDoubts:
 
     def __init__(self) -> None:
         self._told: dict[str, Doubt] = {}
+        self._toolless: set[tuple[str, str]] = set()
+
+    def hides_tools(self, endpoint: str, model: str) -> bool:
+        """Return whether reports have told that the model does not see the tools that are sent."""
+        return (endpoint, model) in self._toolless
+
+    def note_toolless(self, endpoint: str, model: str) -> None:
+        """Remember that the model does not see tools."""
+        self._toolless.add((endpoint, model))
+
+    def try_tools(self, endpoint: str, model: str) -> None:
+        """Send tools to the model again: the user has chosen some."""
+        self._toolless.discard((endpoint, model))
 
     def note(self, endpoint: str, doubt: Doubt) -> bool:
         """Remember the newest doubt about an endpoint; return whether it is news: the first one, or the first cut.

@@ -40,8 +40,11 @@ async def choose_tools(chat: Chat, request: ChooseTools) -> str:
             changed = toggled(control, request.names, on, token)
         if changed is not None:
             await chat.log.write(changed)
+            chat.services.usage_doubts.try_tools(control.endpoint, control.model)
             control.offer_tools()
             chat.context.show()
+        if control.lacks_tools:
+            return f"No tools are sent: {control.lacks_tools}."
         tokens = control.meter.counter.tools(control.specs)
         return f"{counted(len(control.specs), 'tool')} offered in this chat, about {tokens:,} tokens."
 

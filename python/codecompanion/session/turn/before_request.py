@@ -24,6 +24,7 @@ async def prepare_request(chat: Chat, asking: PausedAndFull, *, is_continued: bo
         ContextOverflow: it does not fit the window, and nothing more can be taken out.
         CodeCompanionError: something could not be stored; the view is as before.
     """
+    await chat.control.window.know_server()
     await _have_tools(chat)
     await chat.reread_rules()
     await follow_trust(chat)

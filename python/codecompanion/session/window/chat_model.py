@@ -111,8 +111,8 @@ class ChatModel:
         style = chat.response_style or self.policy.response_style
         if self.edits_in_place:
             return (agent, Fragment("edit_in_place", "form of an edit", full=prompts.load("edit_in_place")))
-        groups = (*self.tools.fragments(), *((TERSE,) if style == "terse" else ()))
-        return (agent, *groups, *last)
+        groups = () if self.lacks_tools else self.tools.fragments()
+        return (agent, *groups, *((TERSE,) if style == "terse" else ()), *last)
 
     def _system_message(self) -> Message:
         """Return the system prompt in full."""
@@ -152,14 +152,36 @@ class ChatModel:
     @property
     def may_have_tools(self) -> bool:
         """Return whether the next request may have tools at all."""
+        return self.wants_tools and not self.lacks_tools
+
+    @property
+    def wants_tools(self) -> bool:
+        """Return whether the next request should have tools, whatever its model can do."""
         return self.services.settings.tools.enabled and not self.edits_in_place and not self.purpose
+
+    @property
+    def lacks_tools(self) -> str:
+        """Return why the model would not see tools, without a full stop; "" when nothing speaks against it."""
+        if not self.adapter_name:
+            return ""
+        facts = self.adapter().facts(self.model)
+        if facts.tools is False:
+            return f"the chat template of {facts.model or self.model or self.adapter_name} has no place for them"
+        if facts.tools is None and self.services.usage_doubts.hides_tools(self.endpoint, self.model):
+            return f"{self.model or self.adapter_name} does not see them, as its token counts show"
+        return ""
+
+    @property
+    def endpoint(self) -> str:
+        """Return adapter and address as one name."""
+        return self.services.endpoint(self.adapter_name)
 
     def _offered_tools(self) -> tuple[ToolSpec, ...]:
         return () if self.edits_in_place else self.specs_for_messages(self.tools.offered())
 
     def specs_for_messages(self, registry: ToolRegistry | None = None) -> tuple[ToolSpec, ...]:
         """Return which of these tools (None = all there are) a request for a message of the user's has."""
-        if not self.services.settings.tools.enabled or self.purpose:
+        if not self.services.settings.tools.enabled or self.purpose or self.lacks_tools:
             return ()
         tools = self.tools.all() if registry is None else registry
         return tools.specs(something_removed=self.log.has_removed, window=self.meter.window)
@@ -184,7 +206,7 @@ class ChatModel:
     def recall_tokens(self) -> int:
         """Return what brings removed messages back will take once it is offered, 0 = it is."""
         services = self.services
-        if self.log.has_removed or self.purpose or not services.settings.tools.enabled:
+        if self.log.has_removed or self.purpose or not services.settings.tools.enabled or self.lacks_tools:
             return 0
         offered = self.tools.offered().specs(something_removed=True, window=self.meter.window)
         more = self.meter.counter.tools(offered) - self.meter.counter.tools(self.specs)

@@ -283,10 +283,29 @@ class ContextControl(ChatModel):
         else:
             with self.shaper.as_sent(self.log.view.messages[-1]) as view:
                 doubt = self.meter.learn(usage, estimated, view, cleared=cleared)
+            if doubt is not None and doubt.without_tools and self._may_hide_tools:
+                if doubt.without_tools == 1:
+                    return  # the next report settles it
+                return self._learn_toolless(usage, estimated, cleared)
             if doubt is not None and self.services.doubt_usage(self.adapter_name, doubt):
                 self.notice(Severity.WARN, f"{self.adapter_name} {sentence(doubt)}.")
         if doubt is None:
             self.native.watch(usage, compacted=compacted)
+
+    @property
+    def _may_hide_tools(self) -> bool:
+        """Return whether the server may drop tools without a word: one that runs models, and none was ever called."""
+        settings, messages = self.services.adapters.settings(self.adapter_name), self.log.view.messages
+        return settings.local_server and not any(message.tool_calls for message in messages)
+
+    def _learn_toolless(self, usage: Usage, estimated: int, cleared: int) -> None:
+        """Send no more tools: two reports have told that the model does not see them. They are true without."""
+        schemas = self.meter.schemas
+        self.services.usage_doubts.note_toolless(self.endpoint, self.model)
+        self.offer_tools()
+        self.meter.forget_doubts()
+        self.window.tell_no_tools()
+        self.learn(usage, estimated - schemas, compacted=False, cleared=cleared)
 
     def new_record(self) -> CompactionRecord:
         """Return the record of a compaction that may come."""
@@ -357,6 +376,7 @@ class ContextControl(ChatModel):
             paused=self.pause.is_on,
             stopped=name,
             stopped_by=stopped.key if stopped else UNSET,
+            no_tools=bool(self.wants_tools and self.lacks_tools) or UNSET,
         )
 
     def request_limits(self) -> dict[str, int]:

@@ -10,6 +10,7 @@ import logging
 
 import msgspec
 
+from codecompanion.adapters.server_facts import NO_FACTS
 from codecompanion.context.thresholds import lacks_budget
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import AdapterError
@@ -27,17 +28,19 @@ class WindowWatch:
     def __init__(self, chat: ChatModel) -> None:
         self._chat = chat
         self._told_of_endpoint: ModelLimits | None = None
-        self._named: dict[tuple[str, str], int] = {}
+        self._facts = NO_FACTS
+        self._named: dict[tuple[str, str], tuple[int, ModelLimits | None]] = {}
         self._asked: set[tuple[str, str]] = set()
         self._told_no_room: set[tuple[str, str]] = set()
+        self._told_no_tools: set[tuple[str, str]] = set()
 
     def resolve(self) -> None:
-        """Find the limits in force; a window that a refusal named is not forgotten."""
+        """Find the limits in force; a window that a refusal named holds until the endpoint tells another one."""
         chat, known = self._chat, self._chat.named
-        self._told_of_endpoint = chat.adapter().limits(chat.model)
+        self._told_of_endpoint, self._facts = chat.adapter().limits(chat.model), chat.adapter().facts(chat.model)
         limits = chat.services.limits(*known, chat.policy.default_window)
-        named = self._named.get(known, limits.context_window)
-        if named < limits.context_window:
+        named, told = self._named.get(known, (limits.context_window, None))
+        if named < limits.context_window and told == self._told_of_endpoint:
             limits = msgspec.structs.replace(limits, context_window=named, source="endpoint")
         self._chat.limits = limits
         chat.meter.window = 0 if limits.source == "default" else limits.context_window
@@ -46,24 +49,40 @@ class WindowWatch:
 
     def refresh(self) -> bool:
         """Take in what the endpoint has told about the model meanwhile; return whether that changed anything."""
-        old = self._chat.limits
+        chat = self._chat
+        old = chat.limits, chat.specs
         self.resolve()
-        return old != self._chat.limits
+        return old != (chat.limits, chat.specs)
 
     def take_in(self) -> None:
         """Take in what the endpoint has told of the model since; some can tell only once it is loaded."""
-        if self._chat.adapter().limits(self._chat.model) != self._told_of_endpoint:
+        chat = self._chat
+        told = chat.adapter().limits(chat.model), chat.adapter().facts(chat.model)
+        if told != (self._told_of_endpoint, self._facts):
             self.resolve()
+
+    async def know_server(self) -> None:
+        """Take in what the server of the model is now; what it said before may not hold any more (`ServerFacts`)."""
+        await self._chat.adapter().know_server(self._chat.model)
+        self.take_in()
+        self.tell_no_tools()
+
+    def tell_no_tools(self) -> None:
+        """Say once that tools are not sent because the model would not see them."""
+        chat = self._chat
+        if chat.named in self._told_no_tools or not chat.lacks_tools or not chat.wants_tools:
+            return
+        self._told_no_tools.add(chat.named)
+        chat.notice(Severity.INFO, f"No tools are sent: {chat.lacks_tools}.")
 
     def learn(self, tokens: int) -> None:
         """Go on with the window that the provider named, and say so."""
-        old = self._chat.limits
-        self._named[self._chat.named] = tokens
+        old, told = self._chat.limits, self._chat.adapter().limits(self._chat.model)
+        self._named[self._chat.named] = tokens, told
         self.resolve()
-        self._chat.notice(
-            Severity.WARN,
-            f"{self._name} takes {tokens:,} tokens, not {old.context_window:,}. In setup(): {self._line(tokens)}",
-        )
+        # A server that tells its window needs no line in the configuration, which would be wrong after its next start.
+        advice = "" if self._facts.window else f" In setup(): {self._line(tokens)}"
+        self._chat.notice(Severity.WARN, f"{self._name} takes {tokens:,} tokens, not {old.context_window:,}.{advice}")
 
     async def make_sure(self) -> None:
         """Ask the endpoint for an unknown window before the first request; say when a guess decides (R-506, lesson 30).

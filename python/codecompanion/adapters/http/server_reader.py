@@ -1,0 +1,223 @@
+"""Asks a server what it is: windows of its models, and of one on the user's own machine or network all `ServerFacts`.
+
+A server that runs models itself (`local_server`) can be restarted with other settings at any time. So it is asked when
+it is first needed, and again, when it is next needed, after a lost connection, after a refusal, and once its answer is
+a minute old. Any other endpoint is asked once for each model, if its entry says that it can tell (lesson 30).
+
+Never trouble for the user: a server that does not answer leaves its facts unknown, and what an unknown window means is
+said elsewhere (R-506). A request waits for an answer only where nothing that is known holds any more, on loopback, for
+at most `CONNECT_WAIT_S`. A server that loads a model with the first request (Ollama, LM Studio) can tell its window
+only after that: it is asked when a reply begins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from urllib.parse import quote
+
+import msgspec
+
+from codecompanion.adapters.base import AdapterSettings
+from codecompanion.adapters.model_list import ANY_MODEL
+from codecompanion.adapters.server_facts import (
+    NO_FACTS,
+    ServerFacts,
+    Told,
+    filled,
+    find_facts,
+    read_capabilities,
+    read_listed,
+    read_props,
+)
+from codecompanion.adapters.transport.time_limits import is_loopback
+from codecompanion.errors import AdapterError, NetworkFailed, StreamCut
+
+_log = logging.getLogger(__name__)
+
+MAX_WAIT_S = 3.0
+CONNECT_WAIT_S = 1.0
+FRESH_S = 60.0
+JUST_ASKED_S = 1.0
+MAX_MODELS = 50
+"""Models of one server whose answers are kept."""
+_LOADING = 503
+"""llama.cpp answers with it until its model is loaded."""
+_RUNNING_PATH, _SHOW_PATH = "/api/ps", "/api/show"
+
+Get = Callable[[str], Awaitable[bytes]]
+Post = Callable[[str, bytes], Awaitable[bytes]]
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    """What was told for one model, and when it was asked for."""
+
+    asked_at: float
+    told: Told
+
+
+class ServerReader:
+    """What is known of one server. `get` and `post` send a request to a path of it and return the body.
+
+    `take_listing` gives a listing to the wire format, `has_window` tells whether that was enough to know a model's.
+    `on_change` is called when facts have changed.
+    """
+
+    def __init__(
+        self,
+        settings: AdapterSettings,
+        get: Get,
+        post: Post,
+        *,
+        take_listing: Callable[[bytes], object],
+        has_window: Callable[[str], bool],
+        on_change: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings, self._get, self._post, self._clock = settings, get, post, clock
+        self._take_listing, self._has_window, self._on_change = take_listing, has_window, on_change
+        self._is_local = settings.local_server and bool(settings.limits_path)
+        self._asks = self._is_local or (bool(settings.limits_path) and not settings.context_window)
+        self._answers: dict[str, _Answer] = {}
+        self._distrusted_at = self._lost_at = -1.0
+        self._asked: set[str] = set()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    # ---- what is known
+
+    def facts(self, model: str) -> ServerFacts:
+        """Return what the server has said of a model, the newest first."""
+        newest = max(self._answers.values(), key=lambda answer: answer.asked_at, default=None)
+        own = self._answers.get(model, newest)
+        if newest is None or own is None:
+            return NO_FACTS
+        if own is newest or own.asked_at < self._lost_at:
+            return find_facts(newest.told, model)
+        return filled(find_facts(newest.told, model), find_facts(own.told, model))
+
+    def doubt(self, error: AdapterError) -> None:
+        """Take in that a request failed: after a lost connection or a refusal the server may be another one."""
+        self._distrusted_at = self._clock()
+        if isinstance(error, NetworkFailed | StreamCut) or error.status == _LOADING:
+            self._lost_at = self._distrusted_at
+
+    # ---- asking
+
+    async def ask(self, model: str = "") -> None:
+        """Ask now, unless that was done just before; what goes wrong is logged only."""
+        answer = self._answers.get(model)
+        if self._asks and (answer is None or self._clock() - answer.asked_at > JUST_ASKED_S):
+            await asyncio.wait([self._asking(model)])
+
+    async def make_sure(self, model: str) -> None:
+        """Ask if what is known may not hold any more; wait only if none of it holds, and not for long."""
+        if not self._is_local or self._is_fresh(model):
+            return
+        task = self._asking(model)
+        answer = self._answers.get(model)
+        is_worthless = answer is None or answer.asked_at <= self._lost_at
+        if is_worthless and is_loopback(self._settings.base_url):
+            await asyncio.wait([task], timeout=CONNECT_WAIT_S)
+
+    def reply_began(self, model: str) -> None:
+        """Ask in the background while a reply arrives, unless the model's window is known."""
+        if not self._asks or self._has_window(model) or (not self._is_local and model in self._asked):
+            return
+        self._asked.add(model)
+        self._asking(model)
+
+    async def aclose(self) -> None:
+        """Stop asking."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def _is_fresh(self, model: str) -> bool:
+        answer = self._answers.get(model)
+        return answer is not None and answer.asked_at > max(self._distrusted_at, self._clock() - FRESH_S)
+
+    def _asking(self, model: str) -> asyncio.Task[None]:
+        """Return the task that asks for a model, begun now unless one is under way."""
+        task = self._tasks.get(model)
+        if task is None or task.done():
+            self._tasks = {name: one for name, one in self._tasks.items() if not one.done()}
+            task = self._tasks[model] = asyncio.get_running_loop().create_task(self._ask(model))
+        return task
+
+    async def _ask(self, model: str) -> None:
+        asked_at = self._clock()
+        try:
+            async with asyncio.timeout(MAX_WAIT_S):
+                told = await (self._read(model) if self._is_local else self._read_windows())
+        except (AdapterError, TimeoutError) as error:
+            _log.info("the server did not tell what it is: %s", error or f"no answer in {MAX_WAIT_S:g} s")
+            if not isinstance(error, AdapterError) or error.status != _LOADING:
+                return
+            told = {ANY_MODEL: msgspec.structs.replace(self.facts(model), state="loading")}
+            asked_at = self._distrusted_at  # it is asked again as soon as somebody needs it
+        before = {name: self.facts(name) for name in (*self._answers, model)}
+        old = self._answers.pop(model, None)
+        if old is not None and old.asked_at > self._lost_at:
+            told = _with_window(told, model, find_facts(old.told, model).window)
+        for oldest in list(self._answers)[: max(0, len(self._answers) - MAX_MODELS + 1)]:
+            del self._answers[oldest]
+        self._answers[model] = _Answer(asked_at, told)
+        if any(self.facts(name) != facts for name, facts in before.items()):
+            self._on_change()
+
+    async def _read_windows(self) -> Told:
+        self._take_listing(await self._get(self._settings.limits_path))
+        return {}
+
+    async def _read(self, model: str) -> Told:
+        """Return what a server that runs models says; which server it is, its answer tells."""
+        path = self._settings.limits_path
+        body = await self._get(path)
+        props = read_props(body)
+        if props is None:
+            told = dict(read_listed(body))
+            if path.endswith(_RUNNING_PATH) and model:
+                told[model] = filled(find_facts(told, model), await self._shown(path, model))
+            return told
+        if not props.is_router:
+            return {ANY_MODEL: props}
+        listing = await self._get(self._settings.models_path)
+        self._take_listing(listing)
+        told = {ANY_MODEL: props, **read_listed(listing)}
+        if model in told and told[model].state in ("", "sleeping"):
+            told[model] = filled(await self._of_router(path, model), told[model])
+        return told
+
+    async def _of_router(self, path: str, model: str) -> ServerFacts:
+        """Return what a router's server for one model says; it is not started for that."""
+        try:
+            own = read_props(await self._get(f"{path}?model={quote(model, safe='')}&autoload=false"))
+        except NetworkFailed:
+            raise
+        except AdapterError as error:
+            _log.info("the router tells nothing of %s: %s", model, error)
+            own = None
+        return own or NO_FACTS
+
+    async def _shown(self, path: str, model: str) -> ServerFacts:
+        """Return what Ollama says a model can do; nothing of its window, which is not that of what is loaded."""
+        try:
+            body = await self._post(
+                path.removesuffix(_RUNNING_PATH) + _SHOW_PATH, msgspec.json.encode({"model": model})
+            )
+        except AdapterError as error:
+            _log.info("nothing is known of what %s can do: %s", model, error)
+            return NO_FACTS
+        return read_capabilities(body) or NO_FACTS
+
+
+def _with_window(told: Told, model: str, window: int) -> Told:
+    """Return what was told, with the window that a model had when it was loaded, if it is not loaded now."""
+    facts = find_facts(told, model)
+    if facts.window or not window:
+        return told
+    return {**told, model: msgspec.structs.replace(facts, window=window)}

@@ -1,0 +1,151 @@
+"""What a server on one's own machine says of itself and of a model: window, slots, tools, images.
+
+Read from what these servers answer: llama.cpp's `GET /props` (`tools/server/README.md`; a router answers for one model
+with `?model=`), its listing (`status`, `architecture`), Ollama's `GET /api/ps` (`context_length` of loaded models) and
+`POST /api/show` (`capabilities`), LM Studio's `GET /api/v0/models` (`state`, `type`, `loaded_context_length`), vLLM's
+`GET /v1/models` (`max_model_len`). Pure; `http/server_reader.py` asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from codecompanion.adapters.model_list import (
+    ANY_MODEL,
+    count_in,
+    decode_answer,
+    entries_of,
+    find_named,
+    read_model_limits,
+    table_in,
+    window_of,
+)
+
+ServerState = Literal["", "loading", "sleeping", "unloaded"]
+_STATES: dict[str, ServerState] = {
+    "loading": "loading",
+    "downloading": "loading",
+    "sleeping": "sleeping",
+    "unloaded": "unloaded",
+    "not-loaded": "unloaded",
+}
+MAX_TEXT = 200
+"""Characters of a version or a model's name that are kept."""
+
+
+class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server has said of one of its models. 0, "" and None: it has not.
+
+    `window` is that of one request, in tokens; `slots` is how many requests it works on at once. `tools`: whether the
+    chat template shows tools to the model. `fills_in`: whether the model completes code between a prefix and a suffix.
+    `model` is the model that runs. `is_router`: the server starts other servers, one for each model.
+    """
+
+    window: int = 0
+    slots: int = 0
+    tools: bool | None = None
+    parallel_calls: bool | None = None
+    system_role: bool | None = None
+    images: bool | None = None
+    fills_in: bool | None = None
+    embeds: bool | None = None
+    state: ServerState = ""
+    model: str = ""
+    version: str = ""
+    is_router: bool = False
+
+
+NO_FACTS = ServerFacts()
+Told = Mapping[str, ServerFacts]
+"""Facts by model; under `ANY_MODEL` those of a server that runs one model, whatever a request calls it."""
+
+
+def read_props(body: bytes) -> ServerFacts | None:
+    """Return what `GET /props` says, None when the body is another one."""
+    answer = decode_answer(body)
+    if not isinstance(answer, Mapping) or "default_generation_settings" not in answer:
+        return None
+    caps, modalities = table_in(answer, "chat_template_caps"), table_in(answer, "modalities")
+    tools, calls = _flag(caps, "supports_tools"), _flag(caps, "supports_tool_calls")
+    is_router = answer.get("role") == "router"
+    return ServerFacts(
+        window=count_in(table_in(answer, "default_generation_settings"), "n_ctx"),
+        slots=count_in(answer, "total_slots"),
+        # A template with calls and without descriptions of tools: what the server makes of them, nobody has said.
+        tools=None if tools is False and calls else tools,
+        parallel_calls=_flag(caps, "supports_parallel_tool_calls"),
+        system_role=_flag(caps, "supports_system_role"),
+        images=_flag(modalities, "vision"),
+        state="sleeping" if answer.get("is_sleeping") is True else "",
+        model="" if is_router else _text(answer, "model_alias") or _file_name(_text(answer, "model_path")),
+        version=_text(answer, "build_info"),
+        is_router=is_router,
+    )
+
+
+def read_listed(body: bytes) -> Told:
+    """Return what a listing says of its models, and a lone window under `ANY_MODEL` (koboldcpp)."""
+    answer = decode_answer(body)
+    told = {name: _listed(name, entry) for name, entry in entries_of(answer)}
+    for name, limits in read_model_limits(body).items():
+        if name == ANY_MODEL:
+            told[name] = ServerFacts(window=limits.context_window)
+    return told
+
+
+def read_capabilities(body: bytes) -> ServerFacts | None:
+    """Return what Ollama's `POST /api/show` says, None when it lists no capabilities (older versions)."""
+    answer = decode_answer(body)
+    listed = answer.get("capabilities") if isinstance(answer, Mapping) else None
+    if not isinstance(listed, list) or not listed:
+        return None
+    return ServerFacts(
+        tools="tools" in listed,
+        images="vision" in listed,
+        fills_in="insert" in listed,
+        embeds="embedding" in listed,
+    )
+
+
+def find_facts(told: Told, model: str) -> ServerFacts:
+    """Return the facts of a model; Ollama's names may lack the tag `latest`."""
+    return find_named(told, model) or NO_FACTS
+
+
+def filled(newer: ServerFacts, older: ServerFacts) -> ServerFacts:
+    """Return the newer facts, and the older ones where nothing newer was said."""
+    told = {
+        name: value
+        for name in ServerFacts.__struct_fields__
+        if (value := getattr(newer, name)) != getattr(NO_FACTS, name)
+    }
+    return msgspec.structs.replace(older, **{**told, "state": newer.state})
+
+
+def _listed(name: str, entry: Mapping[str, Any]) -> ServerFacts:
+    status = table_in(entry, "status").get("value", entry.get("state"))
+    inputs, kind = table_in(entry, "architecture").get("input_modalities"), entry.get("type")
+    images = "image" in inputs if isinstance(inputs, list) else True if kind == "vlm" else None
+    capabilities = entry.get("capabilities")
+    # LM Studio lists models that were trained for tools; for the others it has a format of its own.
+    tools = True if isinstance(capabilities, list) and "tool_use" in capabilities else None
+    state = _STATES.get(status, "") if isinstance(status, str) else ""
+    embeds = True if kind in ("embeddings", "embedding") else None
+    return ServerFacts(window=window_of(entry), tools=tools, images=images, embeds=embeds, state=state, model=name)
+
+
+def _flag(table: Mapping[str, Any], name: str) -> bool | None:
+    value = table.get(name)
+    return value if isinstance(value, bool) else None
+
+
+def _text(table: Mapping[str, Any], name: str) -> str:
+    value = table.get(name)
+    return value[:MAX_TEXT] if isinstance(value, str) else ""
+
+
+def _file_name(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[2]

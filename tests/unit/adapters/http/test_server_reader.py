@@ -1,0 +1,211 @@
+"""When a server is asked what it is: when first needed, after a failure, and once its answer is a minute old."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from codecompanion.adapters.base import AdapterSettings
+from codecompanion.adapters.http.server_reader import FRESH_S, ServerReader
+from codecompanion.errors import AdapterError, ContextOverflow, NetworkFailed, Overloaded, RequestRejected
+from tests.unit.adapters.test_server_facts import LLAMA_CPP, ROUTER
+
+REFUSED, LOST = RequestRejected("t: no"), NetworkFailed("t: gone")
+
+
+def llama_cpp(window: int) -> dict[str, Any]:
+    """Return what llama.cpp says when it was started with that window."""
+    return {**LLAMA_CPP, "default_generation_settings": {"n_ctx": window}}
+
+
+class Server:
+    """A server by its answers; an error is raised, an event waited for. Its clock is set by the test."""
+
+    def __init__(self, pages: dict[str, Any], **settings: Any) -> None:
+        self.pages, self.asked, self.changes, self.now = pages, list[str](), 0, 100.0
+        self.listed: list[bytes] = []
+        entry = {"name": "t", "kind": "openai_compatible", "base_url": "http://127.0.0.1:1", "local_server": True}
+        self.settings = AdapterSettings(
+            **{**entry, "models_path": "/v1/models", "limits_path": "/props", **settings}  # type: ignore[arg-type]
+        )
+        self.reader = ServerReader(
+            self.settings,
+            self.get,
+            self.post,
+            take_listing=self.listed.append,
+            has_window=lambda model: self.reader.facts(model).window > 0,
+            on_change=self.changed,
+            clock=lambda: self.now,
+        )
+
+    def changed(self) -> None:
+        self.changes += 1
+
+    async def get(self, path: str) -> bytes:
+        self.asked.append(path)
+        page = self.pages[path]
+        if isinstance(page, asyncio.Event):
+            await page.wait()
+            page = self.pages[path]
+        if isinstance(page, AdapterError):
+            raise page
+        return json.dumps(page).encode()
+
+    async def post(self, path: str, body: bytes) -> bytes:
+        return await self.get(f"{path} {json.loads(body)['model']}")
+
+    async def settled(self) -> None:
+        """Wait until nothing is being asked."""
+        while tasks := [task for task in self.reader._tasks.values() if not task.done()]:
+            await asyncio.wait(tasks)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    one = Server({"/props": llama_cpp(4096)})
+    yield one
+    await one.reader.aclose()
+
+
+async def test_it_is_asked_when_it_is_first_needed_and_the_answer_holds_for_a_minute(server: Server) -> None:
+    """The first time a request waits for it; after the minute none does."""
+    await server.reader.make_sure("m")
+    assert server.reader.facts("m").window == 4096
+    server.now += FRESH_S - 1
+    await server.reader.make_sure("m")
+    assert server.asked == ["/props"]
+    server.now += 2
+    server.pages["/props"] = llama_cpp(1024)
+    await server.reader.make_sure("m")
+    assert server.reader.facts("m").window == 4096
+    await server.settled()
+    assert server.reader.facts("m").window == 1024
+    assert (len(server.asked), server.changes) == (2, 2)
+
+
+@pytest.mark.parametrize(("error", "waits"), [(LOST, True), (REFUSED, False), (ContextOverflow("t: long"), False)])
+async def test_after_a_failure_it_is_asked_again(server: Server, error: AdapterError, waits: bool) -> None:
+    """After a lost connection the server may be another one, so the next request waits for what it says."""
+    await server.reader.make_sure("m")
+    server.pages["/props"] = llama_cpp(8192)
+    server.reader.doubt(error)
+    server.now += 1
+    await server.reader.make_sure("m")
+    assert server.reader.facts("m").window == (8192 if waits else 4096)
+    await server.settled()
+    assert server.reader.facts("m").window == 8192
+    await server.reader.make_sure("m")
+    assert len(server.asked) == 2
+
+
+async def test_nobody_waits_for_a_server_that_is_not_on_this_machine() -> None:
+    """An answer over a network may take its time."""
+    server = Server({"/props": llama_cpp(4096)}, base_url="http://192.0.2.7:8080")
+    await server.reader.make_sure("m")
+    assert server.reader.facts("m").window == 0
+    await server.settled()
+    assert server.reader.facts("m").window == 4096
+
+
+async def test_one_that_does_not_answer_keeps_what_is_known_and_is_asked_again(server: Server) -> None:
+    """It says nothing else; the next request asks again."""
+    await server.reader.make_sure("m")
+    server.pages["/props"] = LOST
+    server.reader.doubt(LOST)
+    server.now += 1
+    for _ in range(2):
+        await server.reader.make_sure("m")
+    assert server.reader.facts("m").window == 4096
+    assert len(server.asked) == 3
+
+
+async def test_one_that_loads_says_so_and_is_asked_until_it_is_there(server: Server) -> None:
+    """llama.cpp answers 503 until then."""
+    loading = Overloaded("t: loading")
+    loading.status = 503
+    server.pages["/props"] = loading
+    await server.reader.make_sure("m")
+    assert server.reader.facts("m").state == "loading"
+    server.pages["/props"] = llama_cpp(2048)
+    await server.reader.make_sure("m")
+    assert (server.reader.facts("m").state, server.reader.facts("m").window) == ("", 2048)
+
+
+async def test_a_router_is_asked_for_the_model_that_is_used_without_starting_it() -> None:
+    """`?model=` is told what its server was started with; `autoload=false` keeps the router from starting one."""
+    listing = {
+        "data": [
+            {"id": "a/b", "status": {"value": "loaded"}, "meta": {"n_ctx": 4096}},
+            {"id": "c", "status": {"value": "unloaded"}},
+        ]
+    }
+    own = "/props?model=a%2Fb&autoload=false"
+    server = Server({"/props": ROUTER, "/v1/models": listing, own: llama_cpp(4096)})
+    await server.reader.make_sure("a/b")
+    await server.reader.make_sure("c")
+    assert server.asked == ["/props", "/v1/models", own, "/props", "/v1/models"]
+    facts, unloaded = server.reader.facts("a/b"), server.reader.facts("c")
+    assert (facts.window, facts.slots, facts.tools) == (4096, 4, True)
+    assert (unloaded.window, unloaded.state, unloaded.tools) == (0, "unloaded", None)
+    assert len(server.listed) == 2
+
+
+async def test_ollama_is_asked_for_what_is_loaded_and_for_what_the_model_can_do() -> None:
+    """The window comes with the first reply; once known it holds while the model is not loaded."""
+    running: dict[str, Any] = {"models": []}
+    server = Server({"/api/ps": running, "/api/show m": {"capabilities": ["completion"]}}, limits_path="/api/ps")
+    await server.reader.make_sure("m")
+    assert (server.reader.facts("m").window, server.reader.facts("m").tools) == (0, False)
+    running["models"] = [{"name": "m:latest", "context_length": 4096}]
+    server.reader.reply_began("m")
+    await server.settled()
+    assert server.reader.facts("m").window == 4096
+    server.reader.reply_began("m")
+    running["models"] = []
+    server.now += FRESH_S + 1
+    await server.reader.make_sure("m")
+    await server.settled()
+    assert server.reader.facts("m").window == 4096
+    assert server.asked.count("/api/ps") == 3
+
+
+async def test_another_server_at_the_address_is_not_taken_for_the_one_before() -> None:
+    """After a lost connection, nothing that only the old one said holds."""
+    server = Server({"/props": {**llama_cpp(4096), "chat_template_caps": {"supports_tools": False}}})
+    await server.reader.make_sure("m")
+    server.pages["/props"] = {"value": 8192}
+    server.reader.doubt(LOST)
+    server.now += 1
+    await server.reader.make_sure("m")
+    assert (server.reader.facts("m").window, server.reader.facts("m").tools) == (8192, None)
+
+
+async def test_any_other_endpoint_is_asked_once_for_a_model() -> None:
+    """One that is paid for is asked no more than that; one that tells nothing is not asked by every reply."""
+    server = Server({"/models": {"data": []}}, local_server=False, limits_path="/models")
+    await server.reader.make_sure("m")
+    server.reader.doubt(LOST)
+    await server.reader.make_sure("m")
+    assert server.asked == []
+    for _ in range(2):
+        server.reader.reply_began("m")
+        await server.settled()
+    assert server.asked == ["/models"]
+    assert server.listed
+
+
+async def test_a_request_does_not_wait_longer_than_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer is taken in when it comes."""
+    monkeypatch.setattr("codecompanion.adapters.http.server_reader.CONNECT_WAIT_S", 0.01)
+    gate = asyncio.Event()
+    server = Server({"/props": gate})
+    await server.reader.make_sure("m")
+    assert server.reader.facts("m").window == 0
+    server.pages["/props"] = llama_cpp(512)
+    gate.set()
+    await server.settled()
+    assert (server.reader.facts("m").window, server.changes) == (512, 1)

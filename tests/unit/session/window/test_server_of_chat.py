@@ -1,0 +1,146 @@
+"""What a chat makes of the facts of its server: its window, and whether the model sees tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codecompanion.adapters.base import AdapterSettings, ChatRequest
+from codecompanion.adapters.server_facts import ServerFacts
+from codecompanion.errors import ContextOverflow
+from codecompanion.model.messages import Usage
+from codecompanion.session.actions.switch_tools import choose_tools
+from codecompanion.session.session import Session
+from codecompanion.wire.events import Meter, Notice
+from codecompanion.wire.requests import ChooseTools
+from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
+
+NO_TEMPLATE = ServerFacts(window=8192, tools=False, model="smol")
+
+
+def local(tmp_path: Path, adapter: ScriptedAdapter, **settings: object) -> Bench:
+    """Return a bench whose adapter is the server of a model on this machine."""
+    bench = Bench(tmp_path, adapter, checks_usage=True)
+    entry = AdapterSettings(name=adapter.name, kind="offline", local_server=True)
+    bench.services.adapters.add(adapter, entry)
+    return bench
+
+
+async def say(bench: Bench, session: Session, text: str) -> None:
+    session.submit(submit(text))
+    await bench.idle(session)
+
+
+def notices(bench: Bench, about: str) -> list[str]:
+    return [notice.text for notice in bench.of(Notice) if about in notice.text]
+
+
+async def test_a_model_whose_template_has_no_tools_is_sent_none_and_that_is_said_once(tmp_path: Path) -> None:
+    """In a window of 4k they would take half of it, for nothing."""
+    adapter = ScriptedAdapter("s", lambda request: says("ok"))
+    bench = local(tmp_path, adapter)
+    session = await bench.open()
+    whole = session.control.measured().tokens
+    adapter.told = NO_TEMPLATE
+    await say(bench, session, "one")
+    await say(bench, session, "two")
+    assert [request.tools for request in adapter.requests] == [(), ()]
+    assert notices(bench, "tools") == ["No tools are sent: the chat template of smol has no place for them."]
+    assert session.control.measured().tokens < whole
+    assert bench.of(Meter)[-1].no_tools
+    adapter.told = ServerFacts(window=8192, tools=True)
+    await say(bench, session, "three")
+    assert adapter.requests[-1].tools
+    assert not bench.of(Meter)[-1].no_tools
+
+
+async def test_a_server_restarted_with_another_window_is_seen_in_every_chat(tmp_path: Path) -> None:
+    """Old and new chats have the same window, smaller or larger."""
+    adapter = ScriptedAdapter("s", lambda request: says("ok"))
+    bench = local(tmp_path, adapter)
+    adapter.told = ServerFacts(window=8192, tools=True)
+    old = await bench.open()
+    for window in (4096, 16384):
+        adapter.told = ServerFacts(window=window, tools=True)
+        await say(bench, old, "hello")
+        assert bench.of(Meter)[-1].window == window
+        new = await bench.open("chat-2")
+        assert new.control.limits == old.control.limits
+        old.refresh_limits()
+
+
+async def test_a_window_that_a_refusal_named_holds_until_the_server_tells_another_one(tmp_path: Path) -> None:
+    """No line for the configuration: it would be wrong after the next start of the server."""
+    adapter = ScriptedAdapter("s", [[ContextOverflow("s: too long", 9000, 6000)], says("ok"), says("ok")])
+    bench = local(tmp_path, adapter)
+    adapter.told = ServerFacts(window=8192, tools=False)
+    session = await bench.open()
+    await say(bench, session, "word " * 3000)
+    assert session.control.limits.context_window == 6000
+    assert notices(bench, "6,000") == ["scripted-1 takes 6,000 tokens, not 8,192."]
+    adapter.told = ServerFacts(window=12_000, tools=False)
+    await say(bench, session, "hello")
+    assert session.control.limits.context_window == 12_000
+
+
+class Dropping:
+    """A server that drops the tools of a request before it counts it; `share` is what its tokenizer makes of text."""
+
+    def __init__(self, share: float = 1.0) -> None:
+        self.share, self.bench, self.session = share, None, None
+
+    def __call__(self, request: ChatRequest) -> Reply:
+        counter = self.session.control.meter.counter
+        tokens = sum(counter.message(message) for message in request.messages)
+        return says("ok " * 60, Usage(round(self.share * tokens), 60))
+
+
+@pytest.mark.parametrize("share", [0.8, 1.0, 1.2])
+async def test_two_reports_that_fit_without_the_tools_tell_that_the_model_does_not_see_them(
+    tmp_path: Path, share: float
+) -> None:
+    """Then none are sent and the server's counts are believed; the first report alone is no reason for a word."""
+    server = Dropping(share)
+    adapter = ScriptedAdapter("s", server)
+    bench = local(tmp_path, adapter)
+    session = server.session = await bench.open()
+    await say(bench, session, "one " * 40)
+    assert not bench.of(Notice)
+    assert adapter.requests[-1].tools
+    await say(bench, session, "two " * 40)
+    assert notices(bench, "") == ["No tools are sent: scripted-1 does not see them, as its token counts show."]
+    assert bench.of(Meter)[-1].exact
+    await say(bench, session, "three " * 40)
+    assert adapter.requests[-1].tools == ()
+    assert bench.of(Meter)[-1].exact
+    assert bench.services.usage_doubts.sentences() == []
+    new = await bench.open("chat-2")
+    assert new.control.specs == ()
+    await choose_tools(session, ChooseTools(chat="chat-1", names=("read_file",), how="only"))
+    assert [spec.name for spec in session.control.specs] == ["read_file"]
+
+
+async def test_a_model_that_calls_tools_sees_them_whatever_is_reported(tmp_path: Path) -> None:
+    """Its server leaves them out of its counts: the plugin's own count stands, as before."""
+    server = Dropping()
+    replies = iter([calls(("c1", "read_file", '{"path": "a"}'), usage=Usage(300, 20))])
+    adapter = ScriptedAdapter("s", lambda request: next(replies, None) or server(request))
+    bench = local(tmp_path, adapter)
+    session = server.session = await bench.open()
+    for text in ("one", "two", "three"):
+        await say(bench, session, text)
+    assert adapter.requests[-1].tools
+    assert notices(bench, "too few tokens")
+
+
+async def test_an_endpoint_that_runs_no_model_itself_is_not_judged_so(tmp_path: Path) -> None:
+    """Behind an address of its own a gateway may leave the schemas out of its counts."""
+    server = Dropping()
+    adapter = ScriptedAdapter("s", server)
+    bench = Bench(tmp_path, adapter, checks_usage=True)
+    session = server.session = await bench.open()
+    for text in ("one", "two", "three"):
+        await say(bench, session, text)
+    assert adapter.requests[-1].tools
+    assert notices(bench, "too few tokens")
