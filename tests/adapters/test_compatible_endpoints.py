@@ -18,6 +18,7 @@ from tests.adapters.conftest import WEATHER, MakeAdapter, collect, request, user
 from tests.patience import PATIENCE_S
 from tests.providers.chat.answers import Answer, failure, json_answer, reply
 from tests.providers.chat.server import ChatServer
+from tests.providers.loopback.answers import DROP
 from tests.providers.loopback.server import Received
 
 DEEPSEEK = RenderOptions(send_reasoning="tool_turns", reasoning_field="reasoning_content")
@@ -323,3 +324,44 @@ async def test_a_configured_window_is_not_asked_for(make_adapter: MakeAdapter) -
         await adapter.warm_up()
         assert (await collect(adapter)).error is None
         assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "why"),
+    [
+        (500, "tools param requires --jinja flag", "the server was started without --jinja"),
+        (400, "registry.ollama.ai/library/gemma:2b does not support tools", "the model does not support them"),
+        (
+            400,
+            '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
+            "the server was started without --enable-auto-tool-choice",
+        ),
+    ],
+)
+async def test_a_local_server_that_refuses_tools_is_asked_without(
+    make_adapter: MakeAdapter, status: int, said: str, why: str
+) -> None:
+    """The refused request is sent once more, without tools; until the server is started again it has none."""
+
+    def answer(seen: Received) -> Answer:
+        return failure(status, said) if seen.json.get("tools") else reply("ok")
+
+    async with ChatServer(default=answer) as server:
+        adapter = make_adapter(server.url, limits_path="/props", local_server=True)
+        assert (await collect(adapter, request(tools=(WEATHER,)))).text == "ok"
+        sent = [seen for seen in server.requests if seen.method == "POST"]
+        facts = adapter.facts("test-model")
+    assert [bool(seen.json.get("tools")) for seen in sent] == [True, False]
+    assert (facts.tools, facts.refuses_tools) == (False, why)
+
+
+async def test_a_lost_connection_ends_what_a_refusal_of_tools_told(make_adapter: MakeAdapter) -> None:
+    """The server may have been started with other options since."""
+    async with ChatServer(
+        [failure(500, "tools param requires --jinja flag"), reply("ok"), Answer(parts=(DROP,))]
+    ) as server:
+        adapter = make_adapter(server.url, limits_path="/props", local_server=True, max_retries=0)
+        await collect(adapter, request(tools=(WEATHER,)))
+        assert adapter.facts("test-model").tools is False
+        assert (await collect(adapter)).error is not None
+        assert adapter.facts("test-model").tools is None

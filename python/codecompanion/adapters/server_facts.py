@@ -23,6 +23,7 @@ from codecompanion.adapters.model_list import (
     table_in,
     window_of,
 )
+from codecompanion.formats.regex import regex
 
 ServerState = Literal["", "loading", "sleeping", "unloaded"]
 _STATES: dict[str, ServerState] = {
@@ -36,12 +37,21 @@ MAX_TEXT = 200
 """Characters of a version or a model's name that are kept."""
 
 
+# llama.cpp (`server-common.cpp`), vLLM (`serving_chat.py`), Ollama (`server/images.go`).
+_TOOL_REFUSALS = (
+    (regex(r"tools param requires --jinja"), "the server was started without --jinja"),
+    (regex(r"requires --enable-auto-tool-choice"), "the server was started without --enable-auto-tool-choice"),
+    (regex(r"does not support tools"), "the model does not support them"),
+)
+
+
 class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What a server has said of one of its models. 0, "" and None: it has not.
 
     `window` is that of one request, in tokens; `slots` is how many requests it works on at once. `tools`: whether the
-    chat template shows tools to the model. `fills_in`: whether the model completes code between a prefix and a suffix.
-    `model` is the model that runs. `is_router`: the server starts other servers, one for each model.
+    chat template shows tools to the model; `refuses_tools` is why a request with tools was refused, in a few words.
+    `fills_in`: whether the model completes code between a prefix and a suffix. `model` is the model that runs.
+    `is_router`: the server starts other servers, one for each model.
     """
 
     window: int = 0
@@ -56,6 +66,7 @@ class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
     version: str = ""
     is_router: bool = False
+    refuses_tools: str = ""
 
 
 NO_FACTS = ServerFacts()
@@ -108,6 +119,11 @@ def read_capabilities(body: bytes) -> ServerFacts | None:
         fills_in="insert" in listed,
         embeds="embedding" in listed,
     )
+
+
+def tool_refusal(said: str) -> str:
+    """Return why a server refused a request for its tools, in a few words; "" when that is not what it says."""
+    return next((why for pattern, why in _TOOL_REFUSALS if pattern.search(said)), "")
 
 
 def find_facts(told: Told, model: str) -> ServerFacts:

@@ -168,6 +168,11 @@ class HttpAdapter:
             except errors.AdapterError as caught:
                 error = caught
             self._server.doubt(error)
+            if not yielded and request.tools and self._server.learn_toolless(error, request.model):
+                _log.info("sent again without tools: %s", error)
+                request = msgspec.structs.replace(request, tools=())
+                call = await self._judged(self._wire.render(request), "reply")
+                continue
             if not yielded and lessons < _MAX_LESSONS and self._wire.learn_refusal(error, request):
                 _log.info("sent again without what the model does not have: %s", error)
                 call, lessons = await self._judged(self._wire.render(request), "reply"), lessons + 1

@@ -31,6 +31,7 @@ from codecompanion.adapters.server_facts import (
     read_capabilities,
     read_listed,
     read_props,
+    tool_refusal,
 )
 from codecompanion.adapters.transport.time_limits import is_loopback
 from codecompanion.errors import AdapterError, NetworkFailed, StreamCut
@@ -83,12 +84,27 @@ class ServerReader:
         self._answers: dict[str, _Answer] = {}
         self._distrusted_at = self._lost_at = -1.0
         self._asked: set[str] = set()
+        self._toolless: dict[str, tuple[float, str]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     # ---- what is known
 
     def facts(self, model: str) -> ServerFacts:
         """Return what the server has said of a model, the newest first."""
+        facts = self._told(model)
+        refused_at, why = self._toolless.get(model, (-1.0, ""))
+        if why and refused_at > self._lost_at:
+            return msgspec.structs.replace(facts, tools=False, refuses_tools=why)
+        return facts
+
+    def learn_toolless(self, error: AdapterError, model: str) -> bool:
+        """Take in that a server on the user's machine refused a request for its tools; return whether it did."""
+        why = tool_refusal(str(error)) if self._is_local else ""
+        if why:
+            self._toolless[model] = self._clock(), why
+        return bool(why)
+
+    def _told(self, model: str) -> ServerFacts:
         newest = max(self._answers.values(), key=lambda answer: answer.asked_at, default=None)
         own = self._answers.get(model, newest)
         if newest is None or own is None:

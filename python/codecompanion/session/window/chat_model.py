@@ -165,6 +165,8 @@ class ChatModel:
         if not self.adapter_name:
             return ""
         facts = self.adapter().facts(self.model)
+        if facts.refuses_tools:
+            return facts.refuses_tools
         if facts.tools is False:
             return f"the chat template of {facts.model or self.model or self.adapter_name} has no place for them"
         if facts.tools is None and self.services.usage_doubts.hides_tools(self.endpoint, self.model):

@@ -284,9 +284,9 @@ class ContextControl(ChatModel):
             with self.shaper.as_sent(self.log.view.messages[-1]) as view:
                 doubt = self.meter.learn(usage, estimated, view, cleared=cleared)
             if doubt is not None and doubt.without_tools and self._may_hide_tools:
-                if doubt.without_tools == 1:
-                    return  # the next report settles it
-                return self._learn_toolless(usage, estimated, cleared)
+                if doubt.without_tools > 1 or self.lacks_tools:
+                    self._learn_toolless(usage, estimated, cleared)
+                return  # the second report settles it
             if doubt is not None and self.services.doubt_usage(self.adapter_name, doubt):
                 self.notice(Severity.WARN, f"{self.adapter_name} {sentence(doubt)}.")
         if doubt is None:
@@ -301,7 +301,8 @@ class ContextControl(ChatModel):
     def _learn_toolless(self, usage: Usage, estimated: int, cleared: int) -> None:
         """Send no more tools: two reports have told that the model does not see them. They are true without."""
         schemas = self.meter.schemas
-        self.services.usage_doubts.note_toolless(self.endpoint, self.model)
+        if not self.lacks_tools:
+            self.services.usage_doubts.note_toolless(self.endpoint, self.model)
         self.offer_tools()
         self.meter.forget_doubts()
         self.window.tell_no_tools()

@@ -144,3 +144,20 @@ async def test_an_endpoint_that_runs_no_model_itself_is_not_judged_so(tmp_path: 
         await say(bench, session, text)
     assert adapter.requests[-1].tools
     assert notices(bench, "too few tokens")
+
+
+async def test_after_a_refusal_of_tools_the_chat_sends_none_and_believes_the_count(tmp_path: Path) -> None:
+    """The adapter has sent the request again without them; its report is about that one."""
+    server = Dropping()
+
+    def answer(request: ChatRequest) -> Reply:
+        adapter.told = ServerFacts(window=8192, tools=False, refuses_tools="the server was started without --jinja")
+        return server(request)
+
+    adapter = ScriptedAdapter("s", answer)
+    bench = local(tmp_path, adapter)
+    session = server.session = await bench.open()
+    await say(bench, session, "one " * 40)
+    assert notices(bench, "") == ["No tools are sent: the server was started without --jinja."]
+    assert bench.of(Meter)[-1].exact
+    assert session.control.specs == ()
