@@ -1323,11 +1323,13 @@
 ---@field cwd? string
 ---@field attach? boolean
 
----→ `{root, phase, done, total, why, files, chunks, symbols, vectors, bytes, complete, left_out}`: the code index.
+---→ `{root, phase, done, total, why, files, chunks, symbols, vectors, bytes, complete, left_out, no_vectors}`.
+---
+---The code index.
 ---
 ---`start`: build it in the background if it is not true to the disk; `rebuild`: from scratch. Events
 ---`index_progress` tell how far that is. With neither, only what is there is told, and in `left_out`, one sentence,
----which files are not searched and why.
+---which files are not searched and why. `no_vectors`: why making vectors ended early the last time, "" = it did not.
 ---@class CodeCompanion.Request.IndexProject
 ---@field id? integer
 ---@field chat? string

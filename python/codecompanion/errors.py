@@ -22,6 +22,7 @@
         ├── ContextOverflow         the provider says the request is too long
         ├── RequestRejected         any other 4xx
         │   └── EncryptedRefused       what the provider had signed or encrypted itself is not accepted back
+        ├── NotServed               the server, or the model that it runs, has no such function
         ├── ContentRefused          refused by a content filter
         ├── NetworkFailed           no connection, time-out, TLS, proxy
         ├── MalformedReply          the bytes are not what the wire format says
@@ -159,6 +160,10 @@ class RequestRejected(AdapterError):
 
 class EncryptedRefused(RequestRejected):
     """The provider does not accept back what it had signed or encrypted itself (another account, an expired key)."""
+
+
+class NotServed(AdapterError):
+    """The server, or the model that it runs, has no such function: filling in, embeddings; asking again is no use."""
 
 
 class ContentRefused(AdapterError):

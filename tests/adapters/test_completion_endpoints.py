@@ -18,6 +18,7 @@ from codecompanion.errors import (
     MissingKey,
     ModelNotFound,
     NetworkFailed,
+    NotServed,
 )
 from tests.patience import PATIENCE_S
 from tests.providers.completion.server import FillServer
@@ -59,14 +60,15 @@ async def ask(
 @pytest.mark.parametrize("name", NAMES)
 async def test_each_endpoint_takes_what_it_is_sent_and_gives_code(name):
     async with FillServer(["b.f(1)"]) as server:
-        assert await ask(name, server) == CodeReply("b.f(1)")
+        assert (await ask(name, server)).text == "b.f(1)"
         assert server.requests[0].json["stream"] is False
 
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_reply_that_the_limit_ended_says_so(name):
     async with FillServer(["b.f("], finish="length") as server:
-        assert await ask(name, server) == CodeReply("b.f(", is_cut=True)
+        reply = await ask(name, server)
+        assert (reply.text, reply.is_cut) == ("b.f(", True)
 
 
 async def test_llamacpp_gets_other_files_apart():
@@ -131,6 +133,9 @@ async def test_an_address_with_its_path_is_asked_once_and_rightly(ending):
         assert server.requests[0].path == "/v1/completions"
 
 
+SUCH = "for example Qwen2.5-Coder."
+
+
 async def failure_of(name: str, server: FillServer, kind: type[AdapterError], asked=None, **options) -> str:
     with pytest.raises(kind) as caught:
         await ask(name, server, asked, **options)
@@ -141,11 +146,22 @@ async def failure_of(name: str, server: FillServer, kind: type[AdapterError], as
     return said
 
 
+async def test_a_model_that_cannot_fill_in_is_named():
+    """The one that llama.cpp runs, whatever the configuration calls it."""
+    async with FillServer(fills_in=False, runs="/models/SmolLM2-135M.gguf") as server:
+        said = await failure_of("llamacpp", server, NotServed, request(model="qwen2.5-coder"))
+        assert said.startswith(f"completion: SmolLM2-135M.gguf at {server.address} cannot fill in code.")
+
+
 async def test_what_is_refused_is_one_sentence():
     """Ours names the option to change."""
     async with FillServer(fills_in=False) as server:
-        assert "Infill is not supported" in await failure_of("llamacpp", server, AdapterError)
-        assert "does not support insert" in await failure_of("ollama", server, AdapterError, request(model="granite"))
+        said = await failure_of("llamacpp", server, NotServed)
+        remedy = f"Run a code model there, {SUCH}"
+        assert said == f"completion: the model there at {server.address} cannot fill in code. {remedy}"
+        said = await failure_of("ollama", server, NotServed, request(model="granite"))
+        remedy = f"Set completion.model to a code model, {SUCH}"
+        assert said == f"completion: granite at {server.address} cannot fill in code. {remedy}"
         said = await failure_of("completions", server, ModelNotFound, request(tokens=True, model="gone"))
         assert "completion.model" in said
         said = await failure_of("ollama", server, ModelNotFound, request(tokens=True, model="gone"))

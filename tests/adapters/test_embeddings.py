@@ -18,6 +18,7 @@ from codecompanion.errors import (
     MissingKey,
     ModelNotFound,
     NetworkFailed,
+    NotServed,
     Overloaded,
     RequestRejected,
 )
@@ -233,8 +234,10 @@ async def test_a_text_without_usable_numbers_is_counted_and_the_others_are_kept(
 async def test_a_server_that_has_no_embeddings_says_so() -> None:
     async with EmbeddingServer("llama.cpp", width=0) as server:
         maker = embedder(server)
-        with pytest.raises(AdapterError, match=r"\(501\).* Start it with `--embeddings`"):
+        with pytest.raises(NotServed) as caught:
             await maker.embed(["one"])
+        said = f"embeddings: {server.url} does not serve embeddings. Start it with --embeddings and a model for them."
+        assert str(caught.value) == said
         assert len(server.requests) == 1
         await maker.aclose()
     async with EmbeddingServer("ollama") as server:

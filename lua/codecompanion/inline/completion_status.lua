@@ -44,7 +44,7 @@ end
 ---@param options table `completion` of the options
 ---@return string
 local function next_try(options)
-  if flow.by_hand or options.trigger == "manual" then
+  if source.state().is_stopped or flow.by_hand or options.trigger == "manual" then
     return ":CodeCompanionComplete asks again"
   end
   local seconds = math.ceil(pace.rest_ms() / 1000)
@@ -95,7 +95,9 @@ end
 local function asked(options)
   local url = plain_url(options)
   local where = address ~= "" and address or url
-  return ("Completion is on (%s, %s%s)"):format(options.endpoint, options.model, where ~= "" and ", " .. where or "")
+  local model = source.state().model
+  model = model ~= "" and model or options.model
+  return ("Completion is on (%s, %s%s)"):format(options.endpoint, model, where ~= "" and ", " .. where or "")
 end
 
 ---@return string? sentence That options of completion are not as they were meant

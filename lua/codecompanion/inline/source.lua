@@ -32,6 +32,8 @@ local kept
 local said_not_installed = false
 ---Why nothing came the last time, "" when something did; whether that was a failure.
 local why, is_failure = "", false
+---Whether the server's model cannot fill in: it is asked again only when the user wants it; which model answers.
+local is_stopped, model = false, "" ---@type boolean, string
 local waiting = 0
 ---Failures that were said since it last worked, without their figures; what is still to be shown at the cursor.
 local said, news = {}, nil ---@type table<string, true>, string?
@@ -125,6 +127,7 @@ end
 ---@return CodeCompanion.Suggestions?
 local function take(query, result, ms)
   local items = texts_of(result)
+  model, is_stopped = result.model or "", result.stopped or false
   if result.failed then
     fail(result.why or "the server failed")
     return nil
@@ -228,6 +231,7 @@ function M.check(bufnr, done)
     elseif result.failed then
       why, is_failure = result.why, true
     end
+    model, is_stopped = result.model or "", result.stopped or false
     done(result.off or result.failed or false, result.address or "")
   end)
 end
@@ -240,12 +244,13 @@ end
 ---Forget the suggestions that are kept, as after a change of the configuration.
 function M.reset()
   kept, why, is_failure, said, news = nil, "", false, {}, nil
+  is_stopped, model = false, ""
   pace.reset()
 end
 
----@return { waiting: integer, why: string, is_failure: boolean }
+---@return { waiting: integer, why: string, is_failure: boolean, is_stopped: boolean, model: string }
 function M.state()
-  return { waiting = waiting, why = why, is_failure = is_failure }
+  return { waiting = waiting, why = why, is_failure = is_failure, is_stopped = is_stopped, model = model }
 end
 
 return M

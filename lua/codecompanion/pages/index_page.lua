@@ -61,11 +61,14 @@ function M.run(arguments)
   host.ask("index_project", payload, function(found)
     local sentence = M.sentence(found)
     local level = found.phase == "unusable" and severity.WARN or severity.INFO
-    local whole = found.left_out ~= "" and ("%s. %s"):format(sentence, found.left_out) or sentence
+    local rest = vim.tbl_filter(function(text)
+      return text ~= ""
+    end, { found.left_out, found.no_vectors })
+    local whole = #rest > 0 and ("%s. %s"):format(sentence, table.concat(rest, " ")) or sentence
     local is_long = vim.fn.strdisplaywidth(whole) > vim.v.echospace
     if what == "status" and is_long and vim.api.nvim_get_mode().mode == "n" then
       local float = require("codecompanion.screen.float")
-      return float.open({ title = "Code index", lines = { sentence .. ".", found.left_out }, footer = "q close" })
+      return float.open({ title = "Code index", lines = { sentence .. ".", unpack(rest) }, footer = "q close" })
     end
     say.line({ whole, sentence }, level)
   end)

@@ -37,4 +37,6 @@ async def index_project(services: Services, request: IndexProject) -> dict[str, 
     left_out = left_out_sentence(await index.left_out()) if is_told_only else ""
     counts = msgspec.to_builtins(await index.counts())
     counts["complete"] = counts.pop("is_complete")
-    return {"root": str(index.root), **msgspec.to_builtins(index.state), **counts, "left_out": left_out}
+    state = msgspec.to_builtins(index.state)
+    problem = services.vectors.problem(index) if services.vectors is not None else ""
+    return {"root": str(index.root), **state, **counts, "left_out": left_out, "no_vectors": problem}

@@ -23,7 +23,7 @@ PAID = ("/v1/fim/completions", "/beta/completions")
 class FillServer(LoopbackServer):
     """The server; see the module's text. `fills_in`: whether the loaded model has the tokens for it.
 
-    `window` is llama.cpp's, in tokens, 0 = unlimited.
+    `window` is llama.cpp's, in tokens, 0 = unlimited; `runs` is what it says of itself at `/props`.
     """
 
     def __init__(
@@ -35,11 +35,12 @@ class FillServer(LoopbackServer):
         fills_in: bool = True,
         finish: str = "stop",
         window: int = 0,
+        runs: str = "",
     ) -> None:
         super().__init__()
         self.script = list(script)
         self._key, self._models, self._fills_in, self._finish = key, models, fills_in, finish
-        self._window = window
+        self._window, self._runs = window, runs
 
     @property
     def address(self) -> str:
@@ -50,6 +51,8 @@ class FillServer(LoopbackServer):
         """Return the refusal the request earns, else the next text."""
         if request.path in PAID and request.headers.get("authorization") != f"Bearer {self._key}":
             return self._unauthorized(request.path)
+        if request.path == "/props" and self._runs:
+            return json_answer({"default_generation_settings": {"n_ctx": 4096}, "model_path": self._runs})
         if request.method != "POST":
             return failure(405, "Method not allowed")
         body: dict[str, Any] = request.json
@@ -87,8 +90,9 @@ class FillServer(LoopbackServer):
     def _llamacpp(self, text: str, body: dict[str, Any]) -> dict[str, Any]:
         stop = {"stop": "eos", "length": "limit"}[self._finish]
         return {
-            "index": 0, "content": text, "tokens": [], "id_slot": 0, "stop": True, "model": "gpt-3.5-turbo",
-            "tokens_predicted": 7, "tokens_evaluated": 40, "generation_settings": {"n_predict": body.get("n_predict")},
+            "index": 0, "content": text, "tokens": [], "id_slot": 0, "stop": True,
+            "model": self._runs or "gpt-3.5-turbo", "tokens_predicted": 7, "tokens_evaluated": 40,
+            "generation_settings": {"n_predict": body.get("n_predict")},
             "prompt": "", "has_new_line": "\n" in text, "truncated": False, "stop_type": stop, "stopping_word": "",
             "tokens_cached": 46, "timings": {"prompt_n": 40, "predicted_n": 7},
         }  # fmt: skip

@@ -32,7 +32,7 @@ async def test_a_host_completes_without_a_chat_and_cancels(tmp_path):
         runtime = await greeted(tmp_path, server.address)
         found = await runtime.handle(CompleteCode(id=3, path="a.py", before="x = ", after="\n"))
         told = as_sent(found)
-        assert set(told) == {"items", "model", "ms", "cached", "why", "failed", "off", "address"}
+        assert set(told) == {"items", "model", "ms", "cached", "why", "failed", "off", "stopped", "address"}
         assert told["items"] == [{"text": "foo()"}]
         running = asyncio.ensure_future(runtime.handle(CompleteCode(id=4, path="a.py", before="y = ")))
         await server.wait_until(lambda: len(server.requests) == 2)

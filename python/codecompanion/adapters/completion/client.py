@@ -6,6 +6,7 @@ A request that is cancelled closes its connection, which is how these servers le
 from __future__ import annotations
 
 import asyncio
+import re
 
 import msgspec
 
@@ -27,6 +28,7 @@ from codecompanion.adapters.errors.error_map import (
 )
 from codecompanion.adapters.keys.key_source import key_label
 from codecompanion.adapters.keys.redact import plain_url, secrets_in_url
+from codecompanion.adapters.server_facts import read_props
 from codecompanion.adapters.transport.client import HttpClient, client_timeout, make_client
 from codecompanion.adapters.wire_format import KEY_TEMPLATE
 from codecompanion.errors import (
@@ -37,15 +39,20 @@ from codecompanion.errors import (
     MissingKey,
     ModelNotFound,
     NetworkFailed,
+    NotServed,
 )
 from codecompanion.formats.byte_limits import CODE
+from codecompanion.formats.regex import regex
 
 NAME = "completion"
 """How sentences name what asks."""
+PROPS_LIMIT_S = 1.0
 
 # What the sentences about a chat's endpoint say of a server that answers 404 without a word, and before a quotation.
 _OR_ADDRESS = " Or the address is wrong: "
 _SAID = " The provider says: "
+_CANNOT_FILL_IN = regex(r"infill is not supported|does not support insert", re.IGNORECASE)
+"""llama.cpp's words for a model without tokens for it, and Ollama's."""
 _PULL = "try pulling it first"
 """Ollama's words for a model that is not there, whatever the status is."""
 
@@ -101,8 +108,31 @@ class CompletionClient:
         except AdapterError as caught:
             if isinstance(caught, AuthenticationFailed):
                 self._key = None  # the next request reads it again: the user may have mended it
-            error = _with_advice(caught, self._own_words(caught, request.model))
+            if _CANNOT_FILL_IN.search(str(caught)):
+                error = NotServed(await self._cannot_fill_in(request.model))
+            else:
+                error = _with_advice(caught, self._own_words(caught, request.model))
         raise error
+
+    async def _cannot_fill_in(self, model: str) -> str:
+        """Return what is said of a model that does not fill in, with the name of the one that runs."""
+        if self.endpoint.name == "llamacpp":
+            model = await self._running_model() or "the model there"
+        remedy = (
+            "Run a code model there" if self.endpoint.name == "llamacpp" else "Set completion.model to a code model"
+        )
+        return f"{NAME}: {model} at {self.address} cannot fill in code. {remedy}, for example Qwen2.5-Coder."
+
+    async def _running_model(self) -> str:
+        """Return the name of the model that llama.cpp runs, "" when it does not tell."""
+        try:
+            async with asyncio.timeout(PROPS_LIMIT_S):
+                props = read_props(
+                    (await self._exchange("GET", "/props", self._about("", PROPS_LIMIT_S), PROPS_LIMIT_S))[0]
+                )
+        except (AdapterError, TimeoutError):
+            return ""
+        return props.model if props else ""
 
     def _own_words(self, error: AdapterError, model: str) -> str:
         """Return what is known better here than for a chat, "" = nothing: a model to be pulled, a wrong path."""
@@ -126,7 +156,8 @@ class CompletionClient:
         if self._key is None:
             self._key = await asyncio.to_thread(self._read_key, self._settings)
         endpoint = self._about(request.model, timeout_s)
-        payload, kind = await self._send(render(self.endpoint, request), endpoint, timeout_s)
+        body_sent = render(self.endpoint, request)
+        payload, kind = await self._exchange("POST", self.endpoint.path, endpoint, timeout_s, (body_sent,))
         body = decode_body(payload)
         if isinstance(body, str):
             raise unexpected_content(kind, payload[:2_000], endpoint)
@@ -137,14 +168,16 @@ class CompletionClient:
             raise error_from_payload(payload, endpoint)
         raise MalformedReply(endpoint.say(f"the answer is not one of {self.endpoint.path}. Check completion.endpoint."))
 
-    async def _send(self, body: bytes, endpoint: Endpoint, timeout_s: float) -> tuple[bytes, str]:
+    async def _exchange(
+        self, method: str, path: str, endpoint: Endpoint, timeout_s: float, content: tuple[bytes, ...] | None = None
+    ) -> tuple[bytes, str]:
         """Return the answer's body and what it says it is."""
         try:
             if self._client is None:
                 self._client = await asyncio.to_thread(make_client, self._settings)
             limits = client_timeout(self._settings, timeout_s)
             response = await self._client.send(
-                "POST", self.endpoint.path, headers=self._headers(), limits=limits, accepts=CODE, content=(body,)
+                method, path, headers=self._headers(), limits=limits, accepts=CODE, content=content
             )
             return response.content, response.headers.get("content-type", "")
         except Exception as caught:

@@ -12,6 +12,11 @@ from codecompanion.errors import ConfigError
 from codecompanion.formats import typed
 from codecompanion.formats.package_table import package_table
 
+MAX_NAME = 200
+"""Characters of a model's name that are kept."""
+_NAMELESS = "gpt-3.5-turbo"
+"""What older versions of llama.cpp call whatever they run."""
+
 
 class CodeRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked of an endpoint. `prompt` has the tokens of a family when `has_tokens`, and then no `suffix`.
@@ -30,10 +35,11 @@ class CodeRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CodeReply(msgspec.Struct, frozen=True):
-    """The code. `is_cut`: the limit of tokens ended it, not the model."""
+    """The code. `is_cut`: the limit of tokens ended it, not the model. `model` is the one that says it wrote it."""
 
     text: str
     is_cut: bool = False
+    model: str = ""
 
 
 class CompletionEndpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -106,7 +112,9 @@ def read_reply(endpoint: CompletionEndpoint, body: object) -> CodeReply | None:
         text = ""  # a reply that ended before its first token
     if not isinstance(text, str):
         return None
-    return CodeReply(text, finish in ("length", "limit", "model_length"))
+    model = _find(body, "model")
+    named = model[:MAX_NAME] if isinstance(model, str) and model.isprintable() and model != _NAMELESS else ""
+    return CodeReply(text, finish in ("length", "limit", "model_length"), named)
 
 
 def without_path(url: str, path: str) -> str:

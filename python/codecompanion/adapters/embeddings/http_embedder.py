@@ -26,7 +26,7 @@ from codecompanion.adapters.keys.key_source import key_label
 from codecompanion.adapters.keys.redact import plain_url, secrets_in_url
 from codecompanion.adapters.transport.client import HttpClient, client_timeout, make_client
 from codecompanion.adapters.transport.time_limits import place_of
-from codecompanion.errors import ContextOverflow, MalformedReply, RequestRejected
+from codecompanion.errors import ContextOverflow, MalformedReply, NotServed, RequestRejected
 from codecompanion.formats.byte_limits import VECTORS
 from codecompanion.formats.regex import regex
 from codecompanion.model.embedding import EmbeddingSettings, Vector, unit_vector
@@ -47,6 +47,8 @@ _TOO_MANY = regex(
     r"batch size (?:is|\d+ >)|(?:in one|more) batch|too many (?:inputs|texts)|array too long|inputs? .{0,40}at most",
     re.IGNORECASE,
 )
+_NOT_SERVED, _LLAMA_CPP = 501, "--embeddings"
+"""What llama.cpp answers when it was not started for embeddings."""
 _VERSIONED = regex(r"/v\d\w*(?:/|$)")
 _REMEDIES = Remedies(
     check_address="the url of context.embedding",
@@ -199,7 +201,12 @@ class HttpEmbedder:
             return response.content, endpoint
         except Exception as caught:
             error = error_from_exception(caught, endpoint)
-        raise error
+        raise NotServed(self._not_served(str(error))) if error.status == _NOT_SERVED else error
+
+    def _not_served(self, said: str) -> str:
+        """Return what is said of a server that has no embeddings, with what is to be done first."""
+        remedy = "Start it with --embeddings and a model for them." if _LLAMA_CPP in said else said
+        return f"embeddings: {plain_url(self._settings.base_url)} does not serve embeddings. {remedy}"
 
     def _judged(self, body: bytes, endpoint: Endpoint, count: int) -> list[Vector]:
         try:

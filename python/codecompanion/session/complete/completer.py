@@ -22,7 +22,7 @@ from codecompanion.completion.prompt_budgets import total_chars
 from codecompanion.completion.prompt_plan import plan_prompt
 from codecompanion.completion.usable_reply import Place, usable
 from codecompanion.completion.window import PREFIX_CHARS, SUFFIX_CHARS, Window
-from codecompanion.errors import CodeCompanionError, ContextOverflow
+from codecompanion.errors import CodeCompanionError, ContextOverflow, NotServed
 from codecompanion.session.complete.completion_source import Asked, make_asked
 from codecompanion.session.complete.project_prompt import Place as ProjectPlace
 from codecompanion.session.complete.project_prompt import Shown, SteadyKnowledge
@@ -55,8 +55,9 @@ class Suggestion(msgspec.Struct, frozen=True):
 class Suggestions(msgspec.Struct, frozen=True, kw_only=True):
     """The answer. Without `items`, `why` says why, "" = there is nothing to suggest, or nobody wants to know any more.
 
-    `failed`: the server could not be asked, or refused. `off`: this file never gets any. `address`: who would be asked,
-    when no suggestion was wanted.
+    `failed`: the server could not be asked, or refused. `stopped`: its model cannot fill in, so that it is asked again
+    only when the user wants it. `model` is the one that answers, the configured one until that is known. `off`: this
+    file never gets any. `address`: who would be asked, when no suggestion was wanted.
     """
 
     items: tuple[Suggestion, ...] = ()
@@ -66,6 +67,7 @@ class Suggestions(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
     failed: bool = False
     off: bool = False
+    stopped: bool = False
     address: str = ""
 
 
@@ -105,6 +107,8 @@ class Completer:
         self._total = total_chars(context_window, settings.max_tokens)
         self._knowledge = SteadyKnowledge()
         self._is_shrunk = False
+        self._stopped = self._model = ""
+        """Why the server is not asked any more; which model it says it runs."""
 
     async def complete(self, request: CompleteCode) -> Suggestions:
         """Return suggestions; never raises but when it is cancelled itself."""
@@ -127,11 +131,13 @@ class Completer:
             found = task.result()
         elif isinstance(error, CodeCompanionError):
             _log.info("no completion: %s", error)
-            found = Suggestions(why=str(error), failed=True)
+            is_stopped = isinstance(error, NotServed)
+            self._stopped = str(error) if is_stopped else ""
+            found = Suggestions(why=str(error), failed=True, stopped=is_stopped)
         else:
             found = Suggestions(why=self._report_bug(error), failed=True)
         ms = round((self._clock() - began) * 1000)
-        return msgspec.structs.replace(found, model=self._settings.model, ms=ms)
+        return msgspec.structs.replace(found, model=self._model or self._settings.model, ms=ms)
 
     def cancel(self, request_id: int = 0) -> None:
         """Stop the request of that id (0 = whichever runs); its connection is closed."""
@@ -155,6 +161,8 @@ class Completer:
         asked = self._asked = self._asked or self._make()
         settings = self._settings
         family = family_wanted(settings)
+        if self._stopped and not request.manual:
+            return Suggestions(why=self._stopped, failed=True, stopped=True, address=asked.address)
         if not request.count:
             return Suggestions(address=asked.address)
         name = project[0].root.name if project else ""
@@ -181,6 +189,7 @@ class Completer:
                     raise
                 wanted = await ask_for()
                 reply = await asked.ask(self._warmer(wanted, attempt), path, settings.timeout_s)
+            self._stopped, self._model = "", reply.model
             text = self._usable(reply, Place(request.before, request.after), family, wanted.stop)
             if text and text not in texts:
                 texts.append(text)

@@ -54,6 +54,7 @@ class ProjectVectors:
         self._not_before: dict[Path, float] = {}
         self._settled: dict[Path, int] = {}
         self._told: set[str] = set()
+        self._problems: dict[Path, str] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._followed: set[Path] = set()
 
@@ -70,6 +71,10 @@ class ProjectVectors:
             self._followed.add(index.path)
             self._start(self._follow(index))
         return found
+
+    def problem(self, index: ProjectIndex) -> str:
+        """Return why the last run for an index ended early, "" when it did not."""
+        return self._problems.get(index.path, "")
 
     def make_soon(self, index: ProjectIndex) -> None:
         """Make what is missing once the index is built, whatever it costs: the user asked for it."""
@@ -160,6 +165,7 @@ class ProjectVectors:
 
     def _ended(self, index: ProjectIndex, done: int, why: str) -> None:
         self._settled.pop(index.path, None)
+        self._problems.pop(index.path, None)
         if why:
             self._failed(index, why)
         elif not done:
@@ -167,6 +173,7 @@ class ProjectVectors:
 
     def _failed(self, index: ProjectIndex, why: str) -> None:
         self._not_before[index.path] = time.monotonic() + AGAIN_AFTER_S
+        self._problems[index.path] = why
         self._say(why)
 
     def _say(self, text: str) -> None:

@@ -196,6 +196,23 @@ async def test_a_failure_is_one_sentence_and_is_not_kept(make_completer):
         assert texts(found) == ["a()"]
 
 
+async def test_a_server_whose_model_cannot_fill_in_is_asked_again_only_by_the_user(make_completer):
+    """Every pause would ask for nothing; the user may have started another model meanwhile."""
+    async with FillServer(fills_in=False, runs="/models/smol.gguf") as server:
+        completer = make_completer(url=server.address, endpoint="llamacpp")
+        first = await completer.complete(code())
+        asked = len(server.requests)
+        again, looked = await completer.complete(code("y = |\n")), await completer.complete(code(count=0))
+        assert len(server.requests) == asked
+        server._fills_in, server.script = True, ["a()", "b()"]
+        found = await completer.complete(code("y = |\n", manual=True))
+        [later] = await one(completer, code("z = |\n"))
+    for failed in (first, again, looked):
+        assert (failed.failed, failed.stopped, "smol.gguf" in failed.why) == (True, True, True)
+    assert (texts(found), found.stopped, found.model) == (["a()"], False, "/models/smol.gguf")
+    assert texts(later) == ["b()"]
+
+
 async def test_a_missing_key_asks_nobody(make_completer):
     async with FillServer() as server:
         completer = make_completer(

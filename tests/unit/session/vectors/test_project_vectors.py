@@ -87,6 +87,7 @@ async def test_a_failure_is_told_once_and_words_go_on(index: ProjectIndex) -> No
         assert said.startswith("embeddings: the key in ")
         assert said.endswith("3 pieces of code have no vector yet and are found by their words.")
         assert KEY not in said
+        assert vectors.problem(index) == said, "`index status` shows it"
         assert len(server.requests) == 1
         await vectors.aclose()
 
