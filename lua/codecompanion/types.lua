@@ -997,7 +997,7 @@
 ---@field id? integer
 ---@field chat? string
 
----→ `[{name, window, adapter}]` of one adapter ("" = the chat's), or all adapters with `[{adapter, models}]`.
+---→ `[{adapter, models: [{name, window, about}], problem, brief}]` of one adapter, "" = all; see `model_choice`.
 ---@class CodeCompanion.Request.ListModels
 ---@field id? integer
 ---@field chat? string

@@ -142,6 +142,10 @@ class AdapterRegistry:
                 self._made[name] = UnusableAdapter(settings, error)
         return self._made[name]
 
+    def is_made(self, name: str) -> bool:
+        """Return whether an adapter has been used or asked for: one that has not knows nothing of its server."""
+        return name in self._made
+
     def read_key(self, settings: AdapterSettings) -> str:
         """Return the key of a connection that is no adapter of its own (blocks); raises `MissingKey`."""
         return self._keys(settings)

@@ -50,7 +50,8 @@ class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     `window` is that of one request, in tokens; `slots` is how many requests it works on at once. `tools`: whether the
     chat template shows tools to the model; `refuses_tools` is why a request with tools was refused, in a few words.
-    `fills_in`: whether the model completes code between a prefix and a suffix. `model` is the model that runs.
+    `fills_in`: whether the model completes code between a prefix and a suffix. `model` is the model that runs, of a
+    server that answers with it whatever a request calls it.
     `is_router`: the server starts other servers, one for each model.
     """
 
@@ -100,7 +101,7 @@ def read_props(body: bytes) -> ServerFacts | None:
 def read_listed(body: bytes) -> Told:
     """Return what a listing says of its models, and a lone window under `ANY_MODEL` (koboldcpp)."""
     answer = decode_answer(body)
-    told = {name: _listed(name, entry) for name, entry in entries_of(answer)}
+    told = {name: _listed(entry) for name, entry in entries_of(answer)}
     for name, limits in read_model_limits(body).items():
         if name == ANY_MODEL:
             told[name] = ServerFacts(window=limits.context_window)
@@ -141,7 +142,7 @@ def filled(newer: ServerFacts, older: ServerFacts) -> ServerFacts:
     return msgspec.structs.replace(older, **{**told, "state": newer.state})
 
 
-def _listed(name: str, entry: Mapping[str, Any]) -> ServerFacts:
+def _listed(entry: Mapping[str, Any]) -> ServerFacts:
     status = table_in(entry, "status").get("value", entry.get("state"))
     inputs, kind = table_in(entry, "architecture").get("input_modalities"), entry.get("type")
     images = "image" in inputs if isinstance(inputs, list) else True if kind == "vlm" else None
@@ -150,7 +151,7 @@ def _listed(name: str, entry: Mapping[str, Any]) -> ServerFacts:
     tools = True if isinstance(capabilities, list) and "tool_use" in capabilities else None
     state = _STATES.get(status, "") if isinstance(status, str) else ""
     embeds = True if kind in ("embeddings", "embedding") else None
-    return ServerFacts(window=window_of(entry), tools=tools, images=images, embeds=embeds, state=state, model=name)
+    return ServerFacts(window=window_of(entry), tools=tools, images=images, embeds=embeds, state=state)
 
 
 def _flag(table: Mapping[str, Any], name: str) -> bool | None:

@@ -18,6 +18,7 @@ from codecompanion.context.policy.policy_catalog import policy_names
 from codecompanion.engine.doctor_code import examine_code
 from codecompanion.engine.finding import Finding
 from codecompanion.engine.module_cache import NOT_WRITTEN, ModuleCache, module_cache
+from codecompanion.engine.server_card import server_findings
 from codecompanion.session.accounts.usage_check import ADVICE
 from codecompanion.session.services import Services
 from codecompanion.store.audit import FILE as AUDIT_FILE
@@ -77,9 +78,9 @@ def examine(services: Services) -> list[Finding]:
     if kept is not None:
         audit = Finding("audit log", True, f"{kept / AUDIT_FILE} ({size_of(kept):,} bytes); :CodeCompanion audit")
     return [
-        *examine_environment(), history, *history_findings(store), window, *usage, audit, kept_modules(module_cache()),
-        variables_finding(hidden, services.environment), own_environment_finding(hidden, os.environ),
-        *sandbox_findings(services.sandbox),
+        *examine_environment(), history, *history_findings(store), window, *server_findings(services), *usage, audit,
+        kept_modules(module_cache()), variables_finding(hidden, services.environment),
+        own_environment_finding(hidden, os.environ), *sandbox_findings(services.sandbox),
     ]  # fmt: skip
 
 

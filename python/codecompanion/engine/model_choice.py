@@ -6,12 +6,16 @@ import asyncio
 from typing import Any
 
 from codecompanion.adapters.registry import is_out_of_reach
+from codecompanion.engine.server_card import brief_card
 from codecompanion.errors import AdapterError, CodeCompanionError
 from codecompanion.session.services import Services
 
 
 async def list_models(services: Services, adapter: str) -> list[dict[str, Any]]:
-    """Return `[{adapter, models: [{name, window}], problem, brief}]`; one that is silent does not hide the others."""
+    """Return `[{adapter, models: [{name, window, about}], problem, brief}]`; one that is silent hides none.
+
+    `about` is what a local server says of the model, in a few words.
+    """
     names = [adapter] if adapter else services.adapters.names()
     return list(await asyncio.gather(*(_models_of(services, name) for name in names)))
 
@@ -34,8 +38,17 @@ async def _models_of(services: Services, name: str) -> dict[str, Any]:
     default = entry.model
     if default and default not in known:
         known.insert(0, default)
-    models = [{"name": model, "window": services.limits(name, model, 0).context_window} for model in known]
-    return {"adapter": name, "models": models, "problem": problem, "brief": ""}
+    return {
+        "adapter": name,
+        "models": [_row(services, name, model) for model in known],
+        "problem": problem,
+        "brief": "",
+    }
+
+
+def _row(services: Services, name: str, model: str) -> dict[str, Any]:
+    window, adapter = services.limits(name, model, 0).context_window, services.adapters.get(name)
+    return {"name": model, "window": window, "about": brief_card(adapter.facts(model))}
 
 
 def _brief(name: str, error: BaseException) -> str:

@@ -263,7 +263,7 @@ class Session(Chat):
 
     async def _run_turns(self, answer_again: str) -> None:
         while (self.queue or answer_again) and await self._may_spend():
-            await self.control.window.know_server()
+            await self._know_server()
             refused = await self.queue.refused()
             try:
                 if self.queue.are_all(refused) and not answer_again:
@@ -283,6 +283,12 @@ class Session(Chat):
                 await self._ask_behind_reply(cycle, turn_id)
             if not await self._run_turn(cycle, turn_id):
                 return
+
+    async def _know_server(self) -> None:
+        """Take in what the server of the model is now; where nobody has named a model, it is the one that runs."""
+        await self.control.window.know_server()
+        if runs := self.control.window.model_that_runs:
+            await self.use_model(self.adapter_name, runs)
 
     async def _run_turn(self, cycle: int, turn_id: str = "") -> bool:
         """Run one turn; return whether it ended well."""

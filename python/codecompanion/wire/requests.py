@@ -466,7 +466,7 @@ class RestoreMemory(Request, frozen=True, kw_only=True):
 
 
 class ListModels(Request, frozen=True, kw_only=True):
-    """→ `[{name, window, adapter}]` of one adapter ("" = the chat's), or all adapters with `[{adapter, models}]`."""
+    """→ `[{adapter, models: [{name, window, about}], problem, brief}]` of one adapter, "" = all; see `model_choice`."""
 
     adapter: str = ""
 

@@ -122,9 +122,9 @@ def test_a_router_lists_its_models_with_state_and_window() -> None:
         )
     )
     assert told == {
-        "a": ServerFacts(window=8192, images=True, model="a"),
-        "b": ServerFacts(images=False, state="unloaded", model="b"),
-        "c": ServerFacts(state="loading", model="c"),
+        "a": ServerFacts(window=8192, images=True),
+        "b": ServerFacts(images=False, state="unloaded"),
+        "c": ServerFacts(state="loading"),
     }
 
 
@@ -157,9 +157,9 @@ def test_lm_studio_tells_state_kind_and_the_window_of_what_is_loaded() -> None:
         )
     )  # fmt: skip
     assert told == {
-        "a": ServerFacts(window=4096, tools=True, images=True, model="a"),
-        "b": ServerFacts(state="unloaded", model="b"),
-        "c": ServerFacts(embeds=True, state="unloaded", model="c"),
+        "a": ServerFacts(window=4096, tools=True, images=True),
+        "b": ServerFacts(state="unloaded"),
+        "c": ServerFacts(embeds=True, state="unloaded"),
     }
 
 

@@ -11,6 +11,7 @@ local M = {}
 ---@field adapter string
 ---@field model string
 ---@field window? integer
+---@field about? string What a local server says of the model, in a few words
 
 ---What the host answered last; completion must not wait.
 ---@type CodeCompanion.ModelChoice[]
@@ -32,7 +33,8 @@ local function flatten(result)
     for _, model in ipairs(group.models or { group }) do
       local name = type(model) == "table" and model.name or model
       local window = type(model) == "table" and model.window or nil
-      choices[#choices + 1] = { adapter = group.adapter, model = name, window = window }
+      local about = type(model) == "table" and (model.about or "") ~= "" and model.about or nil
+      choices[#choices + 1] = { adapter = group.adapter, model = name, window = window, about = about }
     end
   end
   return choices

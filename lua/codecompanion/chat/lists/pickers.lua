@@ -130,7 +130,8 @@ function M.model(chat)
         end
         local window = (item.window or 0) > 0 and (" · " .. numbers.short_window(item.window)) or ""
         local current = item.adapter == chat.adapter and item.model == chat.model and " · current" or ""
-        return ("%s · %s%s%s"):format(item.adapter, item.model, window, current)
+        local about = item.about and (" · " .. item.about) or ""
+        return ("%s · %s%s%s%s"):format(item.adapter, item.model, window, about, current)
       end,
     }, function(item)
       if item and item.brief then

@@ -32,7 +32,7 @@ from codecompanion.adapters.base import (
 from codecompanion.adapters.clouds import credentials_of
 from codecompanion.adapters.errors.error_map import Endpoint, error_from_exception
 from codecompanion.adapters.http.reply_stream import final_cut, read_reply
-from codecompanion.adapters.http.server_reader import ServerReader
+from codecompanion.adapters.http.server_reader import CONNECT_WAIT_S, ServerReader
 from codecompanion.adapters.keys.key_source import key_label
 from codecompanion.adapters.keys.redact import secrets_in_url
 from codecompanion.adapters.request_gate import Purpose
@@ -130,6 +130,12 @@ class HttpAdapter:
 
     async def know_server(self, model: str) -> None:
         """Ask such a server what it is, if what it said before may not hold any more; never waits for long."""
+        if not (model or self.default_model) and self._settings.local_server:
+            try:
+                async with asyncio.timeout(CONNECT_WAIT_S):
+                    await self._first_model()
+            except (errors.AdapterError, TimeoutError) as error:
+                _log.info("no model to ask: %s", error)  # said where the request is sent
         await self._server.make_sure(model or self.default_model)
 
     def runs_model_itself(self, model: str) -> bool | None:

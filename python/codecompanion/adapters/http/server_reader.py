@@ -105,7 +105,7 @@ class ServerReader:
         return bool(why)
 
     def _told(self, model: str) -> ServerFacts:
-        newest = max(self._answers.values(), key=lambda answer: answer.asked_at, default=None)
+        newest = max(tuple(self._answers.values()), key=lambda answer: answer.asked_at, default=None)
         own = self._answers.get(model, newest)
         if newest is None or own is None:
             return NO_FACTS
@@ -217,7 +217,7 @@ class ServerReader:
         except AdapterError as error:
             _log.info("the router tells nothing of %s: %s", model, error)
             own = None
-        return own or NO_FACTS
+        return msgspec.structs.replace(own, model="") if own else NO_FACTS
 
     async def _shown(self, path: str, model: str) -> ServerFacts:
         """Return what Ollama says a model can do; nothing of its window, which is not that of what is loaded."""

@@ -25,6 +25,7 @@ async def prepare_request(chat: Chat, asking: PausedAndFull, *, is_continued: bo
         CodeCompanionError: something could not be stored; the view is as before.
     """
     await chat.control.window.know_server()
+    chat.control.window.tell_no_tools()
     await _have_tools(chat)
     await chat.reread_rules()
     await follow_trust(chat)

@@ -65,7 +65,19 @@ class WindowWatch:
         """Take in what the server of the model is now; what it said before may not hold any more (`ServerFacts`)."""
         await self._chat.adapter().know_server(self._chat.model)
         self.take_in()
-        self.tell_no_tools()
+
+    @property
+    def model_that_runs(self) -> str:
+        """Return the model that answers in place of the chat's, "" when it is the same, or one the user has configured.
+
+        A server with one model answers with it, whatever a request calls it; one with several needs a name.
+        """
+        chat, services = self._chat, self._chat.services
+        entry = services.adapters.settings(chat.adapter_name)
+        if chat.model in (entry.model, *entry.models, *services.settings.models) and chat.model:
+            return ""
+        runs = self._facts.model or ("" if chat.model else chat.adapter().default_model)
+        return runs if runs != chat.model else ""
 
     def tell_no_tools(self) -> None:
         """Say once that tools are not sent because the model would not see them."""

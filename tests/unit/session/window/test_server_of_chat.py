@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from codecompanion.adapters.base import AdapterSettings, ChatRequest
@@ -12,7 +13,7 @@ from codecompanion.errors import ContextOverflow
 from codecompanion.model.messages import Usage
 from codecompanion.session.actions.switch_tools import choose_tools
 from codecompanion.session.session import Session
-from codecompanion.wire.events import Meter, Notice
+from codecompanion.wire.events import Meter, ModelChanged, Notice
 from codecompanion.wire.requests import ChooseTools
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
 
@@ -68,6 +69,25 @@ async def test_a_server_restarted_with_another_window_is_seen_in_every_chat(tmp_
         new = await bench.open("chat-2")
         assert new.control.limits == old.control.limits
         old.refresh_limits()
+
+
+async def test_the_chat_names_the_model_that_runs_unless_the_user_has_configured_one(tmp_path: Path) -> None:
+    """A server with one model answers with it, whatever a request calls it."""
+    adapter = ScriptedAdapter("s", lambda request: says("ok"))
+    bench = local(tmp_path, adapter)
+    session = await bench.open()
+    for name in ("smol", "qwen3"):
+        adapter.told = ServerFacts(window=8192, model=name)
+        await say(bench, session, "hello")
+        assert (session.model, adapter.requests[-1].model) == (name, name)
+        assert bench.of(ModelChanged)[-1].model == name
+    changes = len(bench.of(ModelChanged))
+    entry = bench.services.adapters.settings("s")
+    bench.services.adapters.add(adapter, msgspec.structs.replace(entry, model="qwen3"))
+    adapter.told = ServerFacts(window=8192, model="another")
+    await say(bench, session, "hello")
+    assert session.model == "qwen3"
+    assert len(bench.of(ModelChanged)) == changes
 
 
 async def test_a_window_that_a_refusal_named_holds_until_the_server_tells_another_one(tmp_path: Path) -> None:

@@ -1,0 +1,75 @@
+"""The card of a local server: what it runs, and what would be better (`:checkhealth`, the list of models)."""
+
+from __future__ import annotations
+
+from codecompanion.adapters.base import AdapterSettings
+from codecompanion.adapters.server_facts import NO_FACTS, ServerFacts
+from codecompanion.counting.tokens import MessageCounter
+from codecompanion.engine.finding import Finding
+from codecompanion.session.services import Services
+from codecompanion.session.toolbox.chat_tools import ChatTools
+
+LARGE_SHARE = 0.4
+"""Of the window: tools that take more leave too little for a chat about files."""
+_BESIDE_TOOLS = 4096
+_LARGER = {"/props": "restart it with -c {0}{1}", "/api/ps": "start Ollama with OLLAMA_CONTEXT_LENGTH={0}"}
+"""How a server gets a larger window, by the path where it tells the one it has."""
+
+
+def brief_card(facts: ServerFacts) -> str:
+    """Return what stands of a model's server in a row of a list: its state, and what its model lacks or has."""
+    found = (facts.state, "no tools" if facts.tools is False else "", "images" if facts.images else "")
+    return " · ".join(filter(None, found))
+
+
+def server_findings(services: Services) -> list[Finding]:
+    """Return a card for each local server that has told anything of itself; asks none."""
+    registry, chosen = services.adapters, services.settings.chat
+    found = []
+    for name in registry.names():
+        settings = registry.settings(name)
+        if not settings.local_server or not registry.is_made(name):
+            continue
+        model = (chosen.model if name == chosen.adapter else "") or registry.get(name).default_model
+        facts = registry.get(name).facts(model)
+        if facts != NO_FACTS:
+            tools = 0 if facts.tools is False else tool_tokens(services, facts.window)
+            advice = advise(facts, settings, tools)
+            found.append(Finding(f"server {name}", not advice, card(facts, model, tools), advice))
+    return found
+
+
+def card(facts: ServerFacts, model: str, tools: int) -> str:
+    """Return what a server has told of itself in one line; `tools` is what they take, in tokens."""
+    slots = f"{facts.slots} at once" if facts.slots > 1 else ""
+    window = f"window of {facts.window:,} tokens" if facts.window else "window unknown until the model is loaded"
+    about_tools = "no tools" if facts.tools is False else f"tools take about {tools:,}" if tools else ""
+    images = {True: "images", False: "no images"}.get(facts.images) if facts.images is not None else ""
+    found = (facts.model or model, facts.state, window, slots, about_tools, images, facts.version)
+    return " · ".join(filter(None, found))
+
+
+def advise(facts: ServerFacts, settings: AdapterSettings, tools: int) -> str:
+    """Return what would make the server more useful, "" when nothing would."""
+    if facts.tools is False:
+        why = facts.refuses_tools or "the chat template of the model has no place for them"
+        return f"No tools are sent: {why}. For tools run another model, or another template"
+    if settings.context_window > facts.window > 0:
+        return f"opts.context_window is {settings.context_window:,}, more than the server has: remove it"
+    if not facts.window or tools < LARGE_SHARE * facts.window:
+        return ""
+    wanted = 2 * facts.window
+    while wanted < 4 * tools + _BESIDE_TOOLS:
+        wanted *= 2
+    larger = next((text for path, text in _LARGER.items() if settings.limits_path.endswith(path)), "")
+    shared = " --kv-unified" if facts.slots > 1 else ""  # else llama.cpp divides it by the number of slots
+    way = larger.format(wanted, shared) if larger else f"give it a window of {wanted:,} tokens"
+    return f"Tools take {tools:,} of {facts.window:,} tokens: {way}, or offer fewer tools"
+
+
+def tool_tokens(services: Services, window: int) -> int:
+    """Return what the tools of a new chat take in every request, estimated in tokens."""
+    if not services.settings.tools.enabled:
+        return 0
+    offered = ChatTools(services.tools, lambda: services.settings.tools, tuple).offered()
+    return MessageCounter(services.count_text).tools(offered.specs(something_removed=False, window=window))

@@ -1,0 +1,28 @@
+"""A server on the user's own machine, as its user sees it: winbar, notice, list of models, `:checkhealth`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from harness import Nvim
+from real_chat import KEY, start_chat
+from tests.providers.chat.answers import reply
+from tests.providers.chat.thread import ChatServerThread
+from tests.unit.adapters.test_server_facts import LLAMA_CPP
+
+
+def test_a_model_whose_template_has_no_tools(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
+    """It is sent none, and the window is the one its server tells."""
+    told = {**LLAMA_CPP, "chat_template_caps": {"supports_tools": False}}
+    with ChatServerThread([reply("ok")], key=KEY, pages={"/props": told}) as server:
+        options = {"adapters": {"http": {"loop": {"opts": {"context_window": 0}}}}}
+        chat = start_chat(nvim_factory, tmp_path, server, extends="llama_cpp", options=options, size=(120, 30))
+        chat.nvim.wait_screen("test-model · no tools · ~")
+        chat.say("hello")
+        chat.nvim.wait_screen("No tools are sent: the chat template of SmolLM2-135M.gguf has no place for them.")
+        (sent,) = [seen.json for seen in server.requests if seen.method == "POST"]
+        assert "tools" not in sent
+        assert "SmolLM2-135M.gguf · window of 4,096 tokens · 4 at once · no tools" in chat.health()
+        chat.nvim.feed("ga")
+        chat.nvim.wait_screen("test-model · 4.1k · no tools · current")

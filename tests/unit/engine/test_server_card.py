@@ -1,0 +1,92 @@
+"""The card of a local server: what it runs, what its model lacks, and what would be better."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from codecompanion.adapters.base import AdapterSettings
+from codecompanion.adapters.server_facts import ServerFacts
+from codecompanion.engine.model_choice import list_models
+from codecompanion.engine.server_card import advise, brief_card, card, server_findings
+from tests.unit.session.fakes import Bench, ScriptedAdapter
+
+LLAMA_CPP = AdapterSettings(name="l", kind="openai_compatible", limits_path="/props", local_server=True)
+FACTS = ServerFacts(window=4096, slots=4, tools=True, images=False, model="smol.gguf", version="b1")
+
+
+def test_a_card_says_in_one_line_what_is_known() -> None:
+    """Nothing is said of what the server has not told."""
+    assert card(FACTS, "m", 2_700) == (
+        "smol.gguf · window of 4,096 tokens · 4 at once · tools take about 2,700 · no images · b1"
+    )
+    sleeping = ServerFacts(state="sleeping", tools=False)
+    assert card(sleeping, "m", 0) == "m · sleeping · window unknown until the model is loaded · no tools"
+    assert brief_card(sleeping) == "sleeping · no tools"
+    assert brief_card(ServerFacts(images=True, tools=True)) == "images"
+
+
+@pytest.mark.parametrize(
+    ("path", "window", "tools", "advice"),
+    [
+        ("/props", 4_096, 2_700, "Tools take 2,700 of 4,096 tokens: restart it with -c 16384, or offer fewer tools"),
+        ("/props", 2_048, 2_700, "Tools take 2,700 of 2,048 tokens: restart it with -c 16384, or offer fewer tools"),
+        ("/props", 16_384, 2_700, ""),
+        ("/props", 0, 2_700, ""),
+        ("/props", 1_000_000, 2_700, ""),
+        (
+            "/api/ps",
+            4_096,
+            2_700,
+            "Tools take 2,700 of 4,096 tokens: start Ollama with OLLAMA_CONTEXT_LENGTH=16384, or offer fewer tools",
+        ),
+        (
+            "/v1/models",
+            8_192,
+            30_000,
+            "Tools take 30,000 of 8,192 tokens: give it a window of 131,072 tokens, or offer fewer tools",
+        ),
+    ],
+)
+def test_advice_fits_the_server_and_its_window(path: str, window: int, tools: int, advice: str) -> None:
+    """A larger window is named in the words of the server that is asked."""
+    settings = msgspec.structs.replace(LLAMA_CPP, limits_path=path)
+    assert advise(ServerFacts(window=window), settings, tools) == advice
+
+
+def test_a_window_that_slots_would_divide_is_shared() -> None:
+    """llama.cpp gives each slot a part of `-c` unless it is started so."""
+    assert "restart it with -c 16384 --kv-unified, or" in advise(FACTS, LLAMA_CPP, 2_700)
+
+
+def test_a_model_without_tools_is_told_with_the_reason() -> None:
+    """What the server refused goes before what its template says."""
+    assert "the chat template of the model has no place for them" in advise(ServerFacts(tools=False), LLAMA_CPP, 0)
+    refused = ServerFacts(tools=False, refuses_tools="the server was started without --jinja")
+    assert advise(refused, LLAMA_CPP, 0).startswith("No tools are sent: the server was started without --jinja.")
+
+
+def test_a_configured_window_that_is_larger_than_the_server_has_is_told() -> None:
+    """What the user has set counts, and every long prompt would be refused."""
+    settings = msgspec.structs.replace(LLAMA_CPP, context_window=32_768)
+    assert advise(FACTS, settings, 0) == "opts.context_window is 32,768, more than the server has: remove it"
+    assert advise(FACTS, msgspec.structs.replace(LLAMA_CPP, context_window=2_048), 0) == ""
+
+
+async def test_the_check_up_and_the_list_of_models_have_it(tmp_path: Path) -> None:
+    """Of servers that have told something; none is asked for it."""
+    adapter = ScriptedAdapter("s", [])
+    bench = Bench(tmp_path, adapter)
+    assert server_findings(bench.services) == []
+    bench.services.adapters.add(adapter, msgspec.structs.replace(LLAMA_CPP, name="s"))
+    assert server_findings(bench.services) == []
+    adapter.told = FACTS
+    (finding,) = server_findings(bench.services)
+    assert finding.name == "server s"
+    assert finding.text.startswith("smol.gguf · window of 4,096 tokens · 4 at once · tools take about ")
+    assert "restart it with -c " in finding.advice
+    adapter.told = msgspec.structs.replace(FACTS, tools=False)
+    ((found),) = await list_models(bench.services, "s")
+    assert found["models"] == [{"name": "scripted-1", "window": 4096, "about": "no tools"}]
