@@ -92,7 +92,7 @@ def read_props(body: bytes) -> ServerFacts | None:
         system_role=_flag(caps, "supports_system_role"),
         images=_flag(modalities, "vision"),
         state="sleeping" if answer.get("is_sleeping") is True else "",
-        model="" if is_router else _text(answer, "model_alias") or _file_name(_text(answer, "model_path")),
+        model="" if is_router else _model_name(_text(answer, "model_alias"), _text(answer, "model_path")),
         version=_text(answer, "build_info"),
         is_router=is_router,
     )
@@ -164,5 +164,6 @@ def _text(table: Mapping[str, Any], name: str) -> str:
     return value[:MAX_TEXT] if isinstance(value, str) else ""
 
 
-def _file_name(path: str) -> str:
-    return path.replace("\\", "/").rpartition("/")[2]
+def _model_name(alias: str, path: str) -> str:
+    """Return the alias that a model was given; llama.cpp calls one without by its path, which is too long to read."""
+    return alias if alias and alias != path else path.replace("\\", "/").rpartition("/")[2]

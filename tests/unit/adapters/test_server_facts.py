@@ -74,6 +74,7 @@ def test_llama_cpp_tells_window_slots_template_and_version() -> None:
     )
     assert props(is_sleeping=True, model_alias="smol").state == "sleeping"
     assert props(model_alias="smol").model == "smol"
+    assert props(model_alias=LLAMA_CPP["model_path"]).model == "SmolLM2-135M.gguf"
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,14 @@
 
 A server that runs models itself (`local_server`) can be restarted with other settings at any time. So it is asked when
 it is first needed, and again, when it is next needed, after a lost connection, after a refusal, and once its answer is
-a minute old. Any other endpoint is asked once for each model, if its entry says that it can tell (lesson 30).
+a minute old. On loopback an answer takes a few milliseconds, and a restart is no lost connection for a client that
+connects again by itself: there it is asked after `NEAR_FRESH_S`. Any other endpoint is asked once for each model, if
+its entry says that it can tell (lesson 30).
 
 Never trouble for the user: a server that does not answer leaves its facts unknown, and what an unknown window means is
-said elsewhere (R-506). A request waits for an answer only where nothing that is known holds any more, on loopback, for
-at most `CONNECT_WAIT_S`. A server that loads a model with the first request (Ollama, LM Studio) can tell its window
-only after that: it is asked when a reply begins.
+said elsewhere (R-506). A request waits for an answer on loopback only: at most `CONNECT_WAIT_S` where nothing that is
+known holds any more, else `NEAR_WAIT_S`. A server that loads a model with the first request (Ollama, LM Studio) can
+tell its window only after that: it is asked when a reply begins.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 MAX_WAIT_S = 3.0
 CONNECT_WAIT_S = 1.0
-FRESH_S = 60.0
+FRESH_S, NEAR_FRESH_S, NEAR_WAIT_S = 60.0, 5.0, 0.05
 JUST_ASKED_S = 1.0
 MAX_MODELS = 50
 """Models of one server whose answers are kept."""
@@ -80,6 +82,7 @@ class ServerReader:
         self._settings, self._get, self._post, self._clock = settings, get, post, clock
         self._take_listing, self._has_window, self._on_change = take_listing, has_window, on_change
         self._is_local = settings.local_server and bool(settings.limits_path)
+        self._is_near = is_loopback(settings.base_url)
         self._asks = self._is_local or (bool(settings.limits_path) and not settings.context_window)
         self._answers: dict[str, _Answer] = {}
         self._distrusted_at = self._lost_at = -1.0
@@ -128,14 +131,14 @@ class ServerReader:
             await asyncio.wait([self._asking(model)])
 
     async def make_sure(self, model: str) -> None:
-        """Ask if what is known may not hold any more; wait only if none of it holds, and not for long."""
+        """Ask if what is known may not hold any more; wait for the answer of a server on this machine, not for long."""
         if not self._is_local or self._is_fresh(model):
             return
         task = self._asking(model)
         answer = self._answers.get(model)
         is_worthless = answer is None or answer.asked_at <= self._lost_at
-        if is_worthless and is_loopback(self._settings.base_url):
-            await asyncio.wait([task], timeout=CONNECT_WAIT_S)
+        if self._is_near:
+            await asyncio.wait([task], timeout=CONNECT_WAIT_S if is_worthless else NEAR_WAIT_S)
 
     def reply_began(self, model: str) -> None:
         """Ask in the background while a reply arrives, unless the model's window is known."""
@@ -154,7 +157,8 @@ class ServerReader:
 
     def _is_fresh(self, model: str) -> bool:
         answer = self._answers.get(model)
-        return answer is not None and answer.asked_at > max(self._distrusted_at, self._clock() - FRESH_S)
+        limit = NEAR_FRESH_S if self._is_near else FRESH_S
+        return answer is not None and answer.asked_at > max(self._distrusted_at, self._clock() - limit)
 
     def _asking(self, model: str) -> asyncio.Task[None]:
         """Return the task that asks for a model, begun now unless one is under way."""
