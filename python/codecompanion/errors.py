@@ -26,7 +26,7 @@
         ├── ContentRefused          refused by a content filter
         ├── NetworkFailed           no connection, time-out, TLS, proxy
         ├── MalformedReply          the bytes are not what the wire format says
-        └── StreamCut               the reply ended before its end marker; what arrived is kept
+        └── StreamCut               the connection ended before the reply's end marker; what arrived is kept
 
 `str(error)` is one sentence for the user: what happened and what to do. Keys and headers never occur in it.
 """
@@ -94,7 +94,7 @@ class AdapterError(CodeCompanionError):
     """A provider request failed. `code` is the provider's own word for it, "" when it said none.
 
     `status` is the HTTP status it came with (200: inside of a reply), 0 when the provider said nothing at all.
-    `perhaps_processed`: it may have worked on the request, and bill it; that is repeated once at most. `brief`
+    `perhaps_processed`: it may have worked on the request, and bill it; only the user repeats that. `brief`
     says what happened in two or three words, for a line that has no room for a sentence.
     """
 
@@ -182,7 +182,10 @@ class MalformedReply(AdapterError):
 
 
 class StreamCut(AdapterError):
-    """The reply ended before its end marker (lesson 39); what arrived is kept by the caller."""
+    """The connection ended before the reply, or before its end marker (lesson 39).
+
+    What arrived is kept by the caller.
+    """
 
     retryable = True
     perhaps_processed = True

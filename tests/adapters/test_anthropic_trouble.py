@@ -60,7 +60,7 @@ async def test_an_error_has_its_class_and_is_not_tried_again(answer: Any, kind: 
 
 @pytest.mark.parametrize(
     "answer",
-    [failure(529), failure(500), failure(504), rate_limited(), reply("x", **broken_by_error(0))],
+    [failure(529), failure(500), rate_limited(), reply("x", **broken_by_error(0))],
 )
 async def test_passing_trouble_is_tried_again_and_said(answer: Any) -> None:
     """Before anything of the reply has arrived (lesson 38)."""

@@ -127,14 +127,6 @@ async def test_silence_before_the_first_byte_is_told_and_not_asked_again(make_ad
     assert "sent nothing for 1 s (opts.idle_timeout)" in str(outcome.error)
 
 
-async def test_a_connection_that_breaks_before_the_reply_is_tried_once_more(make_adapter: MakeAdapter) -> None:
-    """Once, not three times: what was sent may have been worked on."""
-    async with ChatServer([reply("Hello", break_after=0)] * 4) as server:
-        outcome = await collect(make_adapter(server.url, max_retries=3))
-        assert len(server.requests) == 2
-    assert isinstance(outcome.error, StreamCut)
-
-
 async def test_a_reply_that_flows_has_no_limit(make_adapter: MakeAdapter) -> None:
     """However long it takes; only a limit of the configuration ends it."""
     times = iter(float(hour) * 3_600 for hour in range(1_000))

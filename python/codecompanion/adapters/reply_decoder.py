@@ -155,13 +155,13 @@ class ReplyDecoder(ABC):
         if self.seen_output:
             return self._cut("the reply was cut off before its end.")
         if self._begun:
-            return self._cut("the reply ended before it started.")
+            return self._cut(f"the reply ended before it began. {self._endpoint.remedies.after_loss}")
         stray = self._sse.stray.strip()
         if stray.startswith(b"{") and any(word in stray for word in _ERROR_WORDS):
             return error_from_payload(stray, self._endpoint)
         if stray:
             return self._malformed(f"the reply is not an event stream; check {self._endpoint.remedies.check_address}")
-        return self._cut("the reply was empty.")
+        return self._cut(f"the reply was empty. {self._endpoint.remedies.after_loss}")
 
     def _cut(self, sentence: str) -> StreamCut:
         return StreamCut(self._endpoint.say(sentence))

@@ -158,6 +158,12 @@ class _Stream:
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 their signature
         self._merger.begin()
+        if self.get_extra_info("ssl_object") is None and self.get_extra_info("is_readable"):
+            # The server hung up, or answers already: anyio would drop these bytes without an error, and the request
+            # would look sent. httpcore2 takes this error as a reason to read what there is.
+            from httpcore2 import WriteError
+
+            raise WriteError("the server ended the connection before the request was complete")
         await self._inner.write(buffer, timeout=timeout)
 
     async def aclose(self) -> None:

@@ -92,8 +92,9 @@ class ChatGPTAdapter(LoginAdapter):
 class _Connection(HttpAdapter):
     """The endpoint; what the plan does not allow is not asked for again."""
 
-    def _wait(self, error: AdapterError, attempt: int) -> float | None:
-        return super()._wait(error, attempt) if trouble_of(error) in (None, "not known") else None
+    def _wait(self, error: AdapterError, attempt: int, *, is_free: bool = False) -> float | None:
+        is_passing = trouble_of(error) in (None, "not known")
+        return super()._wait(error, attempt, is_free=is_free) if is_passing else None
 
 
 def make_chatgpt(

@@ -65,7 +65,8 @@ _ADVICE = (
     (" Check env.url and the proxy.", " Check completion.url and the proxy."),
     (" Set env.url to it.", " Set completion.url to it."),
     (" instead of a chat reply", " instead of code"),
-    (" (opts.idle_timeout). Send again to ask once more.", " (completion.timeout)."),
+    (" (opts.idle_timeout).", " (completion.timeout)."),
+    (" The request may have been processed and billed.", ""),
 )
 
 

@@ -168,8 +168,8 @@ def make_copilot(
 class _Connection(HttpAdapter):
     """One endpoint of Copilot's; what is used up is not asked for again."""
 
-    def _wait(self, error: AdapterError, attempt: int) -> float | None:
-        return None if is_used_up(error) else super()._wait(error, attempt)
+    def _wait(self, error: AdapterError, attempt: int, *, is_free: bool = False) -> float | None:
+        return None if is_used_up(error) else super()._wait(error, attempt, is_free=is_free)
 
 
 def is_used_up(error: AdapterError) -> bool:

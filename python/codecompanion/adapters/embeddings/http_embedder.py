@@ -56,6 +56,7 @@ _REMEDIES = Remedies(
     other_key="Check the key of context.embedding.",
     other_model="Name another model in context.embedding.",
     after_silence="after texts were sent to it. Is the model loaded?",
+    after_loss="",
 )
 
 
@@ -179,7 +180,8 @@ class HttpEmbedder:
                 return self._judged(*await self._post(texts), len(texts))
             except errors.AdapterError as caught:
                 error = caught
-            wait = wait_before_retry(error, attempt, max_retries=self._settings.max_retries, random=self._random())
+            most, random = self._settings.max_retries, self._random()
+            wait = wait_before_retry(error, attempt, max_retries=most, random=random, is_free=not self.is_paid)
             if wait is None:
                 raise error
             _log.info("attempt %d failed, next in %.1f s: %s", attempt, wait, error)

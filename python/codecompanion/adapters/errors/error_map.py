@@ -45,7 +45,8 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True):
     check_path: str = "env.url and env.chat_url"
     other_key: str = "Check it or change the adapter with ga."
     other_model: str = "Choose another model with ga."
-    after_silence: str = "(opts.idle_timeout). Send again to ask once more."
+    after_silence: str = "(opts.idle_timeout)."
+    after_loss: str = "The request may have been processed and billed."
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,6 +99,8 @@ def error_from_exception(error: BaseException, endpoint: Endpoint) -> AdapterErr
             where = plain_url(endpoint.base_url)
             check = f"Check the network and {endpoint.remedies.check_address}."
             return NetworkFailed(endpoint.say(f"no connection to {where}{because}. {check}"))
+        case "lost":
+            return _lost_answer(endpoint)
         case "cut":
             # without the words of the HTTP library, which help nobody; they are in the log
             return StreamCut(endpoint.say("the connection broke."))
@@ -116,6 +119,23 @@ def error_from_exception(error: BaseException, endpoint: Endpoint) -> AdapterErr
             return MalformedReply(endpoint.say(f"the reply cannot be read{because}."))
         case None:
             return AdapterError(endpoint.say(f"unexpected error: {type(error).__name__}{because}."))
+
+
+def error_of_reply(error: BaseException, endpoint: Endpoint, *, seen_output: bool) -> AdapterError:
+    """Return our error for an exception of the transport inside of a reply, of which output may have arrived."""
+    remedies = msgspec.structs.replace(endpoint.remedies, after_loss="")
+    mapped = error_from_exception(error, msgspec.structs.replace(endpoint, remedies=remedies))
+    if not isinstance(mapped, NetworkFailed | StreamCut):
+        return mapped
+    is_silence = isinstance(mapped, NetworkFailed) and mapped.perhaps_processed
+    if seen_output:
+        return StreamCut(str(mapped) if is_silence else endpoint.say("the connection broke."))
+    return error_from_exception(error, endpoint) if is_silence else _lost_answer(endpoint)
+
+
+def _lost_answer(endpoint: Endpoint) -> StreamCut:
+    """Return the error for a connection that ended after the whole request, before anything of its reply."""
+    return StreamCut(endpoint.say(f"the connection ended before the reply began. {endpoint.remedies.after_loss}"))
 
 
 def error_from_status(status: int, body: object, headers: Mapping[str, str], endpoint: Endpoint) -> AdapterError:
@@ -149,7 +169,8 @@ def _of_status(status: int, told: Said, headers: Mapping[str, str], endpoint: En
         later = f" Try again in {wait:.0f} s." if wait else ""
         return RateLimited(endpoint.say(f"too many requests (429).{said}{later}"), wait)
     if status in (408, 504):
-        return _perhaps_processed(NetworkFailed(endpoint.say(f"the provider did not answer in time ({status}).{said}")))
+        late = f"the provider did not answer in time ({status}).{said} {endpoint.remedies.after_loss}"
+        return _perhaps_processed(NetworkFailed(endpoint.say(late.rstrip())))
     if status == 409 or status >= 500:
         overloaded = Overloaded(endpoint.say(f"the provider failed ({status}).{said}"), parse_retry_after(headers))
         return overloaded if status != 501 else _final(overloaded)
@@ -238,11 +259,11 @@ def _timed_out(error: BaseException, endpoint: Endpoint) -> AdapterError:
     if "ConnectTimeout" in names or any("connect" in str(one).lower() for one in _chain(error)):
         where = plain_url(endpoint.base_url)
         return NetworkFailed(endpoint.say(f"no connection to {where} within {endpoint.connect_timeout_s:g} s."))
-    if {"WriteTimeout", "PoolTimeout"} & names or endpoint.silence_s is None:
+    if {"WriteTimeout", "PoolTimeout"} & names and "ReadTimeout" not in names:
         return NetworkFailed(endpoint.say("the request could not be sent in time."))
-    # It may be at work, and each further try would be paid for as well: the user decides.
-    said = f"the provider sent nothing for {endpoint.silence_s:g} s {endpoint.remedies.after_silence}"
-    return _final(_perhaps_processed(NetworkFailed(endpoint.say(said))))
+    silence = "for long" if endpoint.silence_s is None else f"for {endpoint.silence_s:g} s"
+    said = f"the provider sent nothing {silence} {endpoint.remedies.after_silence} {endpoint.remedies.after_loss}"
+    return _perhaps_processed(NetworkFailed(endpoint.say(said.rstrip())))
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:

@@ -13,6 +13,7 @@ ExceptionKind = Literal[
     "unreachable",
     "timed out",
     "cut",
+    "lost",
     "malformed",
     "not sent",
     "not installed",
@@ -24,13 +25,14 @@ ExceptionKind = Literal[
 _NAMES: dict[ExceptionKind, tuple[str, ...]] = {
     "status": ("HTTPStatusError",),
     "unreachable": (
-        *("NoAnswer", "ConnectError", "NetworkError", "TransportError", "ProxyError", "UnsupportedProtocol"),
+        *("NotDelivered", "ConnectError", "NetworkError", "TransportError", "ProxyError", "UnsupportedProtocol"),
         *("RequestError", "HTTPError", "WriteError", "CloseError", "SSLError", "OSError", "TooManyRedirects"),
         *("EndOfStream", "BrokenResourceError", "ClosedResourceError"),
         *("WebSocketConnectionClosedError", "WebSocketQueueFullError"),
     ),
     "timed out": ("TimeoutException", "ConnectTimeout", "ReadTimeout", "WriteTimeout", "PoolTimeout", "TimeoutError"),
     "cut": ("ReadError", "RemoteProtocolError", "ProtocolError", "StreamError", "StreamClosed"),
+    "lost": ("AnswerLost",),
     "malformed": (
         *("DecodingError", "ResponseNotRead", "RequestNotRead", "StreamConsumed", "LocalProtocolError"),
         *("CookieConflict", "SSEError", "LimitHit", "Unreadable"),

@@ -23,12 +23,15 @@ MAX_RETRY_AFTER_S = 60.0
 """A provider that asks for a longer wait is not waited for: the user is told and decides."""
 
 
-def wait_before_retry(error: AdapterError, attempt: int, *, max_retries: int, random: float) -> float | None:
+def wait_before_retry(
+    error: AdapterError, attempt: int, *, max_retries: int, random: float, is_free: bool = False
+) -> float | None:
     """Return how many seconds to wait before attempt `attempt + 1`, or None when it is not tried again.
 
-    `attempt` counts from 1; `random` is 0..1 and spreads the wait over ±25 %, unless the provider named one.
+    A request that the provider may have processed is never repeated, unless it `is_free`: the user decides. `attempt`
+    counts from 1; `random` is 0..1 and spreads the wait over ±25 %, unless the provider named one.
     """
-    if not error.retryable or attempt > (min(1, max_retries) if error.perhaps_processed else max_retries):
+    if not error.retryable or attempt > max_retries or (error.perhaps_processed and not is_free):
         return None
     wished = getattr(error, "retry_after_s", None)
     if wished is not None:

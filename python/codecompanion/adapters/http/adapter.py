@@ -30,7 +30,7 @@ from codecompanion.adapters.base import (
     StreamEvent,
 )
 from codecompanion.adapters.clouds import credentials_of
-from codecompanion.adapters.errors.error_map import Endpoint, error_from_exception
+from codecompanion.adapters.errors.error_map import Endpoint, error_from_exception, error_of_reply
 from codecompanion.adapters.http.reply_stream import final_cut, read_reply
 from codecompanion.adapters.http.server_reader import CONNECT_WAIT_S, ServerReader
 from codecompanion.adapters.keys.key_source import key_label
@@ -327,7 +327,7 @@ class HttpAdapter:
     ) -> bytes | None:
         """Send a request whose answer comes at once, None when there is no such request.
 
-        Passing trouble is tried again like that of a reply, and a refusal teaches as much.
+        Passing trouble is tried again like that of a reply, and a refusal teaches as much; a count costs nothing.
         """
         call = await self._judged(render(), what)
         attempt, lessons = 1, 0
@@ -342,7 +342,7 @@ class HttpAdapter:
             if lessons < _MAX_LESSONS and self._wire.learn_refusal(error, request):
                 call, lessons = await self._judged(render(), what), lessons + 1
                 continue
-            wait = self._wait(error, attempt)
+            wait = self._wait(error, attempt, is_free=what == "count")
             if wait is None:
                 self._wire.learn_missing(what, error, endpoint.model)
                 raise error
@@ -381,12 +381,10 @@ class HttpAdapter:
             raise
         except Exception as caught:
             _log.info("the stream of %s ended with %s", self.name, type(caught).__name__)
-            error = error_from_exception(caught, endpoint)
+            error = error_of_reply(caught, endpoint, seen_output=decoder.seen_output)
         finally:
             await response.aclose()
         if error is not None:
-            if isinstance(error, errors.NetworkFailed | errors.StreamCut) and decoder.seen_output:
-                error = errors.StreamCut(str(error).replace(" Send again to ask once more.", ""))
             raise error
 
     def _patience(self, endpoint: Endpoint, deadline: float) -> Callable[[int], None]:
@@ -433,10 +431,11 @@ class HttpAdapter:
         self._told |= added
         return msgspec.structs.replace(endpoint, secrets=(*endpoint.secrets, *added)) if added else endpoint
 
-    def _wait(self, error: errors.AdapterError, attempt: int) -> float | None:
+    def _wait(self, error: errors.AdapterError, attempt: int, *, is_free: bool = False) -> float | None:
         from codecompanion.adapters.errors.retry import wait_before_retry  # not part of the start
 
-        return wait_before_retry(error, attempt, max_retries=self._settings.max_retries, random=self._random())
+        most, random = self._settings.max_retries, self._random()
+        return wait_before_retry(error, attempt, max_retries=most, random=random, is_free=is_free)
 
     async def _first_model(self) -> str:
         """Return the model of an adapter that names none: the first the endpoint lists."""

@@ -20,7 +20,7 @@ from codecompanion.adapters.transport.client import HttpClient, client_timeout, 
 from codecompanion.formats.byte_limits import SMALL_ANSWER
 
 _ANSWER_S = 20.0
-_REMEDIES = Remedies(check_address="the proxy", after_silence="Try again.")
+_REMEDIES = Remedies(check_address="the proxy", after_silence="", after_loss="Try again.")
 
 Explain = Callable[[int, object], errors.AdapterError | None]
 """(status, body: decoded JSON or text) → the error for a refusal, None = the usual one."""

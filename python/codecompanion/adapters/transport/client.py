@@ -24,6 +24,7 @@ from codecompanion import __version__
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.installed import edition_of
 from codecompanion.adapters.transport.bounded_response import bound
+from codecompanion.adapters.transport.delivery import following, report_deliveries
 from codecompanion.adapters.transport.time_limits import ANSWER_LIMIT_S, is_loopback
 from codecompanion.formats.bounded import ACCEPT_ENCODING
 from codecompanion.formats.byte_limits import ERROR_BODY, ByteLimits
@@ -32,15 +33,13 @@ from codecompanion.formats.chunk_merger import merge_chunks
 if TYPE_CHECKING:
     import httpx2
 
-_KEEPALIVE_S = 60.0
+_KEEPALIVE_S = 55.0
+"""Below the minute after which many gateways close idle connections: httpcore2 sees that a server has closed one before
+it is used again, but not one that is being closed just then."""
 _SENDING_LIMIT_S = 120.0
 _SLOWEST_UPLOAD = 10_000
 """Bytes per second of the slowest supported upload."""
 _MESSAGES_VERSION = "2026-10-21"  # as anthropic 2.11 sends it (providers.md)
-
-
-class NoAnswer(Exception):
-    """The request was not answered; `__cause__` says why."""
 
 
 class HttpClient:
@@ -64,13 +63,10 @@ class HttpClient:
     ) -> httpx2.Response:
         """Send one request and return its response, with `stream` before its body is read; limited by `accepts`.
 
-        Raises: NoAnswer: no connection, or it ended before the response. httpx2.HTTPStatusError: the endpoint rejected
-        the request; the body has been read. httpx2.TimeoutException: it took too long. LimitHit, Unreadable: the
-        response is too large, or in an encoding that was not requested.
+        Raises: NotDelivered, AnswerLost, httpx2.TimeoutException: as `Delivery.failure` says. httpx2.HTTPStatusError:
+        the endpoint rejected the request; the body has been read. LimitHit, Unreadable: the response is too large, or
+        in an encoding that was not requested.
         """
-        import anyio
-        import httpx2
-
         address, query = self._address.of(path)
         chunks = content or ()
         length = sum(map(len, chunks))
@@ -85,18 +81,15 @@ class HttpClient:
             content=_Chunks(chunks) if sized else b"".join(chunks),
             timeout=limits,
         )
-        try:
-            async with asyncio.timeout(head_limit_s(limits, length)):
-                response = await self._http.send(request, stream=True, follow_redirects=False)
-            if response.is_success and not stream:
-                bound(response, accepts)
-                await read_bounded(response)
-        except httpx2.TimeoutException:
-            raise
-        except TimeoutError as error:
-            raise httpx2.ReadTimeout("the head of the response did not end") from error
-        except (httpx2.RequestError, ssl.SSLError, anyio.EndOfStream) as error:
-            raise NoAnswer from error
+        with following(method) as delivery:
+            try:
+                async with asyncio.timeout(head_limit_s(limits, length)):
+                    response = await self._http.send(request, stream=True, follow_redirects=False)
+                if response.is_success and not stream:
+                    bound(response, accepts)
+                    await read_bounded(response)
+            except Exception as error:
+                raise delivery.failure(error)  # noqa: B904 it has its cause
         if not response.is_success:
             bound(response, ERROR_BODY)
             await read_bounded(response)
@@ -179,6 +172,7 @@ def make_http(settings: AdapterSettings) -> httpx2.AsyncClient:
         verify=_certificates(settings),
     )
     merge_chunks(http)
+    report_deliveries(http)
     # It logs addresses; some gateways have the key in theirs.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     return http

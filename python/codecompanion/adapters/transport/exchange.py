@@ -37,10 +37,10 @@ class Exchange(Protocol):
 
         `content` is the request's body, in chunks.
 
-        Raises: NoAnswer: no connection, or it ended before the response. NoCredentials: the provider's client could not
-        sign the request, which was not sent. httpx2.HTTPStatusError: the endpoint rejected the request; the body has
-        been read. httpx2.TimeoutException: it took too long. LimitHit, Unreadable: the response is too large, or in an
-        encoding that was not requested.
+        Raises: NotDelivered, AnswerLost, httpx2.TimeoutException: as `Delivery.failure` says. NoCredentials: the
+        provider's client could not sign the request, which was not sent. httpx2.HTTPStatusError: the endpoint rejected
+        the request; the body has been read. LimitHit, Unreadable: the response is too large, or in an encoding that was
+        not requested.
         """
         ...
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.clouds import TAKES_FIELDS
 from codecompanion.adapters.transport.bounded_response import bound
-from codecompanion.adapters.transport.client import Address, NoAnswer, head_limit_s, make_http, read_bounded
+from codecompanion.adapters.transport.client import Address, head_limit_s, make_http, read_bounded
 from codecompanion.adapters.transport.cloud_credentials import (
     NoCredentials,
     NotInstalled,
@@ -26,6 +26,7 @@ from codecompanion.adapters.transport.cloud_credentials import (
     show_places,
     why_no_credentials,
 )
+from codecompanion.adapters.transport.delivery import following
 from codecompanion.adapters.transport.event_frames import load_decoder, unwrap_frames
 from codecompanion.adapters.transport.sdk_clients import CLIENTS, LOGGERS, client_key
 from codecompanion.formats.bounded import ACCEPT_ENCODING
@@ -42,7 +43,8 @@ class SdkExchange:
         self._settings, self._http, self._environ = settings, http, environ
         self._address = Address(settings.base_url)
         self._secrets: set[str] = set()
-        http.event_hooks = {"request": [self._remember_secrets], "response": [_bound_error]}
+        hooks = http.event_hooks["request"]
+        http.event_hooks = {"request": [*hooks, self._remember_secrets], "response": [_bound_error]}
         self._left_out = _left_out(settings)
         self._client: Any = self._make()
 
@@ -70,27 +72,23 @@ class SdkExchange:
         stream: bool = False,
     ) -> httpx2.Response:
         """Send one request and return its response, as `Exchange.send` says."""
-        import httpx2
-
         body = None if content is None else b"".join(content)
-        response: httpx2.Response | None = None
         failure: Exception | None = None
-        try:
-            async with asyncio.timeout(head_limit_s(limits, len(body or b""))):
-                response = await self._call(method, path, headers, limits, body)
-        except TimeoutError:
-            failure = httpx2.ReadTimeout("the head of the response did not end")
-        except Exception as error:
-            failure = self._plain_failure(error)
+        with following(method) as delivery:
+            try:
+                async with asyncio.timeout(head_limit_s(limits, len(body or b""))):
+                    response = await self._call(method, path, headers, limits, body)
+                bound(response, accepts)
+                unwrap_frames(response)
+                if not stream:
+                    await read_bounded(response)
+            except Exception as error:
+                failure = delivery.failure(self._plain_failure(error))
         if isinstance(failure, NoCredentials):
             self.forget_credentials()  # the user may have logged in when the next request is sent
-        if failure is not None or response is None:
+        if failure is not None:
             # Outside of the block above: the client's own exception holds the request with its headers.
-            raise failure or NoAnswer
-        bound(response, accepts)
-        unwrap_frames(response)
-        if not stream:
-            await read_bounded(response)
+            raise failure
         return response
 
     async def aclose(self) -> None:
@@ -127,19 +125,14 @@ class SdkExchange:
 
     def _plain_failure(self, error: Exception) -> Exception:
         """Return what the same failure is without an SDK."""
-        import anyio
         import httpx2
 
         response = getattr(error, "response", None)
         if isinstance(response, httpx2.Response):
             return httpx2.HTTPStatusError(str(response.status_code), request=response.request, response=response)
         cause = error.__cause__ if type(error).__name__ in ("APITimeoutError", "APIConnectionError") else error
-        if isinstance(cause, httpx2.TimeoutException):
+        if isinstance(cause, httpx2.RequestError | ssl.SSLError):
             return cause
-        if isinstance(cause, httpx2.RequestError | ssl.SSLError | anyio.EndOfStream):
-            failure: Exception = NoAnswer()
-            failure.__cause__ = cause
-            return failure
         if is_about_credentials(error, self._settings.client):
             return why_no_credentials(error, self._settings.client)
         return cause if isinstance(cause, Exception) else error

@@ -19,7 +19,7 @@ from codecompanion.adapters.errors.error_map import (
     what_provider_said,
 )
 from codecompanion.adapters.errors.exception_kinds import EXCEPTION_KINDS, kind_of
-from codecompanion.adapters.transport.client import NoAnswer
+from codecompanion.adapters.transport.delivery import AnswerLost, NotDelivered
 
 ENDPOINT = Endpoint(
     name="openai", base_url="https://user:pw@api.openai.com/v1?k=v", key_label="OPENAI_API_KEY", model="gpt-4o"
@@ -173,7 +173,8 @@ def test_other_large_things_are_no_overflow(message: str) -> None:
 @pytest.mark.parametrize(
     ("error", "kind", "words"),
     [
-        (NoAnswer(), ours.NetworkFailed, "no connection to https://api.openai.com/v1"),
+        (NotDelivered(), ours.NetworkFailed, "no connection to https://api.openai.com/v1"),
+        (AnswerLost(), ours.StreamCut, "before the reply began. The request may have been processed and billed."),
         (httpx2.ConnectTimeout("connect", request=REQUEST), ours.NetworkFailed, "within 10 s"),
         (httpx2.ReadTimeout("", request=REQUEST), ours.NetworkFailed, "sent nothing for 120 s"),
         (httpx2.ReadError("", request=REQUEST), ours.StreamCut, "the connection broke"),
@@ -201,7 +202,7 @@ def test_an_exception_becomes_a_sentence(error: Exception, kind: type[Exception]
 
 def test_the_innermost_reason_is_told() -> None:
     """What is wrapped around it says less."""
-    error = NoAnswer()
+    error = NotDelivered()
     error.__cause__ = httpx2.ConnectError("All connection attempts failed", request=REQUEST)
     error.__cause__.__cause__ = ssl.SSLCertVerificationError("self-signed certificate")
     assert "self-signed certificate" in str(error_from_exception(error, ENDPOINT))

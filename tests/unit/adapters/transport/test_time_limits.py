@@ -81,11 +81,10 @@ def test_a_configured_limit_is_taken_as_it_is() -> None:
         assert max_silence_s(settings(address, idle_timeout_s=7.0), 4_000_000) == 7.0
 
 
-def test_what_may_have_been_processed_is_repeated_once_at_most() -> None:
-    """Each try may be billed; a refusal for the rate was none."""
-    assert wait_before_retry(StreamCut("x"), 1, max_retries=3, random=0.5) is not None
-    assert wait_before_retry(StreamCut("x"), 2, max_retries=3, random=0.5) is None
-    assert wait_before_retry(StreamCut("x"), 1, max_retries=0, random=0.5) is None
+def test_what_may_have_been_processed_is_repeated_by_the_user_only() -> None:
+    """Each try may be billed; a refusal for the rate was none, and a count is free."""
+    assert wait_before_retry(StreamCut("x"), 1, max_retries=3, random=0.5) is None
+    assert wait_before_retry(StreamCut("x"), 1, max_retries=3, random=0.5, is_free=True) is not None
     assert wait_before_retry(RateLimited("x"), 3, max_retries=3, random=0.5) is not None
 
 

@@ -1,0 +1,97 @@
+"""Whether a request has left: the fact that decides if it may be sent again.
+
+A provider acts on, and bills, a request whose body it has completely; a body that ends too soon is refused or dropped.
+So a request counts as delivered once the last piece of its body was written to the connection. From then on a lost
+connection or a time-out means *perhaps processed*, and the request is never repeated without the user's word.
+
+The body itself notices: the transport asks it for the piece after the last only when the last one is written. That is
+so for httpx2 and the official clients, HTTP/1.1 and HTTP/2, and through proxies, whose CONNECT has no body of ours.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    import httpx2
+
+
+class NotDelivered(Exception):
+    """The endpoint cannot have the whole request: no connection, or it ended too early. `__cause__` says why."""
+
+
+class AnswerLost(Exception):
+    """The endpoint has the whole request, and the connection ended before the response did; see `__cause__`."""
+
+
+class Delivery:
+    """How far one request has come. `is_complete`: the endpoint may act on it."""
+
+    def __init__(self) -> None:
+        self.is_complete = False
+
+    def failure(self, error: Exception) -> Exception:
+        """Return the exception that says what a failure of the transport means for the request; others unchanged.
+
+        It is one of `NotDelivered`, `AnswerLost`, and httpx2's `ReadTimeout`, which also means that it was delivered,
+        `ConnectTimeout`, `WriteTimeout` and `PoolTimeout`, which mean that it was not.
+        """
+        import anyio
+        import httpx2
+
+        if isinstance(error, httpx2.TimeoutException | TimeoutError):
+            is_unsent = isinstance(error, httpx2.ConnectTimeout | httpx2.WriteTimeout | httpx2.PoolTimeout)
+            if self.is_complete:
+                failure: Exception = httpx2.ReadTimeout("the response did not arrive in time")
+            elif is_unsent:
+                return error
+            else:
+                failure = httpx2.WriteTimeout("the request was not taken in time")
+        elif isinstance(error, httpx2.RequestError | ssl.SSLError | anyio.EndOfStream):
+            failure = AnswerLost() if self.is_complete else NotDelivered()
+        else:
+            return error
+        failure.__cause__ = error
+        return failure
+
+
+_followed: ContextVar[Delivery | None] = ContextVar("followed_delivery", default=None)
+
+
+@contextmanager
+def following(method: str) -> Iterator[Delivery]:
+    """Follow the request that is sent inside of the block, by whatever client; a GET may always be sent again."""
+    delivery = Delivery()
+    token = _followed.set(delivery if method == "POST" else None)
+    try:
+        yield delivery
+    finally:
+        _followed.reset(token)
+
+
+def report_deliveries(http: httpx2.AsyncClient) -> None:
+    """Let every request of these connections tell the `following` block around it when it has left."""
+    import httpx2
+
+    class Followed(httpx2.AsyncByteStream):
+        def __init__(self, stream: httpx2.AsyncByteStream, delivery: Delivery) -> None:
+            self._stream, self._delivery = stream, delivery
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            async for piece in self._stream:
+                yield piece
+            self._delivery.is_complete = True
+
+        async def aclose(self) -> None:
+            await self._stream.aclose()
+
+    async def follow(request: httpx2.Request) -> None:
+        delivery = _followed.get()
+        if delivery is not None:
+            request.stream = Followed(cast("httpx2.AsyncByteStream", request.stream), delivery)
+
+    http.event_hooks = {**http.event_hooks, "request": [*http.event_hooks["request"], follow]}
