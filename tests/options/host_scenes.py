@@ -268,12 +268,12 @@ def group(desk: Desk, given: Given) -> Any:
 
 
 def summarised_slowly(desk: Desk, given: Given) -> Any:
-    """Compact by a model that takes longer than a second."""
+    """Compact by a model that is silent for longer than a second."""
 
     def slow(received: Any) -> Any:
         body = received.json
         is_summary = body["messages"][-1]["role"] == "user" and not str(body["messages"][-1]["content"]).startswith("R")
-        return reply(SUMMARY[:40], delay_s=0.15) if is_summary else reads(received)
+        return reply(SUMMARY[:40], delay_s=1.1, chunk_chars=100) if is_summary else reads(received)
 
     async def act(host: Host) -> Any:
         await host.say("READ number 1")

@@ -205,8 +205,9 @@ return {
         type = "integer",
         min = 1000,
         default = 120000,
-        description = "Time limit of each of a compaction's model calls, in milliseconds; after it nothing is changed."
-          .. " All calls of one compaction together may take ten times as long.",
+        description = "How long a compaction's model call may write nothing, in milliseconds; after it nothing is"
+          .. " changed. A summary that keeps arriving has no limit. All calls of one compaction together may be silent"
+          .. " ten times as long.",
       },
       {
         name = "checkpoint_every_messages",

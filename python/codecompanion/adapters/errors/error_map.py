@@ -149,7 +149,9 @@ def error_from_status(status: int, body: object, headers: Mapping[str, str], end
 def _of_status(status: int, told: Said, headers: Mapping[str, str], endpoint: Endpoint) -> AdapterError:
     code, quote = told.code, told.sentence
     said = f" The provider says: {_end(told.quote)}" if quote else ""
-    if status == 413 or (status not in (401, 403, 404) and is_overflow(code, quote)):
+    # mlx_lm's server answers everything that fails with 404: there, only a sentence with both figures counts.
+    may_be_size = status not in (401, 403, 404) or (status == 404 and all(told.figures))
+    if status == 413 or (may_be_size and is_overflow(code, quote)):
         return ContextOverflow(endpoint.say(f"the request is too long for the model ({status}).{said}"), *told.figures)
     if status in (400, 404, 422) and error_words.is_encrypted(code, quote):
         return EncryptedRefused(

@@ -45,7 +45,7 @@ from codecompanion.session.history.titles import title_of
 NO_WINDOW_LIMIT = 1 << 40
 """The window of a summariser that is not a model: everything fits."""
 
-SUMMARY_TIMEOUT_S = 120.0
+SUMMARY_SILENCE_S = 120.0
 
 A_JOB = '{"messages": […], "options": {…}}'
 
@@ -251,7 +251,7 @@ def _answerer(options: Options, configured: SummaryAdapter) -> Callable[[Ask], S
         adapter = _adapter(wanted.name)
         model = wanted.model or adapter.default_model
         return lambda ask: asyncio.run(
-            ask_summary(adapter, summary_request(model, ask.request), timeout_s=SUMMARY_TIMEOUT_S)
+            ask_summary(adapter, summary_request(model, ask.request), silence_s=SUMMARY_SILENCE_S)
         )
     return _offline_summary
 

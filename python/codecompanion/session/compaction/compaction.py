@@ -37,8 +37,8 @@ AT_ONCE = 4
 """Parts of a long history that are summarised at the same time (R-120): more would run into rate limits."""
 BESIDE_LOOP_TOKENS = 20_000
 """From this size of the view on a preparation may take longer (about 10 ms) than another chat's stream should wait."""
-MAX_RUN_LENGTH = 10
-"""A run of many parts may take this many times what one call may (lesson 18)."""
+MAX_SILENCES = 10
+"""All calls of a run may together bring nothing for this many times as long as one call may (lesson 18)."""
 
 
 class Summariser(msgspec.Struct, frozen=True):
@@ -73,8 +73,8 @@ class Compactor(msgspec.Struct):
     """Whether the user has read why it failed."""
 
     @property
-    def timeout_s(self) -> float:
-        """Return how long one call may take, in seconds."""
+    def silence_s(self) -> float:
+        """Return how long a call may bring nothing, in seconds."""
         return self.services.settings.chat.compaction_timeout_s
 
     async def run(self, preparation: Preparation, policy: Policy) -> Prepared:
@@ -128,7 +128,7 @@ class _Run:
         self._asked: Ask | None = None
         self._writers: list[str] = []
         self._flushes: list[StageReport] = []
-        self._ends_at = asyncio.get_running_loop().time() + MAX_RUN_LENGTH * owner.timeout_s
+        self._silence_left_s = MAX_SILENCES * owner.silence_s
 
     async def drive(self, preparation: Preparation) -> Prepared:
         try:
@@ -214,8 +214,8 @@ class _Run:
 
     async def _ask(self, ask: Ask, request: SummaryRequest) -> SummaryReply:
         """Ask once; a name that does not resolve is a failure like any other (R-504)."""
-        too_long = f"summarising took longer than {MAX_RUN_LENGTH * self._owner.timeout_s:g} s in all"
-        if self._left_s <= 0:
+        too_long = f"the summariser wrote nothing for {MAX_SILENCES * self._owner.silence_s:g} s in all"
+        if self._silence_left_s <= 0:
             return SummaryReply(error=too_long)
         try:
             summariser = self._owner.summariser(ask.use_chat_adapter)
@@ -227,6 +227,8 @@ class _Run:
         tokens = request.prompt_tokens or await asyncio.to_thread(estimate_text, request.prompt)
         from codecompanion.session.compaction.summarise import ask_summary, summary_request  # not part of the start
 
+        now = asyncio.get_running_loop().time
+        since, waited = now(), list[float]()
         chat = owner.as_sent() if request.in_place else None
         sent = summary_request(model, request, thinking.get(summariser.label, 0), chat=chat)
         await call.begin_summary(name, sent, _asked_for(ask, request), tokens, services.store.put_blob)
@@ -234,13 +236,15 @@ class _Run:
             reply = await ask_summary(
                 summariser.adapter,
                 sent,
-                timeout_s=min(self._left_s, owner.timeout_s),
+                silence_s=min(self._silence_left_s, owner.silence_s),
                 on_retry=lambda event: self._tell_retry(call, event),
+                on_begin=lambda: waited.append(now() - since),
             )
         except BaseException as error:
             await call.fail(error)
             raise
-        if reply.error and self._left_s <= 0:
+        self._silence_left_s -= waited[0] if waited else now() - since
+        if reply.error and self._silence_left_s <= 0:
             reply = msgspec.structs.replace(reply, error=too_long)
         thinking[summariser.label] = max(thinking.get(summariser.label, 0), reply.thinking_tokens)
         owner.refusal = owner.refusal or (reply.error if reply.refused else "")
@@ -250,11 +254,6 @@ class _Run:
             ended.insert(0, msgspec.structs.replace(reported, request_id=call.id))
         await owner.log.write(*ended)
         return reply
-
-    @property
-    def _left_s(self) -> float:
-        """Return what is left of the time all calls of this run have together."""
-        return self._ends_at - asyncio.get_running_loop().time()
 
     def _tell_retry(self, call: RequestRecord, event: RetryScheduled) -> None:
         call.take_retry(event)

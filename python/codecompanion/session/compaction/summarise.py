@@ -1,9 +1,13 @@
-"""Ask an adapter for a summary and say what came back, with a deadline (lesson 18). Used by chats and command line."""
+"""Ask an adapter for a summary and say what came back, with a limit on silence (lesson 18).
+
+Used by chats and the command line. A model that writes is never cut: a local one takes minutes for a long summary.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import aclosing
 
 import msgspec
 
@@ -48,17 +52,28 @@ async def ask_summary(
     adapter: Adapter,
     request: ChatRequest,
     *,
-    timeout_s: float,
+    silence_s: float,
     on_retry: Callable[[RetryScheduled], None] = lambda event: None,
+    on_begin: Callable[[], None] = lambda: None,
 ) -> SummaryReply:
-    """Return the reply to a summary request; every failure but cancelling is part of it, as one sentence."""
+    """Return the reply to a summary request; every failure but cancelling is part of it, as one sentence.
+
+    `silence_s`: how long no piece of the reply may arrive, in seconds; keep-alives are none. `on_begin` is called with
+    the first piece.
+    """
     name = request.model or adapter.name
     texts: list[str] = []
     thought_chars = 0
     finished: Finished | None = None
+    has_begun = False
+    now = asyncio.get_running_loop().time
     try:
-        async with asyncio.timeout(timeout_s):
-            async for event in adapter.stream(request):
+        async with asyncio.timeout(silence_s) as limit, aclosing(adapter.stream(request)) as events:
+            async for event in events:
+                limit.reschedule(now() + silence_s)
+                if not has_begun and not isinstance(event, RetryScheduled):
+                    has_begun = True
+                    on_begin()
                 match event:
                     case TextDelta(text=text):
                         texts.append(text)
@@ -69,7 +84,8 @@ async def ask_summary(
                     case ReasoningDelta(text=text):
                         thought_chars += len(text)
     except TimeoutError:
-        return SummaryReply(error=f"{name} did not answer in {timeout_s:g} s")
+        silence = "wrote nothing for" if has_begun else "did not answer in"
+        return SummaryReply(error=f"{name} {silence} {silence_s:g} s")
     except AdapterError as error:
         return SummaryReply(error=str(error), refused=isinstance(error, ContextOverflow | RequestRejected))
     if finished is None:
