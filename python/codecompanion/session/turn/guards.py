@@ -1,4 +1,4 @@
-"""Guards against running away: requests per turn, repeated calls (R-336, lessons 5, 40).
+"""Guards of a turn: requests per turn, repeated calls, a full window (R-336, R-535, lessons 5, 40).
 
 Pure functions over what happened; the session asks them before it goes on.
 """
@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codecompanion.model.messages import ToolCall
+from codecompanion.model.messages import ToolCall, Usage
 
 REPEAT_WINDOW = 10
 REPEAT_LIMIT = 4
+KEPT_BACK_TOKENS = 8
+"""llama.cpp and vLLM stop at the window or a token below it."""
 
 
 def over_request_limit(requests: int, limit: int) -> str:
@@ -21,6 +23,16 @@ def over_request_limit(requests: int, limit: int) -> str:
         f"Stopped after {requests} model requests in one turn (max_provider_requests_per_turn = {limit})."
         " Send a message to go on."
     )
+
+
+def fills_window(usage: Usage | None, window_tokens: int) -> bool:
+    """Return whether prompt and reply fill the window, by the provider's own figures; servers keep a few tokens back.
+
+    Local servers say "length" for this as for the output limit; asking for the rest needs room first (R-535).
+    """
+    if usage is None or not usage.prompt_tokens:
+        return False
+    return usage.prompt_tokens + usage.output_tokens >= window_tokens - KEPT_BACK_TOKENS
 
 
 def repeated_call(recent: Sequence[ToolCall]) -> str:

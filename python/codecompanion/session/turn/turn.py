@@ -28,7 +28,7 @@ from codecompanion.model.view import open_tool_calls
 from codecompanion.session.chat.chat import Chat
 from codecompanion.session.state import State, Stop
 from codecompanion.session.turn.before_request import prepare_request
-from codecompanion.session.turn.guards import over_request_limit, repeated_call
+from codecompanion.session.turn.guards import fills_window, over_request_limit, repeated_call
 from codecompanion.session.turn.paused_and_full import Answer, PausedAndFull
 from codecompanion.session.turn.request_and_reply import Exchange
 from codecompanion.session.window.too_large import IS_BACK, NOT_SENT, can_be_compacted, largest_part
@@ -161,7 +161,7 @@ class Turn:
                     await self._chat.ask_to_go_on(self.turn_id, self.cycle)
                 return Stop() if self._pauses > MAX_PAUSES else self._waits()
             case "length" | "window":
-                return await self._continue(finished.stop == "window")
+                return await self._continue(finished.stop == "window" or self._filled_window(finished))
             case "filtered":
                 self._notice("The provider stopped this reply (content filter).")
                 return Stop()
@@ -170,11 +170,16 @@ class Turn:
             case _:
                 assert_never(finished.stop)
 
+    def _filled_window(self, finished: Finished) -> bool:
+        """Return whether a reply that ended at a limit ended at that of the window, where that is known."""
+        window = self._chat.control.window
+        return not window.is_a_guess and fills_window(finished.usage, self._chat.control.limits.context_window)
+
     async def _continue(self, is_full: bool) -> Stop | None:
         """Ask for the rest of a reply that a limit has cut, as often as the user wants, or return why not."""
         chat = self._chat
         if self._continuations >= chat.services.settings.chat.max_output_continuations:
-            limit = "in a full context window" if is_full else "at the model's output limit"
+            limit = "because the context window is full" if is_full else "at the model's output limit"
             self._notice(f"The reply ended {limit}; /continue continues it.")
             return Stop()
         self._continuations += 1

@@ -175,6 +175,23 @@ async def test_a_reply_that_filled_the_window_goes_on_from_the_users_words(tmp_p
     assert asked.tag == GO_ON_TAG
 
 
+@pytest.mark.parametrize(
+    ("usage", "said"),
+    [
+        (Usage(96_000, 3_999), "The reply ended because the context window is full; /continue continues it."),
+        (Usage(50_000, 4_096), "The reply ended at the model's output limit; /continue continues it."),
+        (None, "The reply ended at the model's output limit; /continue continues it."),
+    ],
+)
+async def test_the_limit_that_ended_a_reply_is_named(tmp_path, usage, said):
+    """Local servers call a full window and their output limit by one name; the figures tell them apart."""
+    adapter = ScriptedAdapter("s", [(TextDelta("half"), Finished("length", usage=usage))])
+    bench = Bench(tmp_path, adapter, window=100_000, settings={"max_output_continuations": 0})
+    session = await bench.open()
+    await talk(bench, session, 1)
+    assert [notice.text for notice in bench.of(Notice) if "ended" in notice.text] == [said]
+
+
 async def test_what_is_attached_is_shown_as_it_is_after_a_compaction(tmp_path):
     """The context block never lists what the model does not see any more."""
     adapter = native(says("one"), compacts_and_says("two"))
