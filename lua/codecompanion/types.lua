@@ -457,7 +457,8 @@
 
 ---The provider request failed in a way that trying again can mend; the next attempt is in `wait_ms`.
 ---
----`reason` is the whole sentence, `brief` the same in two or three words, "" when nobody has any.
+---`reason` is the whole sentence, `brief` the same in two or three words, "" when nobody has any. `waiting`: what is
+---waited for while a server on this machine starts; the event comes again with every look.
 ---@class CodeCompanion.Event.Retrying
 ---@field type "retrying"
 ---@field chat string
@@ -465,6 +466,7 @@
 ---@field attempt integer
 ---@field wait_ms integer
 ---@field brief string
+---@field waiting string
 
 ---Control is back with the user. `error` is one sentence when `reason` is `failed` or `limit`.
 ---

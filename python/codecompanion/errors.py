@@ -19,6 +19,7 @@
         ├── ModelNotFound           the endpoint does not know the model
         ├── RateLimited             429; `retry_after_s` when the provider said so
         ├── Overloaded              5xx
+        │   └── ServerLoading          a local server is loading its model
         ├── ContextOverflow         the provider says the request is too long
         ├── RequestRejected         any other 4xx
         │   └── EncryptedRefused       what the provider had signed or encrypted itself is not accepted back
@@ -143,6 +144,12 @@ class Overloaded(AdapterError):
         super().__init__(message)
 
 
+class ServerLoading(Overloaded):
+    """The server answered 503 because it is loading its model."""
+
+    brief = "loading the model"
+
+
 class ContextOverflow(AdapterError):
     """The provider says the request is longer than the context window (R-535).
 
@@ -171,9 +178,10 @@ class ContentRefused(AdapterError):
 
 
 class NetworkFailed(AdapterError):
-    """The endpoint could not be reached, or did not answer in time."""
+    """The endpoint could not be reached, or did not answer in time. `nobody_listens`: the connection was refused."""
 
     retryable = True
+    nobody_listens = False
     brief = "no connection"
 
 

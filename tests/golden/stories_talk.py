@@ -90,9 +90,11 @@ async def retried_after_overload(desk: Desk) -> None:
 
 @story()
 async def dropped_stream(desk: Desk) -> None:
-    """A stream that breaks before its first word is tried again; one that breaks later is kept as cut, and goes on."""
+    """A stream that breaks before its first word is asked again by the user; a later one is kept as cut and goes on."""
     desk.model(reply("never", break_after=0), reply("Here."), reply("Half of it and the rest", break_after=4))
     await desk.say("One?")
+    await desk.chat("regenerate", snapshot=desk.snapshot())
+    await desk.until("turn_finished")
     await desk.say("Two?")
     desk.model(reply(" and the rest of it."))
     await desk.chat("go_on", snapshot=desk.snapshot())

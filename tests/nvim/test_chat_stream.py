@@ -226,6 +226,19 @@ def test_who_stops_a_reply_is_not_told_that_it_is_incomplete(chat: ChatDriver) -
     assert "half\n\n· Stopped.\n\n## Me" in chat.text()
 
 
+def test_a_server_that_starts_is_waited_for_visibly(chat: ChatDriver) -> None:
+    """The seconds go on from look to look; with none for two seconds the server has taken the request."""
+    start(chat)
+    look = {"reason": "x", "attempt": 1, "wait_ms": 1000}
+    waiting = {"brief": "loading the model", "waiting": "llama.cpp is loading the model"}
+    chat.push(events.Retrying(**look, **waiting))
+    chat.nvim.wait_screen(r"⋯ llama\.cpp is loading the model · 1 s · q to stop")
+    chat.push(events.Retrying(**look, **waiting))
+    chat.nvim.wait_screen(r"⋯ llama\.cpp is loading the model · [23] s · q to stop")
+    assert chat.nvim.lua("return vim.b.codecompanion_chat.label").startswith("loading the model · ")
+    chat.nvim.wait_for(lambda: "loading" not in chat.nvim.screen(), "the end of the wait")
+
+
 def test_a_retry_is_visible_and_counts_down(chat: ChatDriver) -> None:
     """Lesson 38: the retry and its wait are shown, once, without a message that blocks."""
     start(chat)

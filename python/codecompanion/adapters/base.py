@@ -95,13 +95,15 @@ class ToolCallStarted(msgspec.Struct, frozen=True):
 class RetryScheduled(msgspec.Struct, frozen=True):
     """An attempt failed; the next starts in `wait_ms`. Only sent before anything else of this request.
 
-    `brief` is the reason in two or three words.
+    `brief` is the reason in two or three words. `waiting`: what is waited for while a server on this machine starts,
+    "" when a request failed; nothing was sent then, and it comes again with every look.
     """
 
     reason: str
     attempt: int
     wait_ms: int
     brief: str = ""
+    waiting: str = ""
 
 
 class Finished(msgspec.Struct, frozen=True):
@@ -234,6 +236,7 @@ class AdapterSettings(msgspec.Struct, frozen=True, kw_only=True):
     where a server says how large the windows of its models are ("" = not asked); it is asked in the background.
     `included`: a subscription pays for its requests, so that they cost no money. `local_server`: the entry is for a
     server that runs models itself (Ollama, llama.cpp, vLLM, LM Studio): on this machine they cost no money.
+    `start_command` starts it in a shell.
     `transport` is how requests travel: over httpx2, or through the official `sdk` of the wire format. With the latter,
     `client` is the cloud whose client signs them ("" = the provider's own address); `region`, `project_id` and
     `aws_profile` are what that client is made with.
@@ -266,6 +269,7 @@ class AdapterSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_retries: int = 3
     included: bool = False
     local_server: bool = False
+    start_command: str = ""
     proxy: str = ""
     transport: Literal["httpx2", "sdk"] = "httpx2"
     client: CloudClient = ""

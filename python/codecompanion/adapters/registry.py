@@ -24,7 +24,7 @@ from codecompanion.adapters.own_options import options_of, refuse_reserved
 from codecompanion.adapters.transport.time_limits import is_loopback
 from codecompanion.adapters.unusable import UnusableAdapter
 from codecompanion.adapters.wire_format import WireFormat
-from codecompanion.errors import ConfigError, InputError, MissingKey, NetworkFailed, NotConfigured
+from codecompanion.errors import ConfigError, InputError, MissingKey, NetworkFailed, NotConfigured, ServerLoading
 from codecompanion.formats import typed
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import Message
@@ -255,7 +255,7 @@ def is_out_of_reach(settings: AdapterSettings, error: BaseException) -> bool:
         return settings.key != FROM_FUNCTION
     if isinstance(error, NotConfigured | ConfigError):
         return True
-    return isinstance(error, NetworkFailed) and is_loopback(settings.base_url)
+    return isinstance(error, ServerLoading) or (isinstance(error, NetworkFailed) and is_loopback(settings.base_url))
 
 
 def make_wire(settings: AdapterSettings, read_blob: BlobReader) -> WireFormat:

@@ -517,13 +517,15 @@ class PolicyEvent(Event, frozen=True, kw_only=True, tag="policy_event"):
 class Retrying(Event, frozen=True, kw_only=True, tag="retrying"):
     """The provider request failed in a way that trying again can mend; the next attempt is in `wait_ms`.
 
-    `reason` is the whole sentence, `brief` the same in two or three words, "" when nobody has any.
+    `reason` is the whole sentence, `brief` the same in two or three words, "" when nobody has any. `waiting`: what is
+    waited for while a server on this machine starts; the event comes again with every look.
     """
 
     reason: str
     attempt: int
     wait_ms: int
     brief: str = ""
+    waiting: str = ""
 
 
 class TurnFinished(Event, frozen=True, kw_only=True, tag="turn_finished"):

@@ -80,19 +80,35 @@ function M.draw(chat)
   })
 end
 
----Count the seconds of a retry down.
+---Looks at a server that starts come every second: with none for this long it has taken the request.
+local LOOK_MISSED_MS = 2000
+
+---Count the seconds of a retry down, or those of a wait for a server up.
 ---@param chat CodeCompanion.Chat
 ---@param event table retrying
 function M.retry(chat, event)
+  local due = vim.uv.now() + event.wait_ms
+  local waiting = (event.waiting or "") ~= "" and event.waiting or nil
+  if waiting and chat.retry and chat.retry.reason == waiting then
+    chat.retry.due = due
+    return
+  end
   M.stop_retry(chat)
   local timer = assert(vim.uv.new_timer())
   local reason = event.brief ~= "" and event.brief or event.reason
-  chat.retry = { reason = reason, due = vim.uv.now() + event.wait_ms, timer = timer }
+  if waiting then
+    chat.retry = { reason = waiting, brief = reason, since = vim.uv.now(), due = due, timer = timer }
+  else
+    chat.retry = { reason = reason, due = due, timer = timer }
+  end
   timer:start(
     1000,
     1000,
     vim.schedule_wrap(function()
       if chat.retry and chat.retry.timer == timer then
+        if chat.retry.since and vim.uv.now() - chat.retry.due > LOOK_MISSED_MS then
+          M.stop_retry(chat)
+        end
         status.publish(chat)
         M.draw(chat)
       end

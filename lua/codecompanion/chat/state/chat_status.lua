@@ -157,7 +157,11 @@ end
 ---@return string
 function M.activity(chat, brief)
   local waiting = questions.waiting(chat)
-  if chat.retry then
+  if chat.retry and chat.retry.since then
+    local seconds = math.floor((vim.uv.now() - chat.retry.since) / 1000)
+    local what = brief and chat.retry.brief or chat.retry.reason
+    return seconds > 0 and ("%s · %d s"):format(what, seconds) or what
+  elseif chat.retry then
     local left = math.ceil((chat.retry.due - vim.uv.now()) / 1000)
     local again = left > 0 and ("trying again in %d s"):format(left) or "trying again"
     return brief and again or ("%s · %s"):format(chat.retry.reason, again)

@@ -34,6 +34,7 @@ from codecompanion.errors import (
     Overloaded,
     RateLimited,
     RequestRejected,
+    ServerLoading,
     StreamCut,
 )
 
@@ -52,7 +53,8 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True):
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """What sentences may say about an endpoint. `secrets` are what no text may contain; it has no `repr`.
 
-    `signed_with` names what signs the requests in place of a key ("" = a key, or nothing).
+    `signed_with` names what signs the requests in place of a key ("" = a key, or nothing). `start_command` starts the
+    server, where it is on this machine ("" = it is not known how, None = it is elsewhere).
     """
 
     name: str
@@ -61,6 +63,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     signed_with: str = ""
     model: str = ""
     secrets: tuple[str, ...] = ()
+    start_command: str | None = None
     connect_timeout_s: float = 10.0
     silence_s: float | None = 120.0
     remedies: Remedies = Remedies()
@@ -98,7 +101,13 @@ def error_from_exception(error: BaseException, endpoint: Endpoint) -> AdapterErr
         case "unreachable":
             where = plain_url(endpoint.base_url)
             check = f"Check the network and {endpoint.remedies.check_address}."
-            return NetworkFailed(endpoint.say(f"no connection to {where}{because}. {check}"))
+            is_refused = any(isinstance(one, ConnectionRefusedError) for one in _all_causes(error))
+            if is_refused and endpoint.start_command is not None:
+                start = f"Start it with: {endpoint.start_command}" if endpoint.start_command else ""
+                check = f"Is the server running? {start or f'Check {endpoint.remedies.check_address}.'}"
+            failed = NetworkFailed(endpoint.say(f"no connection to {where}{because}. {check}"))
+            failed.nobody_listens = is_refused
+            return failed
         case "lost":
             return _lost_answer(endpoint)
         case "cut":
@@ -173,6 +182,8 @@ def _of_status(status: int, told: Said, headers: Mapping[str, str], endpoint: En
     if status in (408, 504):
         late = f"the provider did not answer in time ({status}).{said} {endpoint.remedies.after_loss}"
         return _perhaps_processed(NetworkFailed(endpoint.say(late.rstrip())))
+    if status == 503 and error_words.LOADING.search(quote):
+        return ServerLoading(endpoint.say(f"the server is loading the model ({status})."))
     if status == 409 or status >= 500:
         overloaded = Overloaded(endpoint.say(f"the provider failed ({status}).{said}"), parse_retry_after(headers))
         return overloaded if status != 501 else _final(overloaded)
@@ -276,6 +287,16 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]
             yield one
 
 
+def _all_causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield the causes of an error, also those of addresses that were tried one after the other."""
+    last = error
+    for last in _chain(error):
+        yield last
+    if isinstance(last, BaseExceptionGroup):
+        for leaf in _leaves(last):
+            yield from _chain(leaf)
+
+
 def _perhaps_processed(error: AdapterError) -> AdapterError:
     """Return the error marked as one of a request that the provider may have worked on, and bills."""
     error.perhaps_processed = True
@@ -302,7 +323,7 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 def _innermost(error: BaseException) -> str:
     """Return the text of the innermost cause: what is wrapped around it says less."""
-    error = _chain(error)[-1]
+    *_, error = _all_causes(error)
     if isinstance(error, ConnectionError) and error.errno:
         # Their own text is a call with its arguments.
         return os.strerror(error.errno).lower()

@@ -34,6 +34,8 @@ FILTER = regex(
     r"|unsafe or sensitive content",
     re.IGNORECASE,
 )
+LOADING = regex(r"\bloading (?:the )?model\b|\bmodel\b.{0,80}\bis (?:still |currently )?loading\b", re.IGNORECASE)
+"""llama.cpp, koboldcpp and TGI while they start."""
 NO_CREDIT = regex(r"insufficient[_ ](?:quota|balance|credit)|exceeded your current quota|billing", re.IGNORECASE)
 NO_MODEL = regex(
     r"model[_ ](?:is[_ ])?not[_ ](?:found|exist|supported|loaded)|no such model|no model .{0,60}loaded"

@@ -48,6 +48,8 @@ from codecompanion.formats.byte_limits import ASIDE_BYTES, LISTING, MAX_JSON_VAL
 if TYPE_CHECKING:
     import httpx2
 
+    from codecompanion.adapters.http.server_wait import ServerWait
+
 _log = logging.getLogger(__name__)
 _MAX_LESSONS = 4
 """So often a request is sent again because a wire format knows how to avoid what was refused."""
@@ -156,6 +158,7 @@ class HttpAdapter:
         limit = self._settings.timeout_s
         deadline = self._clock() + limit if limit else math.inf
         attempt, lessons = 1, 0
+        server: ServerWait | None = None
         reading: asyncio.Task[None] | None = None
         while True:
             yielded = False
@@ -186,7 +189,12 @@ class HttpAdapter:
             if isinstance(error, errors.AuthenticationFailed):
                 # The next request reads the key again: the user may have mended it.
                 self._forget_credentials()
-            wait = None if yielded else self._wait(error, attempt)
+            server = server or self._server_wait()
+            if not yielded and (waiting := server.reason(error)):
+                yield RetryScheduled(str(error), attempt, round(server.look_every_s * 1000), error.brief, waiting)
+                await self._sleep(server.look_every_s)
+                continue
+            wait = None if yielded or server.has_ended else self._wait(error, attempt)
             if wait is None:
                 raise error
             _log.info("attempt %d failed, next in %.1f s: %s", attempt, wait, error)
@@ -437,6 +445,11 @@ class HttpAdapter:
         most, random = self._settings.max_retries, self._random()
         return wait_before_retry(error, attempt, max_retries=most, random=random, is_free=is_free)
 
+    def _server_wait(self) -> ServerWait:
+        from codecompanion.adapters.http.server_wait import ServerWait  # not part of the start
+
+        return ServerWait(self._settings)
+
     async def _first_model(self) -> str:
         """Return the model of an adapter that names none: the first the endpoint lists."""
         if not self.default_model:
@@ -466,6 +479,7 @@ class HttpAdapter:
             signed_with=credentials_of(settings.client),
             model=model,
             secrets=tuple(secret for secret in hidden if secret),
+            start_command=settings.start_command if is_loopback(settings.base_url) else None,
             connect_timeout_s=settings.connect_timeout_s,
             silence_s=ANSWER_LIMIT_S,
         )

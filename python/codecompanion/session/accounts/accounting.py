@@ -33,8 +33,9 @@ class RequestRecord:
         self._retries: list[Retry] = []
 
     def take_retry(self, event: RetryScheduled) -> None:
-        """Remember an attempt that failed."""
-        self._retries.append(Retry(event.reason, event.wait_ms))
+        """Remember an attempt that failed; waiting for a server is none."""
+        if not event.waiting:
+            self._retries.append(Retry(event.reason, event.wait_ms))
 
     def ended(self, result: str, error: str = "") -> RequestEnded:
         """Return what is logged of the end; `result` is the stop reason, `failed` or `stopped`."""

@@ -184,9 +184,9 @@ async def stream_reply(
                     on_label(f"preparing {name}")
                 case CompactionBegun() | CompactionDone():
                     await on_compaction(event)
-                case RetryScheduled(reason=reason, attempt=attempt, wait_ms=wait_ms, brief=brief):
+                case RetryScheduled():
                     on_retry(event)
-                    emit(Retrying(chat=chat, reason=reason, attempt=attempt, wait_ms=wait_ms, brief=brief))
+                    emit(Retrying(chat=chat, **msgspec.structs.asdict(event)))
                 case Finished():
                     reply.finished = tame(event)
                 case _:

@@ -1,0 +1,101 @@
+"""A server on this machine that starts, or loads its model, is waited for: nothing was sent, and the user sees it."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+
+from codecompanion.adapters.base import AdapterSettings
+from codecompanion.adapters.errors.error_map import Endpoint, error_from_status
+from codecompanion.adapters.http.server_wait import START_LIMIT_S, ServerWait
+from codecompanion.adapters.registry import is_out_of_reach
+from codecompanion.errors import NetworkFailed, Overloaded, ServerLoading
+from tests.adapters.conftest import MakeAdapter, collect
+from tests.providers.chat.answers import counted
+from tests.providers.chat.server import ChatServer
+from tests.providers.loopback.answers import json_answer
+
+LOADING = {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}
+LOCAL: dict[str, Any] = {
+    "formatted_name": "llama.cpp",
+    "local_server": True,
+    "start_command": "llama-server -m model.gguf",
+}
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        return int(closed.getsockname()[1])
+
+
+async def test_a_server_that_starts_late_gets_the_message(make_adapter: MakeAdapter) -> None:
+    """Refused twice, then loading, then answered; none of it counts as a retry."""
+    server, port = ChatServer([json_answer(LOADING, status=503)] * 9 + [counted("Hello")]), free_port()
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 2:
+            await server.start(port)
+
+    adapter = make_adapter(f"http://127.0.0.1:{port}/v1", sleep=sleep, max_retries=1, **LOCAL)
+    try:
+        outcome = await collect(adapter)
+    finally:
+        await server.close()
+    assert outcome.text == "Hello", outcome.error
+    away, loading = f"no server at 127.0.0.1:{port} yet", "llama.cpp is loading the model"
+    assert [retry.waiting for retry in outcome.retries] == [away] * 2 + [loading] * 9
+    assert waits == [1.0] * 11
+    assert {retry.attempt for retry in outcome.retries} == {1}
+
+
+async def test_a_server_that_never_starts_is_told_with_its_command(make_adapter: MakeAdapter) -> None:
+    """After a minute; it may not be running at all."""
+    port, waits = free_port(), list[float]()
+    outcome = await collect(make_adapter(f"http://127.0.0.1:{port}/v1", waits=waits, **LOCAL))
+    assert sum(waits) == START_LIMIT_S
+    assert str(outcome.error) == (
+        f"test: no connection to http://127.0.0.1:{port}/v1 (connection refused)."
+        " Is the server running? Start it with: llama-server -m model.gguf"
+    )
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_another_entry_on_this_machine_is_tried_as_usual(make_adapter: MakeAdapter, host: str) -> None:
+    """It may be a proxy; how it is started is not known."""
+    outcome = await collect(make_adapter(f"http://{host}:{free_port()}/v1", max_retries=2))
+    assert [retry.waiting for retry in outcome.retries] == ["", ""]
+    assert str(outcome.error).endswith("(connection refused). Is the server running? Check env.url.")
+
+
+@pytest.mark.parametrize(
+    ("message", "is_loading"),
+    [
+        ("Loading model", True),
+        ("Model HuggingFaceH4/zephyr is currently loading", True),
+        ("The model is overloaded", False),
+        ("Service unavailable", False),
+    ],
+)
+def test_a_server_that_loads_is_recognised(message: str, is_loading: bool) -> None:
+    """Others that answer 503 are overloaded; the list of models shows which it is."""
+    error = error_from_status(503, {"error": {"message": message}}, {}, Endpoint(name="test"))
+    assert type(error) is (ServerLoading if is_loading else Overloaded)
+    entry = AdapterSettings(name="test", kind="openai_compatible", base_url="http://127.0.0.1:1")
+    assert is_out_of_reach(entry, error) is is_loading
+    assert not is_loading or error.brief == "loading the model"
+
+
+def test_a_provider_elsewhere_that_loads_is_tried_as_usual() -> None:
+    """Nobody waits without end for a server of somebody else."""
+    far = AdapterSettings(
+        name="far", kind="openai_compatible", base_url="https://api.example.com/v1", local_server=True
+    )
+    refused = NetworkFailed("x")
+    refused.nobody_listens = True
+    assert ServerWait(far).reason(ServerLoading("x")) == ServerWait(far).reason(refused) == ""
