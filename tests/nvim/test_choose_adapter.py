@@ -115,6 +115,9 @@ def test_the_first_chat_says_that_no_model_answers_yet(start: Start, ollama: Cha
     open_list(nvim)
     choose(nvim, "ollama")
     nvim.wait_for(lambda: "No model is set up" not in nvim.screen())
+    of_next = "require('codecompanion.adapters.default_adapter').for_new_chat"
+    chosen = nvim.lua(f"return {{ {of_next}(require('codecompanion.config').options) }}")
+    assert chosen[0] == "ollama", "the choice is also that of the next chat"
     keyed = start("{ interactions = { chat = { adapter = 'groq' } } }", env={"GROQ_API_KEY": "planted_0123456789"})
     keyed.command("CodeCompanionChat")
     keyed.wait_screen("Welcome to CodeCompanion")

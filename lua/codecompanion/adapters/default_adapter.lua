@@ -11,7 +11,7 @@ local readiness = require("codecompanion.adapters.readiness")
 ---@class CodeCompanion.AdapterChoice
 ---@field name string
 ---@field model string "" = the adapter's default
----@field why string Why it can be used: `$OPENAI_API_KEY is set`
+---@field why string Why it can be used: `$OPENAI_API_KEY is set`; "" = the user chose it
 ---@field is_usable boolean false: nothing is, and `offline` answers
 ---@field is_told? boolean The user has been told of it
 
@@ -165,6 +165,17 @@ function M.reference(options)
   return choice.name, choice.model
 end
 
+---Let new chats use what the user chose from the list of adapters, for this Neovim; a configured adapter stays.
+---@param options table
+---@param name string
+---@param model? string
+function M.choose(options, name, model)
+  if M.is_automatic(options) then
+    state.options = options
+    state.choice = { name = name, model = model or "", why = "", is_usable = true, is_told = true }
+  end
+end
+
 ---Return what a new chat is opened with: nothing where the host knows it from the configuration. A login that was made
 ---since nothing was usable counts.
 ---@param options table
@@ -188,7 +199,8 @@ end
 ---@return string
 function M.sentence(choice, key)
   local name = choice.model ~= "" and ("%s · %s"):format(choice.name, choice.model) or choice.name
-  return ("%s chosen: %s · %s changes it"):format(name, choice.why, key or ":CodeCompanion adapter")
+  local why = choice.why ~= "" and ": " .. choice.why or ""
+  return ("%s chosen%s · %s changes it"):format(name, why, key or ":CodeCompanion adapter")
 end
 
 ---Tell the user of the choice on the command line, once, before a request that no chat shows is sent.

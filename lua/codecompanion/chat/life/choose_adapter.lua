@@ -1,6 +1,7 @@
 ---The list of adapters with what each needs (`:CodeCompanion adapter`): those that are ready, popular ones, the rest.
 
 local choose = require("codecompanion.screen.choose")
+local default_adapter = require("codecompanion.adapters.default_adapter")
 local highlights = require("codecompanion.chat.buffer.chat_highlights")
 local life = require("codecompanion.chat.life")
 local loading = require("codecompanion.chat.lists.loading_list")
@@ -118,6 +119,7 @@ end
 ---@param chat? CodeCompanion.Chat
 local function use(item, chat)
   local name = item.name
+  default_adapter.choose(require("codecompanion.config").options, name, item.model)
   if chat and api.nvim_buf_is_valid(chat.bufnr) then
     session.set_model(chat, name, item.model)
   else
