@@ -113,30 +113,34 @@ class ChunkMerger:
         return _frame(body) + rest
 
 
-def merge_chunks(client: Any) -> None:
-    """Make the connections of an httpx2 client merge chunks; do nothing if its transport has another structure."""
+def merge_chunks(client: Any, unwritten: type[Exception] | None = None) -> None:
+    """Make the connections of an httpx2 client merge chunks; do nothing if its transport has another structure.
+
+    With `unwritten` a request that is not written yet raises it when the server has hung up or answers already: anyio
+    would drop the rest without an error. httpcore2 takes its own `WriteError` as a reason to read what there is.
+    """
     for transport in (client._transport, *client._mounts.values()):
-        merge_chunks_of_pool(getattr(transport, "_pool", None))
+        merge_chunks_of_pool(getattr(transport, "_pool", None), unwritten)
 
 
-def merge_chunks_of_pool(pool: Any) -> None:
-    """Make the connections of an httpcore2 pool merge chunks."""
+def merge_chunks_of_pool(pool: Any, unwritten: type[Exception] | None = None) -> None:
+    """Make the connections of an httpcore2 pool merge chunks; see `merge_chunks`."""
     backend = getattr(pool, "_network_backend", None)
     if pool is not None and backend is not None:
-        pool._network_backend = _Backend(backend)
+        pool._network_backend = _Backend(backend, unwritten)
 
 
 class _Backend:
     """A network backend of httpcore2 whose streams merge chunks."""
 
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
+    def __init__(self, inner: Any, unwritten: type[Exception] | None) -> None:
+        self._inner, self._unwritten = inner, unwritten
 
     async def connect_tcp(self, *args: Any, **options: Any) -> _Stream:
-        return _Stream(await self._inner.connect_tcp(*args, **options))
+        return _Stream(await self._inner.connect_tcp(*args, **options), self._unwritten)
 
     async def connect_unix_socket(self, *args: Any, **options: Any) -> _Stream:
-        return _Stream(await self._inner.connect_unix_socket(*args, **options))
+        return _Stream(await self._inner.connect_unix_socket(*args, **options), self._unwritten)
 
     async def sleep(self, seconds: float) -> None:
         await self._inner.sleep(seconds)
@@ -145,8 +149,8 @@ class _Backend:
 class _Stream:
     """A network stream of httpcore2 that merges chunks."""
 
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
+    def __init__(self, inner: Any, unwritten: type[Exception] | None = None) -> None:
+        self._inner, self._unwritten = inner, unwritten
         self._merger = ChunkMerger()
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 their signature
@@ -158,19 +162,17 @@ class _Stream:
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 their signature
         self._merger.begin()
-        if self.get_extra_info("ssl_object") is None and self.get_extra_info("is_readable"):
-            # The server hung up, or answers already: anyio would drop these bytes without an error, and the request
-            # would look sent. httpcore2 takes this error as a reason to read what there is.
-            from httpcore2 import WriteError
-
-            raise WriteError("the server ended the connection before the request was complete")
+        # Under TLS something may be read that is no answer: tickets of the session.
+        is_encrypted = self.get_extra_info("ssl_object") is not None
+        if self._unwritten is not None and not is_encrypted and self.get_extra_info("is_readable"):
+            raise self._unwritten("the server ended the connection before the request was complete")
         await self._inner.write(buffer, timeout=timeout)
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
     async def start_tls(self, *args: Any, **options: Any) -> _Stream:
-        return _Stream(await self._inner.start_tls(*args, **options))
+        return _Stream(await self._inner.start_tls(*args, **options), self._unwritten)
 
     def get_extra_info(self, info: str) -> Any:
         return self._inner.get_extra_info(info)

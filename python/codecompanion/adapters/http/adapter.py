@@ -30,7 +30,7 @@ from codecompanion.adapters.base import (
     StreamEvent,
 )
 from codecompanion.adapters.clouds import credentials_of
-from codecompanion.adapters.errors.error_map import Endpoint, error_from_exception, error_of_reply
+from codecompanion.adapters.errors.error_map import Endpoint, Remedies, error_from_exception, error_of_reply
 from codecompanion.adapters.http.reply_stream import final_cut, read_reply
 from codecompanion.adapters.http.server_reader import CONNECT_WAIT_S, ServerReader
 from codecompanion.adapters.keys.key_source import key_label
@@ -54,6 +54,8 @@ _log = logging.getLogger(__name__)
 _MAX_LESSONS = 4
 """So often a request is sent again because a wire format knows how to avoid what was refused."""
 LISTING_LIMIT_S = 5.0
+_OWN_SERVER = Remedies(after_loss="The request may have been processed.")
+"""Nobody bills what a server on this machine does."""
 
 
 class HttpAdapter:
@@ -480,6 +482,7 @@ class HttpAdapter:
             model=model,
             secrets=tuple(secret for secret in hidden if secret),
             start_command=settings.start_command if is_loopback(settings.base_url) else None,
+            remedies=_OWN_SERVER if self._may_be_gateway else Remedies(),
             connect_timeout_s=settings.connect_timeout_s,
             silence_s=ANSWER_LIMIT_S,
         )

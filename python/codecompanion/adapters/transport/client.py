@@ -160,6 +160,7 @@ def make_client(settings: AdapterSettings) -> HttpClient:
 def make_http(settings: AdapterSettings) -> httpx2.AsyncClient:
     """Return the connections of an endpoint, for this exchange and for the SDKs'; takes its time, so in a thread."""
     import_transport()
+    import httpcore2
     import httpx2
 
     http = httpx2.AsyncClient(
@@ -171,7 +172,7 @@ def make_http(settings: AdapterSettings) -> httpx2.AsyncClient:
         trust_env=not is_loopback(settings.base_url),
         verify=_certificates(settings),
     )
-    merge_chunks(http)
+    merge_chunks(http, httpcore2.WriteError)
     report_deliveries(http)
     # It logs addresses; some gateways have the key in theirs.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
