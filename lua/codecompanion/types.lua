@@ -1265,7 +1265,7 @@
 ---@field id? integer
 ---@field chat? string
 
----→ `{tools, groups, tokens, all_tokens, is_default, coming}`: every tool and group, what each costs, what is on.
+---→ `{tools, groups, tokens, all_tokens, is_default, note, coming}`: tools and groups, what each costs, what is on.
 ---
 ---`sent`: the tool is part of the next request; `why_not` says why one that is on is not. `coming`: name and state of
 ---servers whose tools nobody knows yet.

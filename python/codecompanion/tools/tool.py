@@ -367,8 +367,8 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     the action to approve, or None if the call may run at once; it may read files, so it is called in a thread, and it
     raises `errors.ToolError` if the call can only fail. `run` raises `errors.ToolError` for a failure that the model
     should read. `keeps_time`: `run` ends at `context.timeout_s`, so that its partial result is not lost.
-    `only_when_removed`: offered to the model only after text was removed from the chat. `min_window`: smallest context
-    window in tokens in which it is offered, 0 = all. `looks_at`: the editor state that the tool needs: the open file at
+    `only_when_removed`: offered to the model only after text was removed from the chat. `short`: its spec in a small
+    window, None = a built-in tool is held back there. `looks_at`: the editor state that it needs: the open file at
     its argument `path`, or all unsaved texts. `why_asked(arguments, context)` returns why this call asks regardless of
     grants, "" = it does not; it may read the disk, so it is called in a thread. `settings` apply unless the user
     configures this tool. `server`: the MCP server that runs it, "" = none.
@@ -381,7 +381,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     effect: Literal["read", "write", "execute"] = "read"
     keeps_time: bool = False
     only_when_removed: bool = False
-    min_window: int = 0
+    short: ToolSpec | None = None
     looks_at: Literal["", "path", "unsaved"] = ""
     why_asked: Callable[[dict[str, Any], ToolContext], str] | None = None
     settings: ToolSettings | None = None

@@ -6,7 +6,7 @@ name that does not exist the nearest one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -22,6 +22,8 @@ OTHER_NAMES = {"insert_edit_into_file": "insert_edit"}
 """CodeCompanion's names for tools that are named differently here: accepted in settings and in calls."""
 BUILT_IN = "built in"
 """The source of the tools that come with the plugin."""
+ESSENTIAL = ("read_file", "insert_edit", "run_command", "grep_search")
+"""The built-in tools of a small window, the most important first; a command can list, create and delete files."""
 _ELSEWHERE = {
     **dict.fromkeys(
         ("edit", "edit_file", "multi_edit", "str_replace", "apply_patch", "replace_in_file"), "insert_edit"
@@ -70,14 +72,12 @@ class ToolRegistry:
             name: tool for name, tool in known.items() if name not in self.settings or self.settings[name].enabled
         }
 
-    def specs(self, *, something_removed: bool = False, window: int = 0) -> tuple[ToolSpec, ...]:
+    def specs(self, *, something_removed: bool = False) -> tuple[ToolSpec, ...]:
         """Return what the model is told, always in the same order (the prompt cache depends on it).
 
         `something_removed`: something was taken out of the chat, so that what brings it back is offered, too.
-        `window`: the tokens of the model's context window, 0 = not known; what needs a larger one is left out.
         """
-        offered = (tool for tool in self._tools.values() if something_removed or not tool.only_when_removed)
-        return tuple(tool.spec for tool in offered if not 0 < window < tool.min_window)
+        return tuple(tool.spec for tool in self._tools.values() if something_removed or not tool.only_when_removed)
 
     def get(self, name: str) -> Tool:
         """Return the tool.
@@ -99,6 +99,26 @@ class ToolRegistry:
     def names(self) -> tuple[str, ...]:
         """Return the names of the tools, in their order."""
         return tuple(self._tools)
+
+    def for_small_window(self, most: int, count: Callable[[Sequence[ToolSpec]], int]) -> ToolRegistry:
+        """Return the tools that a coding chat needs most, in their short form, and all that are not built in.
+
+        Built-in tools are added in the order of `ESSENTIAL` while they take at most `most` tokens by `count`; the
+        first always is.
+        """
+        needed: list[Tool] = []
+        for name in ESSENTIAL:
+            tool = self._tools.get(name)
+            if tool is None or tool.short is None or self.sources[name] != BUILT_IN:
+                continue
+            short = msgspec.structs.replace(tool, spec=tool.short)
+            if needed and count([one.spec for one in (*needed, short)]) > most:
+                break
+            needed.append(short)
+        shorter = {tool.spec.name: tool for tool in needed}
+        kept = self.only([name for name in self._tools if name in shorter or self.sources[name] != BUILT_IN])
+        kept._tools = {name: shorter.get(name, tool) for name, tool in kept._tools.items()}
+        return kept
 
     def only(self, offered: Collection[str]) -> ToolRegistry:
         """Return the tools among those: what a request did not offer can neither be called nor is it proposed."""

@@ -743,7 +743,7 @@ class ListGrants(Request, frozen=True, kw_only=True):
 
 
 class ListTools(Request, frozen=True, kw_only=True):
-    """→ `{tools, groups, tokens, all_tokens, is_default, coming}`: every tool and group, what each costs, what is on.
+    """→ `{tools, groups, tokens, all_tokens, is_default, note, coming}`: tools and groups, what each costs, what is on.
 
     `sent`: the tool is part of the next request; `why_not` says why one that is on is not. `coming`: name and state of
     servers whose tools nobody knows yet.

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from codecompanion.counting.tokens import MessageCounter
 from codecompanion.errors import ConfigError, ToolInputInvalid
 from codecompanion.settings_sections import ToolSettings
 from codecompanion.tools.builtin import BUILTIN_TOOLS
-from codecompanion.tools.tool_registry import ToolRegistry
+from codecompanion.tools.tool_registry import ESSENTIAL, ToolRegistry
+from tests.unit.tools.test_toolbox import tool
+
+OWN = tool("own")
 
 
 def _setting(enabled: bool = True, timeout_s: float = 60) -> ToolSettings:
@@ -24,13 +28,28 @@ def test_the_tools_are_told_in_a_stable_order() -> None:
     assert names[-1] == "recall"
 
 
-def test_what_a_small_window_has_no_room_for_is_not_told() -> None:
-    """Its schema makes compactions a quarter more frequent at 4k, and a result of it fills half of 8k."""
-    registry = ToolRegistry(BUILTIN_TOOLS)
-    told = {window: [spec.name for spec in registry.specs(window=window)] for window in (0, 4096, 7999, 8000, 10**6)}
-    assert told[0] == told[8000] == told[10**6]
-    assert [name for name in told[0] if name not in told[7999]] == ["code_search"]
-    assert told[4096] == told[7999]
+def test_a_small_window_gets_the_tools_it_needs_in_a_short_form() -> None:
+    """All tools take 2,300 tokens, these four 316; tools of other sources stay."""
+    count = MessageCounter().tools
+    registry = ToolRegistry([*BUILTIN_TOOLS, ("my tools", OWN)])
+    few = registry.for_small_window(400, count)
+    assert few.names() == ("read_file", "grep_search", "insert_edit", "run_command", "own")
+    assert count(few.only(ESSENTIAL).specs()) < 330 < count(registry.only(ESSENTIAL).specs()) / 3
+    assert registry.for_small_window(200, count).names() == ("read_file", "insert_edit", "own")
+    assert registry.for_small_window(1, count).names() == ("read_file", "own")
+    assert registry.only(("memory",)).for_small_window(400, count).names() == ()
+    assert registry.specs()[0] == BUILTIN_TOOLS[0].spec, "the registry itself is as it was"
+
+
+@pytest.mark.parametrize("name", ESSENTIAL)
+def test_a_short_form_asks_for_the_same_and_offers_nothing_else(name: str) -> None:
+    """What the model writes for it is valid for the whole form, too: that is what runs."""
+    given = ToolRegistry(BUILTIN_TOOLS).get(name)
+    assert given.short is not None
+    whole, short = given.spec.parameters, given.short.parameters
+    assert short["required"] == whole["required"]
+    assert set(short["required"]) <= set(short["properties"]) <= set(whole["properties"])
+    assert all(short["properties"][one]["type"] == whole["properties"][one]["type"] for one in short["properties"])
 
 
 @pytest.mark.parametrize("tool", BUILTIN_TOOLS, ids=lambda tool: tool.spec.name)

@@ -89,6 +89,9 @@ local function layout(listed, room)
   lines[#lines + 1] = ""
   sum = sum:format(numbers.short(listed.tokens), numbers.short(listed.all_tokens), how)
   vim.list_extend(lines, fit.wrap(sum, room))
+  if listed.note ~= "" then
+    vim.list_extend(lines, fit.wrap(visible.line(listed.note).text, room))
+  end
   return lines, rows
 end
 

@@ -18,7 +18,6 @@ from codecompanion.formats.regex import regex
 from codecompanion.model.change_report import ChangeReport
 from codecompanion.model.history import ViewChanged
 from codecompanion.session.toolbox.tool_groups import (
-    ALL_UNITS,
     NO_UNITS,
     Group,
     chosen_names,
@@ -34,6 +33,7 @@ from codecompanion.tools.tool import Tool
 from codecompanion.tools.tool_provider import NOT_STARTED, ProvidedGroup
 from codecompanion.wire.events import ContextItem
 
+HELD_BACK = "held back in a small window"
 ITEM = "tools:"
 """The id of a line of the context block that stands for a unit begins so."""
 _NAMED = regex(r"(?<![\w@`{])@\{([\w:.-]{1,80})\}", re.ASCII)
@@ -162,7 +162,7 @@ def taken_out(model: ChatModel, items: Sequence[str], change_id: str) -> ViewCha
 
 def _short(model: ChatModel, units: tuple[str, ...]) -> tuple[str, ...]:
     """Return the choice as it is kept: what is in force anyway needs none."""
-    return () if units == (model.tools.default_units or ALL_UNITS) else units
+    return () if units == model.tools.unchosen_units else units
 
 
 def _sentence(group: ProvidedGroup) -> str:
@@ -218,7 +218,7 @@ def tool_list(model: ChatModel) -> dict[str, Any]:
     units = model.tools.starting_units
     on = set(chosen_names(units, groups, tools, model.tools.always))
     offered, available = model.specs_for_messages(model.tools.offered()), model.specs_for_messages()
-    sent = {spec.name for spec in offered}
+    sent, held_back = {spec.name for spec in offered}, model.tools.held_back
     rows = []
     for name in tools:
         tool, setting = registry.get(name), registry.settings.get(name)
@@ -230,9 +230,9 @@ def tool_list(model: ChatModel) -> dict[str, Any]:
                 "description": " ".join(tool.spec.description.split()),
                 "on": name in on,
                 "sent": name in sent,
-                "why_not": _why_not_sent(tool, model) if name in on - sent else "",
+                "why_not": HELD_BACK if name in held_back else _why_not_sent(tool, model) if name in on - sent else "",
                 "asks": asks,
-                "tokens": counter.tools((tool.spec,)),
+                "tokens": counter.tools(tuple(spec for spec in offered if spec.name == name) or (tool.spec,)),
             }
         )
     return {
@@ -253,6 +253,7 @@ def tool_list(model: ChatModel) -> dict[str, Any]:
         "tokens": counter.tools(offered),
         "all_tokens": counter.tools(available),
         "is_default": not model.log.tools,
+        "note": held_back_note(model),
     }
 
 
@@ -264,4 +265,16 @@ def _why_not_sent(tool: Tool, model: ChatModel) -> str:
         return "this chat has no tools"
     if tool.only_when_removed and not model.log.has_removed:
         return "offered once something was taken out of the chat"
-    return f"the model's window is smaller than {tool.min_window:,} tokens"
+    return ""
+
+
+def held_back_note(model: ChatModel) -> str:
+    """Return which tools a small window holds back, why, and how to offer all of them; "" = none."""
+    names = model.tools.held_back
+    if not names or not model.may_have_tools:
+        return ""
+    takes = model.meter.counter.tools(model.tools.all().specs())
+    return (
+        f"Held back in this small window ({model.meter.window:,} tokens; all tools take {takes:,}): {', '.join(names)}."
+        " /tools full offers all."
+    )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from codecompanion.context.shaping.prompt_shape import Fragment
+from codecompanion.model.messages import ToolSpec
 from codecompanion.session.toolbox.tool_groups import (
     ALL_UNITS,
     BUILT_IN,
@@ -21,8 +22,12 @@ from codecompanion.session.toolbox.tool_groups import (
     units_of,
 )
 from codecompanion.settings_sections import ToolsSettings
+from codecompanion.tools import tool_registry
 from codecompanion.tools.tool_registry import OTHER_NAMES, ToolRegistry
 from codecompanion.tools.toolbox import Toolbox
+
+SHARE_FOR_TOOLS = 0.2
+"""Built-in tools that nobody chose take at most this share (0..1) of the context window."""
 
 
 class ChatTools:
@@ -34,8 +39,14 @@ class ChatTools:
         settings: Callable[[], ToolsSettings],
         choice: Callable[[], tuple[str, ...]],
         root: Callable[[], Path] = Path,
+        *,
+        window: Callable[[], int] = lambda: 0,
+        count: Callable[[Sequence[ToolSpec]], int] = lambda specs: 0,
     ) -> None:
+        """`window` tells the model's context window in tokens, 0 = unknown; `count` the tokens of schemas."""
         self._toolbox, self._settings, self._choice, self.root = toolbox, settings, choice, root
+        self._window, self._count = window, count
+        self._of_window: tuple[ToolRegistry, int, ToolRegistry] | None = None
         self.sends_code: Callable[[], bool] = lambda: True
         """Whether code may leave; most tools bring some, and of those of others nobody can know."""
         self._made: tuple[ToolRegistry, tuple[str, ...], ToolRegistry] | None = None
@@ -103,12 +114,31 @@ class ChatTools:
         if not self.sends_code():
             return registry.only(frozenset())
         if not units:
-            return registry
+            return self._for_window(registry)
         if self._made is None or self._made[0] is not registry or self._made[1] != units:
             names = registry.names()
             chosen = chosen_names(units, self.groups(registry), names, self.always)
             self._made = registry, units, registry.only(frozenset(chosen))
         return self._made[2]
+
+    def _for_window(self, registry: ToolRegistry) -> ToolRegistry:
+        """Return what a chat without a choice offers: all tools, in a small window the few that matter most."""
+        window = self._window()
+        if self._of_window is None or self._of_window[:2] != (registry, window):
+            most, made = int(SHARE_FOR_TOOLS * window), registry
+            built_in = [name for name in registry.names() if registry.sources[name] == tool_registry.BUILT_IN]
+            if window and self._count(registry.only(built_in).specs()) > most:
+                made = registry.for_small_window(most, self._count)
+            self._of_window = registry, window, made
+        return self._of_window[2]
+
+    @property
+    def held_back(self) -> tuple[str, ...]:
+        """Return the tools that are not offered because the window is small and nobody has chosen any."""
+        if self.units or not self.sends_code():
+            return ()
+        offered = self.offered().names()
+        return tuple(name for name in self.all().names() if name not in offered)
 
     @property
     def always(self) -> tuple[str, ...]:
@@ -132,8 +162,20 @@ class ChatTools:
 
     @property
     def starting_units(self) -> tuple[str, ...]:
-        """Return what a change in the list begins with: the choice in force, all tools where there is none."""
-        return self.units or ALL_UNITS
+        """Return what a change in the list begins with: the choice in force, what is offered where there is none."""
+        return self.units or self.unchosen_units
+
+    @property
+    def unchosen_units(self) -> tuple[str, ...]:
+        """Return what is offered in a chat that has chosen nothing."""
+        registry = self.all()
+        if self.default_units or self._for_window(registry) is registry:
+            return self.default_units or ALL_UNITS
+        servers = self.groups(registry).get(SERVERS)
+        of_servers = servers.tools or () if servers is not None else ()
+        single = (f"tool:{name}" for name in self._for_window(registry).names() if name not in of_servers)
+        of_all = (f"group:{SERVERS}",) if servers is not None else ()
+        return (*single, *of_all, *(f"-tool:{name}" for name in self.always))
 
     def groups(self, registry: ToolRegistry) -> Mapping[str, Group]:
         """Return the groups by name: built-in, the user's, one for each provider that names its own."""

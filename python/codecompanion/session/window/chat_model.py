@@ -34,6 +34,9 @@ from codecompanion.session.window.environment_block import environment_fragment
 from codecompanion.tools.tool_registry import ToolRegistry
 from codecompanion.wire.events import Notice, Severity
 
+SHARE_FOR_PROMPT = 0.05
+"""In a window of which the system prompt takes more than this share (0..1), its short form is sent."""
+
 
 class ChatModel:
     """Adapter and model of one chat. `limits` are there from the first `WindowWatch.resolve` on."""
@@ -58,11 +61,17 @@ class ChatModel:
         self._environment_root: Path | None = None
         self.edits_in_place = False
         """Whether the reply of this turn is an edit in place: a text of a certain form, and no tools."""
-        self.tools = ChatTools(services.tools, lambda: services.settings.tools, lambda: log.tools)
-        self.system_message = self._system_message()
+        self.tools = ChatTools(
+            services.tools,
+            lambda: services.settings.tools,
+            lambda: log.tools,
+            window=lambda: self.meter.window,
+            count=lambda specs: self.meter.counter.tools(specs),
+        )
         self.meter = ContextMeter(
             MessageCounter(services.count_text), Calibration(), checks_usage=services.checks_usage
         )
+        self.system_message = self._system_message()
         self.specs = self._offered_tools()
         self.meter.set_fixed_part(self.system_message, self.specs)
 
@@ -115,8 +124,10 @@ class ChatModel:
         return (agent, *groups, *((TERSE,) if style == "terse" else ()), *last)
 
     def _system_message(self) -> Message:
-        """Return the system prompt in full."""
-        return Message(id="system", role="system", content=join_fragments(self.fragments()))
+        """Return the system prompt: in full, or in its short form where the window is too small for that."""
+        fragments = self.fragments()
+        is_short = 0 < SHARE_FOR_PROMPT * self.meter.window < self.meter.counter.text(fragments[0].full)
+        return Message(id="system", role="system", content=join_fragments(fragments, compact=is_short))
 
     def serve(self, purpose: str) -> None:
         """Send requests of one kind only: with a system prompt of their own, and without tools."""
@@ -186,7 +197,7 @@ class ChatModel:
         if not self.services.settings.tools.enabled or self.purpose or self.lacks_tools:
             return ()
         tools = self.tools.all() if registry is None else registry
-        return tools.specs(something_removed=self.log.has_removed, window=self.meter.window)
+        return tools.specs(something_removed=self.log.has_removed)
 
     def offer_tools(self) -> bool:
         """Offer what brings removed messages back as soon as there are any; the prompt cache is lost then anyway.
@@ -210,7 +221,7 @@ class ChatModel:
         services = self.services
         if self.log.has_removed or self.purpose or not services.settings.tools.enabled or self.lacks_tools:
             return 0
-        offered = self.tools.offered().specs(something_removed=True, window=self.meter.window)
+        offered = self.tools.offered().specs(something_removed=True)
         more = self.meter.counter.tools(offered) - self.meter.counter.tools(self.specs)
         return round(self.meter.calibration.ratio * more)
 

@@ -21,6 +21,9 @@ def _tool(spec: ToolSpec, **rest: Any) -> Tool:
     return Tool(spec=spec, run=run, title=title, question=question, **rest)
 
 
+_TEXT, _NUMBER = {"type": "string"}, {"type": "integer"}
+"""Arguments in the short form of a tool, which is offered in small windows."""
+
 _READ_FILE = ToolSpec(
     "read_file",
     "Read a text file of the workspace, or a range of its lines. Each line is preceded by its number and a tab, which"
@@ -45,7 +48,12 @@ _READ_FILE = ToolSpec(
         "path",
     ),
 )
-READ_FILE = _tool(_READ_FILE, looks_at="path", why_asked=_deferred("read_file", "why_asked"))
+_READ_FILE_SHORT = ToolSpec(
+    "read_file",
+    "Read a text file, or some of its lines. Numbers before the lines are not part of it.",
+    parameters({"path": _TEXT, "start_line": _NUMBER, "end_line": _NUMBER}, "path"),
+)
+READ_FILE = _tool(_READ_FILE, looks_at="path", why_asked=_deferred("read_file", "why_asked"), short=_READ_FILE_SHORT)
 
 DEFAULT_PATHS = 200
 
@@ -108,14 +116,12 @@ _GREP_SEARCH = ToolSpec(
         "query",
     ),
 )
-GREP_SEARCH = _tool(_GREP_SEARCH, looks_at="unsaved")
-
-CODE_SEARCH_WINDOW = 8000
-"""In a smaller window its schema (157 tokens) costs more than it brings, and one result may fill half of it.
-
-Measured over 24 turns in a window of 4,096: 9, 8 and 9 summaries under adaptive, codecompanion and codebuddy with it,
-6, 6 and 8 without; in one of 8,192 the first compaction comes one turn earlier (the 22nd).
-"""
+_GREP_SEARCH_SHORT = ToolSpec(
+    "grep_search",
+    "Find lines in the files of the workspace.",
+    parameters({"query": _TEXT, "is_regex": {"type": "boolean"}, "path": _TEXT}, "query"),
+)
+GREP_SEARCH = _tool(_GREP_SEARCH, looks_at="unsaved", short=_GREP_SEARCH_SHORT)
 
 _CODE_SEARCH = ToolSpec(
     "code_search",
@@ -134,7 +140,7 @@ _CODE_SEARCH = ToolSpec(
         "query",
     ),
 )
-CODE_SEARCH = _tool(_CODE_SEARCH, looks_at="unsaved", min_window=CODE_SEARCH_WINDOW)
+CODE_SEARCH = _tool(_CODE_SEARCH, looks_at="unsaved")
 
 SEVERITIES = ("error", "warning", "information", "hint")
 
@@ -176,7 +182,12 @@ _INSERT_EDIT = ToolSpec(
         "new_text",
     ),
 )
-INSERT_EDIT = _tool(_INSERT_EDIT, effect="write", looks_at="path")
+_INSERT_EDIT_SHORT = ToolSpec(
+    "insert_edit",
+    "Change a file: replace old_text, which must occur exactly once, by new_text. Read the file first.",
+    parameters({"path": _TEXT, "old_text": _TEXT, "new_text": _TEXT}, "path", "old_text", "new_text"),
+)
+INSERT_EDIT = _tool(_INSERT_EDIT, effect="write", looks_at="path", short=_INSERT_EDIT_SHORT)
 
 _CREATE_FILE = ToolSpec(
     "create_file",
@@ -232,7 +243,12 @@ _RUN_COMMAND = ToolSpec(
         "command",
     ),
 )
-RUN_COMMAND = _tool(_RUN_COMMAND, effect="execute", keeps_time=True)
+_RUN_COMMAND_SHORT = ToolSpec(
+    "run_command",
+    "Run a shell command in the workspace and return its output. It gets no input.",
+    parameters({"command": _TEXT}, "command"),
+)
+RUN_COMMAND = _tool(_RUN_COMMAND, effect="execute", keeps_time=True, short=_RUN_COMMAND_SHORT)
 
 MEMORY_ROOT = "/memories"
 MEMORY_SHARED = "all-projects"

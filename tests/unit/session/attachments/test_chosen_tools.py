@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,51 @@ async def test_a_message_chooses_from_its_own_request_on(tmp_path: Path) -> None
     assert await say(bench, session, "@{none}") == []
     assert block(bench) == [("group", "none")]
     assert await say(bench, session, "@{full}") == everything
+
+
+ESSENTIAL = ["read_file", "grep_search", "insert_edit", "run_command"]
+
+
+@pytest.mark.parametrize("window", [2_048, 4_096, 8_192])
+async def test_a_small_window_offers_few_tools_until_some_are_chosen(tmp_path: Path, window: int) -> None:
+    """At 2,048 nothing could be sent with default options: the tools alone were larger than the window."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", [says("ok")] * 9), window=window)
+    session = await bench.open()
+    assert await say(bench, session, "hello") == ESSENTIAL
+    control = session.control
+    assert control.meter.counter.tools(control.specs) <= 0.2 * window
+    listed = await carry_out(bench.services, session, ListTools(chat="chat-1"))
+    assert listed["is_default"]
+    assert {row["name"]: row["why_not"] for row in listed["tools"]}["memory"] == "held back in a small window"
+    assert [row["name"] for row in listed["tools"] if row["on"]] == ESSENTIAL
+    assert f"this small window ({window:,} tokens; all tools take 2,133)" in listed["note"]
+    assert "memory, recall. /tools full offers all." in listed["note"]
+    await carry_out(bench.services, session, ChooseTools(chat="chat-1", names=("memory",)))
+    assert await say(bench, session, "with memory") == [*ESSENTIAL, "memory"]
+    listed = await carry_out(bench.services, session, ListTools(chat="chat-1"))
+    assert listed["note"] == ""
+    await carry_out(bench.services, session, ChooseTools(chat="chat-1", names=("full",), how="only"))
+    assert len(control.specs) == 10
+    await carry_out(bench.services, session, ChooseTools(chat="chat-1", names=(), how="only"))
+    assert await say(bench, session, "again") == ESSENTIAL
+    assert session.log.tools == ()
+
+
+async def test_configured_tools_are_a_choice_in_a_small_window_too(tmp_path: Path) -> None:
+    settings = {"default_tools": ("full",)}
+    bench = Bench(tmp_path, ScriptedAdapter("s", [says("ok")]), window=8_192, tools=settings)
+    session = await bench.open()
+    assert len(await say(bench, session, "hello")) == 10
+    assert session.control.tools.held_back == ()
+
+
+def test_the_system_prompt_is_short_where_it_would_take_more_than_a_twentieth(tmp_path: Path) -> None:
+    def prompt(window: int) -> str:
+        bench = Bench(tmp_path, ScriptedAdapter("s", []), window=window, tools={"enabled": False})
+        return asyncio.run(bench.open()).control.system_message.text
+
+    assert len({prompt(window) for window in (3_300, 100_000)}) == 1
+    assert 4 * len(prompt(3_000)) < 3 * len(prompt(3_300))
 
 
 @pytest.mark.parametrize(
@@ -246,15 +292,6 @@ async def test_recall_is_switched_like_others(tmp_path: Path, choice: tuple[str,
         await carry_out(bench.services, session, ChooseTools(chat="chat-1", names=("recall",), how="toggle"))
         assert (await shown(bench, session))["recall"]["sent"] == expected
         assert ("recall" in await say(bench, session, "and?")) == expected
-
-
-async def test_the_list_says_why_a_chosen_tool_does_not_go_along(tmp_path: Path) -> None:
-    """A window too small for a tool."""
-    bench = Bench(tmp_path, ScriptedAdapter("s", [says("ok")] * 20), window=7_000)
-    session = await bench.open()
-    rows = await shown(bench, session)
-    assert rows["code_search"]["why_not"].startswith("the model's window is smaller than ")
-    assert "code_search" not in await say(bench, session, "hello")
 
 
 class Late:
