@@ -131,7 +131,7 @@ async def chat_with(
         ScriptedAdapter("model", answer),
         window=window,
         settings={"policy": policy, "system_prompt": SYSTEM, **settings},
-        tools=None if tools else {"enabled": False},
+        tools={"default_tools": ("full",)} if tools else {"enabled": False},  # in a small window, too
     )
     counter = MessageCounter.chars4() if chars4 else MessageCounter()
     with patch.object(chat_model, "MessageCounter", lambda text: counter):

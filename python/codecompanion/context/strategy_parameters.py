@@ -25,6 +25,9 @@ Place = Literal["last", "first", "history_head", "after_first_user"]
 Above = Literal["always", "target", "trigger"]
 """Above which size of the request a step is taken: the policy's target or its trigger."""
 EXCERPT_CHARS = 120
+SMALL_WINDOW = 16_000
+"""In a window of fewer tokens whole messages of the user do not fit for long: their short facts go first (measured: 13
+of 24 survived at 2,048). In larger ones quotes have 2,000 tokens and more."""
 
 
 class OlderThan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -425,7 +428,8 @@ class QuoteUserMessages(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
     Quotes have a budget of their own beside what the model writes (R-431): `share` (0..1) of the window, at most
     `max_tokens`, and never more than half of what the compaction frees. A text without sections that the caller gave
-    stays as it is, unless `also_given`.
+    stays as it is, unless `also_given`. In a window of fewer than `facts_below` tokens the short facts of each message
+    go before whole messages, and may take `facts_share` (0..1) of the window in all.
     """
 
     max_chars: int = 3000
@@ -433,6 +437,8 @@ class QuoteUserMessages(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     share: float = 0.125
     max_tokens: int = 16_000
     also_given: bool = False
+    facts_below: NotNegative = SMALL_WINDOW
+    facts_share: Share = 0.25
 
 
 class VerifySummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -36,7 +36,8 @@ async def test_every_message_that_left_the_view_is_read_back_by_a_key_in_it(name
         return says(f"answer {asked} " + "some words of an answer. " * 60)
 
     settings = {"policy": name, "on_compact": "stop"}
-    bench = Bench(tmp_path, ScriptedAdapter("s", answer), window=6_000, settings=settings)
+    tools = {"default_tools": ("full",)}  # a window this small offers `recall` only to those who choose it
+    bench = Bench(tmp_path, ScriptedAdapter("s", answer), window=6_000, settings=settings, tools=tools)
     session = await bench.open()
     for number in range(24):
         session.submit(submit(f"question {number} " + "why is it so? " * (number % 3 * 30), number))

@@ -29,6 +29,7 @@ from codecompanion.context.ledger.lines import (
 from codecompanion.context.message_facts.calls import describe_call
 from codecompanion.context.message_facts.noise import is_pasted
 from codecompanion.context.strategy_parameters import EXCERPT_CHARS
+from codecompanion.context.summary_text.quote_facts import fit_facts
 from codecompanion.context.summary_text.quote_lines import Quote, Quotes, render_quotes
 from codecompanion.context.summary_text.quote_user_messages import (
     demands_something,
@@ -87,10 +88,12 @@ def summarise(
     key_of: KeyOf = no_key,
     *,
     for_quotes: int = 0,
+    facts_first: bool = False,
 ) -> str:
     """Return the summary of the messages, at most `max_tokens` by `count`; "" only when nothing fits.
 
-    The user's own words may have `for_quotes` tokens more, which nothing else fills (R-431).
+    The user's own words may have `for_quotes` tokens more, which nothing else fills (R-431). `facts_first`: the short
+    facts in them go before whole messages.
 
     A summary among the messages is carried on: its quoted user messages, files and open tasks stay. A schema without
     sections for a ledger is written in the default's.
@@ -98,7 +101,7 @@ def summarise(
     chosen = load_schema(schema)
     if not chosen.number_of("files"):
         chosen = load_schema(_DEFAULT)
-    makers = _makers(gather(messages), count, chosen, key_of)
+    makers = _makers(gather(messages), count, chosen, key_of, facts_first=facts_first)
     most = max_tokens + for_quotes
     if count(_join({}, chosen)) <= _HEADINGS_SHARE * most:
         text = write_within(
@@ -166,12 +169,12 @@ def _in_words(numbers: Sequence[int]) -> str:
     return ", ".join(joint.get(last - first, "{0} to {1}").format(first, last) for first, last in runs)
 
 
-def _makers(facts: Facts, count: Count, schema: Schema, key_of: KeyOf) -> dict[Role, Maker]:
+def _makers(facts: Facts, count: Count, schema: Schema, key_of: KeyOf, *, facts_first: bool) -> dict[Role, Maker]:
     """Return how each section of the schema is written in so many tokens; names are not told again."""
     earlier = _carry(facts.earlier)
     has_solved = schema.number_of("solved") > 0
     makers: dict[Role, Maker] = {
-        "user_messages": lambda limit, already="": _user_messages(facts, limit, count, key_of),
+        "user_messages": lambda limit, already="": _user_messages(facts, limit, count, key_of, facts_first=facts_first),
         "request": lambda limit, already="": _request(earlier.get("request", []), facts, limit, count),
         "current": lambda limit, already="": _current(facts, limit, count),
         "pending": lambda limit, already="": fit(todo_lines(facts, earlier.get("pending", [])), limit, count),
@@ -234,7 +237,7 @@ def _before_latest(carried: list[str]) -> list[str]:
     return carried[: carried.index(_LATEST)] if _LATEST in carried else carried
 
 
-def _user_messages(facts: Facts, limit: int, count: Count, key_of: KeyOf) -> list[str]:
+def _user_messages(facts: Facts, limit: int, count: Count, key_of: KeyOf, *, facts_first: bool) -> list[str]:
     """Return every user message in its own words; of those that demand nothing the longest are shortened first.
 
     What an earlier summary quoted comes first; its own excerpts and counts are carried on.
@@ -242,6 +245,10 @@ def _user_messages(facts: Facts, limit: int, count: Count, key_of: KeyOf) -> lis
     earlier = read_quotes(facts.earlier[-1]) if facts.earlier else Quotes()
     asked = [pair for pair in zip(facts.requests, facts.request_ids, strict=True) if pair[0].strip()]
     texts = [text.strip() for text, _ in asked]
+    if facts_first:
+        whole = (Quote(neutral(text), key=key_of(id)) for text, (_, id) in zip(texts, asked, strict=True))
+        said = Quotes((*earlier.quotes, *whole), earlier.left_out, earlier.left_keys)
+        return render_quotes(fit_facts(said, limit, 0, EXCERPT_CHARS, count)) if said.total else []
     sizes = [count("\n".join(quote(text[: limit * MAX_TOKEN_LENGTH]))) + 3 for text in texts]
     room = int(limit * (0.7 if earlier.quotes else 1))
     spared = [sum(sizes) > room and demands_something(text) for text in texts]

@@ -14,7 +14,7 @@ import msgspec
 
 from codecompanion import prompts
 from codecompanion.context.ledger.ledger import summarise
-from codecompanion.context.strategy_parameters import SummarizeLedger, SummarizeOne
+from codecompanion.context.strategy_parameters import SMALL_WINDOW, SummarizeLedger, SummarizeOne
 from codecompanion.context.summary.fit_summary import level
 from codecompanion.context.summary.in_place import in_place
 from codecompanion.context.summary.judge_reply import inside_form
@@ -79,7 +79,10 @@ def summarize_ledger(work: Work, params: SummarizeLedger, env: Env) -> Outcome:
     # What is free is there for the user's words before any of them is shortened; half of it is left to go on with.
     taken = env.measure((*work.messages, *work.pending)).tokens + budget + env.count_text(work.request)
     own = min(_MAX_FOR_QUOTES, max(0, (env.window - env.reserve - taken) // 2))
-    text = summarise(work.removed, budget, env.count_text, params.schema, env.key_of, for_quotes=own)
+    text = summarise(
+        work.removed, budget, env.count_text, params.schema, env.key_of, for_quotes=own,
+        facts_first=env.window < SMALL_WINDOW,
+    )  # fmt: skip
     if not text:
         return Failed("the summary came out empty")
     tokens = env.count_text(text)

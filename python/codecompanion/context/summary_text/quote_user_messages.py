@@ -53,7 +53,13 @@ def quote_user_messages(work: Work, params: QuoteUserMessages, env: Env) -> Outc
     freed = env.measure(work.before).tokens - env.measure((*work.messages, *work.pending)).tokens
     most = max(_MIN_ROOM, (freed - env.count_text(take_quotes(work.summary)[0])) // 2)
     room = min(quote_limit(params, env), most)
-    kept = fit_quotes(said, room, params.excerpt_chars, env.count_text, facts)
+    if env.window < params.facts_below:
+        from codecompanion.context.summary_text.quote_facts import fit_facts  # it is written with these functions
+
+        more = min(most * 3 // 2, int(params.facts_share * env.window)) - room
+        kept = fit_facts(said, room, max(0, more), params.excerpt_chars, env.count_text, facts)
+    else:
+        kept = fit_quotes(said, room, params.excerpt_chars, env.count_text, facts)
     said_now = work.saying(
         user_messages_quoted=sum(quote.whole for quote in kept.quotes),
         user_messages_excerpted=sum(not quote.whole for quote in kept.quotes),
@@ -280,6 +286,11 @@ def _shortened(quote: Quote, excerpt: Quote, budget: int, count: Count) -> Quote
         if len(shorter.text) > len(excerpt.text) and _size([shorter], count) <= budget:
             return shorter
     return excerpt
+
+
+def excerpt_of(quote: Quote, chars: int) -> Quote:
+    """Return one line of the message with what the user demands in it."""
+    return _excerpt(quote, chars, _demands_of(quote.text))
 
 
 def _excerpt(quote: Quote, chars: int, demands: tuple[str, ...]) -> Quote:

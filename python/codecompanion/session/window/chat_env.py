@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 from codecompanion.context.editing.cache_state import find_cache_state
+from codecompanion.context.summary_text.recall_keys import no_key
 from codecompanion.context.work import CacheState, Continuation, Env, Folds, Measure, Messages
 from codecompanion.model.references import with_true_references
 from codecompanion.session.compaction.effects import EffectRunner
@@ -44,7 +45,7 @@ class ChatEnv:
             has_utility=bool(chat.policy.summary_adapter.name),
             prompt_text=chat.system_message.text,
             title=chat.log.title,
-            key_of=lambda message_id: chat.log.keys.get(message_id, ""),
+            key_of=(lambda message_id: chat.log.keys.get(message_id, "")) if chat.offers_recall else no_key,
             last_flush=self._effects.last_flush,
             writer_is_proven=self._watch.writer_is_proven,
             continuation=self._continuation(cache),

@@ -216,6 +216,11 @@ class ChatModel:
         return is_new
 
     @property
+    def offers_recall(self) -> bool:
+        """Return whether the model can read removed messages again, now or once some are removed."""
+        return self.may_have_tools and any(name in self.tools.offered().names() for name in self.tools.always)
+
+    @property
     def recall_tokens(self) -> int:
         """Return what brings removed messages back will take once it is offered, 0 = it is."""
         services = self.services

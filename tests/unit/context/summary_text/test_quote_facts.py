@@ -1,0 +1,54 @@
+"""The user's messages in little room: short facts of all of them go before whole messages."""
+
+from __future__ import annotations
+
+import pytest
+
+from codecompanion.context.summary_text.quote_facts import fit_facts
+from codecompanion.context.summary_text.quote_lines import Quote, Quotes, parse_quotes, render_quotes
+from tests.unit.context.builders import chars4
+
+ASK = (
+    "Please explain in a few words what I have to watch when I roll a service out in the evening, and the usual order."
+)
+SAID = Quotes(tuple(Quote(f"{ASK} The code of door {n} is {4000 + n}. {ASK}", key=f"r{n}") for n in range(20)))
+
+
+def size(said: Quotes) -> int:
+    return chars4("\n".join(render_quotes(said)))
+
+
+def test_with_room_for_everything_nothing_changes() -> None:
+    assert fit_facts(SAID, 5_000, 0, 120, chars4) == SAID
+
+
+@pytest.mark.parametrize("budget", [60, 120, 300, 600, 900])
+def test_facts_take_what_is_theirs_and_the_rest_only_the_usual_budget(budget: int) -> None:
+    kept = fit_facts(SAID, budget, 200, 120, chars4)
+    told = [n for n in range(20) if any(f"door {n} is {4000 + n}." in quote.text for quote in kept.quotes)]
+    assert told == list(range(20 - len(told), 20)), "the newest are kept"
+    assert len(told) == 20 or budget < 300
+    assert size(kept) <= budget + 200 + 30
+    assert any(quote.whole for quote in kept.quotes) == (budget > 500)
+    assert kept.total == SAID.total
+
+
+def test_a_later_summary_carries_them_on() -> None:
+    kept = fit_facts(SAID, 200, 200, 120, chars4)
+    again = fit_facts(parse_quotes(render_quotes(kept)), 200, 200, 120, chars4)
+    assert [quote.text for quote in again.quotes] == [quote.text for quote in kept.quotes]
+
+
+def test_what_does_not_fit_is_counted_with_its_keys() -> None:
+    kept = fit_facts(SAID, 60, 0, 120, chars4)
+    assert kept.left_out == 20 - len(kept.quotes) > 0
+    assert (
+        render_quotes(kept)[0]
+        == f"- […] {kept.left_out} older messages are not listed: recall r0 to r{kept.left_out - 1}"
+    )
+
+
+def test_strict_demands_come_before_newer_facts() -> None:
+    rule = Quote(f"{ASK} Never touch the legacy folder. {ASK}")
+    kept = fit_facts(Quotes((rule, *SAID.quotes)), 70, 0, 120, chars4)
+    assert "Never touch the legacy folder." in kept.quotes[0].text
