@@ -272,7 +272,8 @@ class SummarizeOne(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     The cap shrinks to `share_of_available` of what the window leaves beside `available_reserve`, system prompt and
     tools, and to `share_of_slack` of what is still free there when the removed messages are gone; 0 = not looked at. It
     never falls below `min_tokens` (R-427, R-428). The number of calls is bounded by the run's deadline alone (R-120).
-    `in_place`: the chat's own model is asked in the chat itself where that costs less than a transcript.
+    `in_place`: the chat's own model is asked in the chat itself where that costs less than a transcript. In a window of
+    fewer than `spares_below` tokens a model is asked once, and only if that can pay; else code writes from the log.
     """
 
     schema: SchemaName = "cc_9"
@@ -282,6 +283,7 @@ class SummarizeOne(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     share_of_available: float = 0.0
     share_of_slack: float = 0.0
     available_reserve: int = 8000
+    spares_below: NotNegative = 0
 
 
 class ChunkFormula(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -305,13 +307,14 @@ class SummarizeChunked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of S9. `schema` says in what form a part is written, `max_tokens` caps each reply.
 
     `max_message_chars` caps a message before it is sent (R-127). There may be any number of chunks: what ends a run is
-    its deadline, and they may be written at the same time (R-120).
+    its deadline, and they may be written at the same time (R-120). `spares_below` as for `SummarizeOne`.
     """
 
     chunk: ChunkFormula = ChunkFormula()
     max_message_chars: int = 10_000
     schema: SchemaName = "brief"
     max_tokens: int = 2048
+    spares_below: NotNegative = 0
 
 
 class SummarySize(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -377,7 +380,8 @@ class SummarizeRaw(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class SummarizeFlush(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters: fewest messages, least seconds and tokens since the last flush, how much is read and written.
 
-    `max_tokens` is the length of the reply; `max_chars` of the newest messages are read, `max_entry_chars` of each.
+    `max_tokens` is the length of the reply; `max_chars` of the newest messages are read, `max_entry_chars` of each. In
+    a window of fewer than `spares_below` tokens nothing is asked: the compaction's own summary goes to the memory.
     """
 
     min_messages: int = 4
@@ -386,6 +390,7 @@ class SummarizeFlush(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_tokens: Annotated[int, msgspec.Meta(ge=32, le=600)] = 220
     max_chars: int = 24_000
     max_entry_chars: int = 1_500
+    spares_below: NotNegative = 0
 
 
 class FitSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -64,7 +64,7 @@ def test_editing_alone_is_enough_when_it_gets_below_the_upper_trigger():
 
 def test_compaction_follows_when_nothing_can_be_edited():
     """R-519."""
-    messages = chat(*[m for i in range(40) for m in (user(f"q{i} " * 20), assistant(f"a{i} " * 20))], user("last"))
+    messages = chat(*[m for i in range(40) for m in (user(f"q{i} " * 140), assistant(f"a{i} " * 140))], user("last"))
     prepared, asked = run(messages, int(total(messages) / 0.9), policy=POLICY)
     assert outcomes(prepared) == [("editing", "skipped"), ("compaction", "changed")]
     assert len(asked) == 1
@@ -211,7 +211,7 @@ def test_savings_below_the_minimum_change_nothing():
 
 def test_the_minimum_of_savings_is_a_share_of_a_small_window():
     """R-524: min(10,000, 20 % of the window); a fixed 10,000 could never be reached below about 12k."""
-    messages = chat(*[m for i in range(30) for m in (user(f"q{i} " * 20), assistant(f"a{i} " * 20))])
+    messages = chat(*[m for i in range(30) for m in (user(f"q{i} " * 190), assistant(f"a{i} " * 190))])
     prepared, asked = run(messages, math.ceil(total(messages) / 0.9), policy=load_policy("codecompanion"))
     assert outcomes(prepared)[-1] == ("compaction", "changed")
     assert len(asked) == 1

@@ -74,7 +74,7 @@ def test_what_was_read_ahead_is_not_read_again(monkeypatch):
     counted, split = [], []
     real = known_names._texts_of
     monkeypatch.setattr(known_names, "_texts_of", lambda message: (split.append(message.id), real(message))[1])
-    environment = env(history, 10_000, count_text=lambda text: (counted.append(text), chars4(text))[1])
+    environment = env(history, 20_000, count_text=lambda text: (counted.append(text), chars4(text))[1])
     read_ahead(STEPS, history, history, environment, lambda: None)
     assert split == [message.id for message in history]
     read = len(counted)

@@ -10,7 +10,7 @@ import pytest
 
 from codecompanion.adapters.base import ChatRequest
 from codecompanion.context.policy.policy_catalog import policy_names
-from codecompanion.wire.events import Compacted
+from codecompanion.wire.events import Compacted, Notice
 from tests.summaries import nine_sections
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, says, submit
 
@@ -93,6 +93,31 @@ async def test_all_short_facts_are_in_the_last_request(tmp_path: Path, name: str
     assert [value for value in FACTS.values() if value not in sent] == []
     assert re.findall(r"recall r\d+", sent) == []
     assert "recall" not in [tool.name for tool in last.tools]
+
+
+@pytest.mark.parametrize("name", ["adaptive", "codecompanion", "cowork", "cowork_chat"])
+async def test_no_model_is_asked_where_that_costs_more_than_it_saves(tmp_path: Path, name: str) -> None:
+    """`cowork` asked twice at 2,048 to free 8 %; nothing is said of it, since nothing failed."""
+    bench, _ = await play(tmp_path, name, 2_048)
+    assert [request for request in bench.adapter.requests if request.purpose == "summary"] == []
+    assert {event.summariser for event in bench.of(Compacted)} == {"no model"}
+    assert bench.of(Notice) == []
+
+
+async def test_a_model_that_writes_no_summary_is_asked_once(tmp_path: Path) -> None:
+    """SmolLM2-135M: each second answer was as useless as the first, and somebody waited for it."""
+
+    def answer(request: ChatRequest) -> Reply:
+        return says("Sure! I am happy to help you." if request.purpose == "summary" else ANSWER)
+
+    bench = Bench(tmp_path, ScriptedAdapter("s", answer), window=4_096)
+    session = await bench.open()
+    for number, text in enumerate(messages()):
+        session.submit(submit(text, number + 1))
+        await bench.idle(session)
+    asked = [request for request in bench.adapter.requests if request.purpose == "summary"]
+    assert len(asked) == len(bench.of(Compacted)) == 1
+    assert [event.summariser for event in bench.of(Compacted)] == ["no model (scripted-1 failed)"]
 
 
 async def test_what_has_no_room_is_counted(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ async def test_a_compaction_asks_in_vain_once_or_once_more_with_the_reason(tmp_p
     for number in range(9):
         (tmp_path / f"f{number}.py").write_text(f"# file {number}\n" + "value = compute(1, 2)\n" * 90)
     adapter = agent(summary=summary)
-    bench = Bench(tmp_path, adapter, window=WINDOW, settings={"policy": policy})
+    bench = Bench(tmp_path, adapter, window=WINDOW, settings={"policy": policy}, tools={"default_tools": ("full",)})
     session = await bench.open()
     for number in range(1, 8):
         before = asked(adapter)

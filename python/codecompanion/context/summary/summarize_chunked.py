@@ -14,6 +14,7 @@ import msgspec
 
 from codecompanion import prompts
 from codecompanion.context.strategy_parameters import SummarizeChunked
+from codecompanion.context.summary.summarize_one import by_code
 from codecompanion.context.summary.summary_run import SummaryRun, Texts
 from codecompanion.context.transcript.chunk_entries import chunk_entries, chunk_greedily
 from codecompanion.context.transcript.chunk_plan import chunk_tokens, is_oversized
@@ -38,7 +39,7 @@ def summarize_chunked(work: Work, params: SummarizeChunked, env: Env) -> Steps:
     chunks, notes = run.plan(work.removed)
     parts = yield from run.summarise_parts(chunks)
     if isinstance(parts, Failed):
-        return parts
+        return by_code(work, parts, env) if run.spares else parts
     text, said = run.done((yield from run.merge(parts)))
     summary = "\n\n".join(block for block in (text, "\n".join(notes)) if block)
     return msgspec.structs.replace(said.saying(chunks=len(chunks), omitted_messages=len(notes)), summary=summary)
@@ -51,7 +52,7 @@ class _Run(SummaryRun):
     """One run of S9: the windows it has to fit into."""
 
     def __init__(self, work: Work, params: SummarizeChunked, env: Env) -> None:
-        super().__init__(work, env, params.schema, params.max_tokens, 1 / 8)
+        super().__init__(work, env, params.schema, params.max_tokens, 1 / 8, spares_below=params.spares_below)
         self.params, self.env = params, env
         notes = f"{prompts.load('summary_part')}\n\n{prompts.load('summary_again')}"
         self.room = self.free_tokens(f"{self.prompt}\n\n{notes}\n\n{wrap(())}")

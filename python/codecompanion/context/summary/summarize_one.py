@@ -14,10 +14,11 @@ import msgspec
 
 from codecompanion import prompts
 from codecompanion.context.ledger.ledger import summarise
-from codecompanion.context.strategy_parameters import SMALL_WINDOW, SummarizeLedger, SummarizeOne
+from codecompanion.context.strategy_parameters import SMALL_WINDOW, SchemaName, SummarizeLedger, SummarizeOne
 from codecompanion.context.summary.fit_summary import level
 from codecompanion.context.summary.in_place import in_place
 from codecompanion.context.summary.judge_reply import inside_form
+from codecompanion.context.summary.spare_model import NOT_WORTH_IT
 from codecompanion.context.summary.summary_run import Question, SummaryRun, Texts
 from codecompanion.context.transcript.chunk_entries import chunk_entries, fit_entry
 from codecompanion.context.transcript.format_transcript import escape
@@ -46,7 +47,7 @@ def summarize_one(work: Work, params: SummarizeOne, env: Env) -> Steps:
     run = _Run(work, params, env, budget)
     text = yield from run.reduce(work.transcript)
     if isinstance(text, Failed):
-        return text
+        return by_code(work, text, env, params.schema) if run.spares else text
     text, said = run.done(text)
     said = said.saying(summary_budget_tokens=budget)
     if run.source == "model" and run.schema.section:
@@ -69,6 +70,14 @@ def summary_budget(work: Work, params: SummarizeOne, env: Env) -> int:
         prompt = tuple(message for message in work.before if is_system_prompt(message))
         budget = min(budget, math.floor(params.share_of_available * (room - env.measure(prompt).tokens)))
     return max(1, params.min_tokens, budget)
+
+
+def by_code(work: Work, failed: Failed, env: Env, schema: SchemaName = "cc_9") -> Outcome:
+    """Return the work with a summary written from the log, because a model failed or was not worth asking."""
+    made = summarize_ledger(work, SummarizeLedger(schema=schema), env)
+    if not isinstance(made, Work) or failed is NOT_WORTH_IT:
+        return made
+    return made.saying(summary_source="summarize_ledger", failure=failed.reason)
 
 
 def summarize_ledger(work: Work, params: SummarizeLedger, env: Env) -> Outcome:
@@ -97,7 +106,7 @@ class _Run(SummaryRun):
     """One run of S8: what fits into a request."""
 
     def __init__(self, work: Work, params: SummarizeOne, env: Env, budget: int) -> None:
-        super().__init__(work, env, params.schema, budget, 1 / 4)
+        super().__init__(work, env, params.schema, budget, 1 / 4, spares_below=params.spares_below)
         self._env = env if params.in_place else None
         self._estimate, self._sizes = env.count_text, dict[int, tuple[tuple[str, ...], int]]()
         taken = self.count_text(self.prompt) + self.count_text(prompts.load("summary_again"))

@@ -15,6 +15,7 @@ import msgspec
 
 from codecompanion import prompts
 from codecompanion.context.summary.judge_reply import accept_reply
+from codecompanion.context.summary.spare_model import NOT_WORTH_IT, costs_more_than_it_saves
 from codecompanion.context.summary.topic_evidence import READ_CHARS, cut_evenly
 from codecompanion.context.summary_text.sections import Schema, load_schema
 from codecompanion.context.transcript.format_transcript import escape, wrap
@@ -84,7 +85,9 @@ class SummaryRun:
     Figures in tokens: our own, but for `window` and what a reply may have, which are the summariser's.
     """
 
-    def __init__(self, work: Work, env: Env, schema: str, max_tokens: int, window_share: float) -> None:
+    def __init__(
+        self, work: Work, env: Env, schema: str, max_tokens: int, window_share: float, *, spares_below: int = 0
+    ) -> None:
         self.work, self._count_text, self.counts = work, env.count_text, dict[str, int]()
         self.schema = load_schema(schema)
         self.window = env.summariser_window or env.window
@@ -93,6 +96,9 @@ class SummaryRun:
         self.ratio, self._is_proven = env.summariser_ratio, env.writer_is_proven
         self.source = ""
         self.in_place: bool | None = None
+        self.spares = env.window < spares_below
+        """Whether the model is asked once, and only if that can pay."""
+        self._weighs: Env | None = env if self.spares and not env.manual else None
 
     @property
     def too_small(self) -> Failed:
@@ -140,7 +146,12 @@ class SummaryRun:
 
     def ask(self, questions: Sequence[Question]) -> Texts:
         """Return the answers; remember when it was not a model that gave them."""
-        answers = yield from ask_all(questions, is_proven=self._is_proven)
+        env, self._weighs = self._weighs, None
+        if env is not None and costs_more_than_it_saves(
+            self.work, (one.request for one in questions), self.output, env
+        ):
+            return NOT_WORTH_IT
+        answers = yield from ask_all(questions, is_proven=self._is_proven, again=not self.spares)
         if isinstance(answers, Failed):
             return answers
         self._is_proven = True
@@ -167,11 +178,12 @@ class _Asked(msgspec.Struct, frozen=True):
 
 
 def ask_all(
-    questions: Sequence[Question], *, is_proven: bool = True
+    questions: Sequence[Question], *, is_proven: bool = True, again: bool = True
 ) -> Generator[SummaryRequest, SummaryReply, tuple[Answer, ...] | Failed]:
     """Return the answers in order, or why one of them is none: then nothing more is asked.
 
-    `is_proven` false: the first is asked alone, the others only when that was answered well.
+    `is_proven` false: the first is asked alone, the others only when that was answered well. `again` false: none is
+    asked a second time.
     """
     answers: dict[int, Answer] = {}
     told = _ToldOnce()
@@ -189,10 +201,10 @@ def ask_all(
             if not isinstance(text, Failed):
                 answers[asked.place] = Answer(text, given.source, asked.request.in_place)
                 continue
-            again = None if asked.is_second else _once_more(question, asked.request, given, text)
-            if again is None:
+            second = _once_more(question, asked.request, given, text) if again and not asked.is_second else None
+            if second is None:
                 return msgspec.structs.replace(text, by_writer=True)
-            once_more.append(_Asked(asked.place, again, is_second=True, again=text.again))
+            once_more.append(_Asked(asked.place, second, is_second=True, again=text.again))
         waiting = [*once_more, *waiting]
     return tuple(answers[place] for place in range(len(questions)))
 

@@ -46,7 +46,7 @@ class Writers:
         if isinstance(outcome, Failed) and outcome.by_writer:
             why = outcome.reason
         elif isinstance(outcome, Work):
-            why = outcome.details.summary_detail or ""
+            why = outcome.details.summary_detail or outcome.details.failure or ""
         if why:
             self._rejected.setdefault((self._who(chat_adapter), kind), why)
 

@@ -43,7 +43,7 @@ def fit_facts(
     for place in range(newest, -1, -1):
         if plain[place] != stated[place]:
             told.take(place, _line(said.quotes[place], plain[place]), budget + for_facts)
-    if newest not in told.chosen:
+    if not told.take(newest, said.quotes[newest], budget) and newest not in told.chosen:
         told.take(newest, excerpt_of(said.quotes[newest], excerpt_chars), budget)
     others = [place for place in reversed(range(newest)) if place not in told.chosen]
     for place in sorted(others, key=lambda place: demands_something(said.quotes[place].text), reverse=True):

@@ -94,6 +94,7 @@ SCENES: dict[str, Messages] = {
     "short results": made(system(), *turns(60, 60), *turns(4, 8000), user("and now?")),
     "a chat that can be read again": made(system(), *dialogue(40, 2000), user("and now?")),
     "a dialogue in a warm cache": made(system(), *dialogue(14, 1250), user("and now?")),
+    "a small window": made(system(), *dialogue(12, 600), user("and now?")),
 }
 
 
