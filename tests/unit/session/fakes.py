@@ -39,6 +39,8 @@ from codecompanion.wire.requests import OpenChat, Snapshot, Submit
 from tests.leftovers import closed_at_end
 from tests.patience import PATIENCE_S
 
+ALL_TOOLS = {"default_tools": ("full",)}
+"""For chats in a small window, which offers few tools until some are chosen."""
 Step = StreamEvent | Exception | asyncio.Event
 Reply = Sequence[Step]
 

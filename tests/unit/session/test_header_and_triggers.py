@@ -13,7 +13,7 @@ from codecompanion.adapters.base import ChatRequest
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.model.messages import Usage
 from codecompanion.wire.events import Compacted, ContextEdited, Meter, ReplyFinished
-from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
+from tests.unit.session.fakes import ALL_TOOLS, Bench, Reply, ScriptedAdapter, calls, says, submit
 
 CLAUDE = 1.3
 """Tokens for an estimated one, at a provider that counts finer than the estimate."""
@@ -92,7 +92,7 @@ async def test_a_shaped_request_that_was_counted_is_no_estimate(tmp_path: Path) 
     """R-303: seen at 8k under kodacode: `ctx~` for good, as soon as tool schemas went out in their short form."""
     (tmp_path / "a.txt").write_text("\n".join(f"line {number} of the file" for number in range(60)))
     adapter = ScriptedAdapter("s", searcher())
-    bench = Bench(tmp_path, adapter, window=9_000, settings={"policy": "kodacode"})
+    bench = Bench(tmp_path, adapter, window=9_000, settings={"policy": "kodacode"}, tools=ALL_TOOLS)
     session = await bench.open()
     for number in range(6):
         session.submit(submit(f"look at it again, {number}", number + 1))

@@ -27,7 +27,7 @@ from codecompanion.wire.events import (
 )
 from codecompanion.wire.events import PolicyEvent as Told
 from codecompanion.wire.requests import Diagnostic, Snapshot, Submit
-from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
+from tests.unit.session.fakes import ALL_TOOLS, Bench, ScriptedAdapter, calls, says, submit
 
 KODACODE = {"policy": "kodacode"}
 
@@ -159,7 +159,7 @@ async def test_another_policy_sends_the_view_itself(tmp_path):
 
 async def compacting(tmp_path, turns=14, **settings):
     adapter = talker()
-    bench = Bench(tmp_path, adapter, window=6_000, settings={**KODACODE, **settings})
+    bench = Bench(tmp_path, adapter, window=6_000, settings={**KODACODE, **settings}, tools=ALL_TOOLS)
     session = await bench.open()
     await talk(bench, session, turns)
     assert bench.bugs == []
@@ -214,7 +214,7 @@ async def test_every_compaction_has_one_beginning_and_one_end(tmp_path):
 async def test_the_provider_counts_at_most_once_a_request_and_only_when_it_matters(tmp_path):
     """R-312: nothing is asked far below the target; never more than one count for one request."""
     adapter = ScriptedAdapter("s", lambda request: says("word " * 400), counts=[3_500] * 100)
-    bench = Bench(tmp_path, adapter, window=6_000, settings=KODACODE)
+    bench = Bench(tmp_path, adapter, window=6_000, settings=KODACODE, tools=ALL_TOOLS)
     session = await bench.open()
     await talk(bench, session, 2)
     assert adapter.counted == []
@@ -237,12 +237,12 @@ async def test_a_compaction_that_never_ended_gets_its_end_on_load(tmp_path):
         failed_event="context_compaction_failed",
     )
     await session.log.write(began, PolicyEvent(name="context_compaction_started", compaction_id="lost"))
-    again = Bench(tmp_path, adapter, window=6_000, settings=KODACODE, store=bench.store)
+    again = Bench(tmp_path, adapter, window=6_000, settings=KODACODE, store=bench.store, tools=ALL_TOOLS)
     assert await again.resume() is not None
     ends = [e for e in named(again, "context_compaction_failed") if e.compaction_id == "lost"]
     assert [e.fields["reason"] for e in ends] == ["interrupted"]
     assert said(again) == [f"{FAILED}: it was interrupted. Nothing was changed."]
-    third = Bench(tmp_path, adapter, window=6_000, settings=KODACODE, store=bench.store)
+    third = Bench(tmp_path, adapter, window=6_000, settings=KODACODE, store=bench.store, tools=ALL_TOOLS)
     assert await third.resume() is not None
     assert said(third) == [], "said once"
 
@@ -252,7 +252,7 @@ async def test_a_utility_model_may_improve_it_and_may_fail(tmp_path):
     utility = ScriptedAdapter("utility", lambda request: says("no JSON"))
     bench = Bench(
         tmp_path, talker(), utility, window=6_000,
-        settings={**KODACODE, "context_management": {"compaction": {"adapter": "utility"}}},
+        settings={**KODACODE, "context_management": {"compaction": {"adapter": "utility"}}}, tools=ALL_TOOLS,
     )  # fmt: skip
     session = await bench.open()
     await talk(bench, session, 10)
@@ -301,7 +301,9 @@ async def test_a_long_first_turn_gives_no_plan_and_no_complaint(tmp_path):
     """R-310, R-332, R-334: nothing finished, nothing planned; the pressure is logged once, the request is sent."""
     (tmp_path / "a.txt").write_text("words and words\n" * 190)
     script = [calls((f"c{i}", "read_file", '{"path": "a.txt"}')) for i in range(4)] + [says("done")]
-    bench = Bench(tmp_path, ScriptedAdapter("s", script), window=6_500, settings={"policy": "kodacode strict"})
+    bench = Bench(
+        tmp_path, ScriptedAdapter("s", script), window=6_500, settings={"policy": "kodacode strict"}, tools=ALL_TOOLS
+    )
     session = await bench.open()
     session.submit(submit("read it again and again"))
     await bench.idle(session)
@@ -316,7 +318,7 @@ async def test_a_long_first_turn_gives_no_plan_and_no_complaint(tmp_path):
 async def test_a_request_that_cannot_fit_is_not_sent(tmp_path):
     """R-311, R-332, R-335: one clear sentence, one event, and the next message goes on."""
     adapter = talker(20)
-    bench = Bench(tmp_path, adapter, window=4_000, settings=KODACODE)
+    bench = Bench(tmp_path, adapter, window=4_000, settings=KODACODE, tools=ALL_TOOLS)
     session = await bench.open()
     session.submit(submit("word " * 6_000))
     await bench.idle(session)
@@ -409,7 +411,7 @@ async def test_a_summary_that_cannot_be_stored_is_told_in_the_documents_words(tm
 
 async def test_a_request_that_does_not_fit_behind_its_compaction_is_told_in_the_documents_words(tmp_path):
     """R-327, R-335: with the event; the sentence after it says what takes the room and what to do."""
-    bench = Bench(tmp_path, talker(20), window=4_000, settings=KODACODE)
+    bench = Bench(tmp_path, talker(20), window=4_000, settings=KODACODE, tools=ALL_TOOLS)
     session = await bench.open()
     session.submit(submit("word " * 6_000))
     await bench.idle(session)
@@ -430,7 +432,7 @@ async def test_a_providers_refusal_is_told_so_too_and_mere_pressure_is_not(tmp_p
     await bench.idle(session)
     assert f"{FAILED}: the request still does not fit." in said(bench)
     (tmp_path / "pressed").mkdir()
-    pressed = Bench(tmp_path / "pressed", talker(20), window=6_000, settings=KODACODE)
+    pressed = Bench(tmp_path / "pressed", talker(20), window=6_000, settings=KODACODE, tools=ALL_TOOLS)
     session = await pressed.open()
     await talk(pressed, session, 1, text="word " * 3_300)
     assert named(pressed, "context_compaction_failed")[0].fields["reason"] == "input_limit_pressure"
@@ -479,7 +481,7 @@ async def compacted_within_a_turn(tmp_path, *steps, window=6_000):
     """Two finished turns, then one whose replies are `steps`; the compaction falls between two of its requests."""
     (tmp_path / "a.txt").write_text("words and words\n" * 190)
     adapter = ScriptedAdapter("s", [says("word " * 800), says("word " * 800), *steps, says("done")])
-    bench = Bench(tmp_path, adapter, window=window, settings=KODACODE)
+    bench = Bench(tmp_path, adapter, window=window, settings=KODACODE, tools=ALL_TOOLS)
     session = await bench.open()
     await talk(bench, session, 2)
     assert bench.of(Compacted) == []
@@ -585,7 +587,7 @@ async def with_packet(tmp_path, *texts, sections=("repo", "git"), window=100_000
     repository(tmp_path)
     adapter = ScriptedAdapter("s", replies or (lambda request: says("ok")))
     settings = {**KODACODE, "context_packet": {"enabled_sections": list(sections)}}
-    bench = Bench(tmp_path, adapter, settings=settings, window=window)
+    bench = Bench(tmp_path, adapter, settings=settings, window=window, tools=ALL_TOOLS)
     bench.services.editor = editor or NoEditor()
     session = await bench.open()
     for number, text in enumerate(texts, 1):

@@ -13,7 +13,7 @@ from codecompanion.placeholders import TOOL_RESULT_CLEARED
 from codecompanion.session.chat.inspection import inspect
 from codecompanion.wire.events import ContextEdited, ContextItems, Meter, Notice, ViewMarks
 from codecompanion.wire.requests import ClearMessage, ListPins, Pin, Recall, RestoreMessage, UndoChange, Unpin
-from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says
+from tests.unit.session.fakes import ALL_TOOLS, Bench, ScriptedAdapter, calls, says
 from tests.unit.session.history.test_undo import EDITS, KEEP_ALL, ask, cleared, reader, say, talked, undo
 from tests.unit.session.moments import BLOCK
 from tests.unit.session.turn.test_turn import stored_view
@@ -76,7 +76,7 @@ async def test_a_summarised_message_comes_back_behind_the_summary_and_can_be_und
 
 async def test_what_would_not_fit_is_not_restored(tmp_path):
     """R-516: a sentence says so; nothing is changed."""
-    bench = Bench(tmp_path, reader(), settings=KEEP_ALL, window=5_000)
+    bench = Bench(tmp_path, reader(), settings=KEEP_ALL, window=5_000, tools=ALL_TOOLS)
     session = await talked(bench, 1)
     result = next(m for m in session.log.view.messages if m.role == "tool")
     await compacted(bench, session)
