@@ -71,5 +71,6 @@ def tool_tokens(services: Services, window: int) -> int:
     """Return what the tools of a new chat take in every request, estimated in tokens."""
     if not services.settings.tools.enabled:
         return 0
-    offered = ChatTools(services.tools, lambda: services.settings.tools, tuple).offered()
-    return MessageCounter(services.count_text).tools(offered.specs(something_removed=False, window=window))
+    count = MessageCounter(services.count_text).tools
+    tools = ChatTools(services.tools, lambda: services.settings.tools, tuple, window=lambda: window, count=count)
+    return count(tools.offered().specs())
