@@ -33,8 +33,8 @@ def server_findings(services: Services) -> list[Finding]:
         model = (chosen.model if name == chosen.adapter else "") or registry.get(name).default_model
         facts = registry.get(name).facts(model)
         if facts != NO_FACTS:
+            advice = advise(facts, settings, tool_tokens(services, 0))
             tools = 0 if facts.tools is False else tool_tokens(services, facts.window)
-            advice = advise(facts, settings, tools)
             found.append(Finding(f"server {name}", not advice, card(facts, model, tools), advice))
     return found
 
@@ -50,7 +50,7 @@ def card(facts: ServerFacts, model: str, tools: int) -> str:
 
 
 def advise(facts: ServerFacts, settings: AdapterSettings, tools: int) -> str:
-    """Return what would make the server more useful, "" when nothing would."""
+    """Return what would make the server more useful, "" when nothing would; `tools` is what all of them take."""
     if facts.tools is False:
         why = facts.refuses_tools or "the chat template of the model has no place for them"
         return f"No tools are sent: {why}. For tools run another model, or another template"
@@ -64,11 +64,11 @@ def advise(facts: ServerFacts, settings: AdapterSettings, tools: int) -> str:
     larger = next((text for path, text in _LARGER.items() if settings.limits_path.endswith(path)), "")
     shared = " --kv-unified" if facts.slots > 1 else ""  # else llama.cpp divides it by the number of slots
     way = larger.format(wanted, shared) if larger else f"give it a window of {wanted:,} tokens"
-    return f"Tools take {tools:,} of {facts.window:,} tokens: {way}, or offer fewer tools"
+    return f"All tools take {tools:,} tokens, and its window has {facts.window:,}: {way}, or offer fewer tools"
 
 
 def tool_tokens(services: Services, window: int) -> int:
-    """Return what the tools of a new chat take in every request, estimated in tokens."""
+    """Return what the tools of a new chat with this window take in every request, in tokens; 0 = all of them."""
     if not services.settings.tools.enabled:
         return 0
     count = MessageCounter(services.count_text).tools
