@@ -116,12 +116,15 @@ class EffectRunner(msgspec.Struct):
 
     async def after(self, names: Sequence[str], report: StageReport) -> None:
         """Run what follows a change, or a flush that changed nothing. Never fails."""
+        await self._after(names, report, self._wanted("snapshot", report.event))
+
+    async def _after(self, names: Sequence[str], report: StageReport, snapshot: Wanted) -> None:
         if report.work is None:
             return
         if MEMORY_FLUSH in names or DAILY_LOG in names:
             await self._remember(names, report, report.work.summary)
         if SNAPSHOT in names or self._keeps(report):
-            await self._save(self._wanted("snapshot", report.event))
+            await self._save(snapshot)
 
     def flush_failed(self, report: StageReport) -> None:
         """Wait before the next attempt as after a flush that worked, and tell the user once (R-446)."""
@@ -132,9 +135,9 @@ class EffectRunner(msgspec.Struct):
             self.emit(Notice(chat=self.chat_id, level=Severity.WARN, text=text))
 
     def after_soon(self, names: Sequence[str], report: StageReport) -> None:
-        """Run `after` in the background: nobody waits for it."""
+        """Run `after` in the background: nobody waits for it. The snapshot is of the chat as it is now."""
         if names or self._keeps(report):
-            self._soon(self.after(names, report))
+            self._soon(self._after(names, report, self._wanted("snapshot", report.event)))
 
     # ---- what every chat gets
 
