@@ -53,7 +53,7 @@ class Exchange:
         adapter = chat.services.adapters.get(chat.adapter_name)
         request = chat.control.request()
         with chat.control.shaper.as_sent() as sent_view:
-            estimated = chat.meter.estimated_prompt(sent_view)
+            estimated, schemas = chat.meter.estimated_prompt(sent_view), chat.meter.schemas
         record = RequestRecord(chat.services.new_token(), chat.log, chat.services.clock)
         sent = RequestSent(
             turn_id=self.turn_id,
@@ -93,6 +93,8 @@ class Exchange:
         await native.end()
         if finished.stop == "compacted" and not native.done:
             chat.control.native.expect(missed=True)
+        # The server may have told only now that the model does not see them.
+        estimated -= schemas if chat.control.drop_unseen_tools() else 0
         await self._log_reply(record, reply, finished, estimated, compacted=native.done)
         return finished
 
@@ -130,6 +132,7 @@ class Exchange:
         if finished.stop == "stop" and not finished.tool_calls and not message.text.strip():
             chat.notice(Severity.INFO, "The model sent an empty reply. Send another message, or regenerate.")
         chat.control.window.take_in()
+        chat.control.window.tell_no_tools()
         chat.control.window.tell_no_room()
         for edit in finished.server_edits:
             chat.notice(

@@ -215,6 +215,12 @@ class ChatModel:
             self.meter.set_fixed_part(self.system_message, specs)
         return is_new
 
+    def drop_unseen_tools(self) -> bool:
+        """Offer no tools if it has turned out that the model does not see them; return whether that is so."""
+        if self.lacks_tools:
+            self.offer_tools()
+        return bool(self.lacks_tools)
+
     @property
     def offers_recall(self) -> bool:
         """Return whether the model can read removed messages again, now or once some are removed."""

@@ -284,7 +284,7 @@ class ContextControl(ChatModel):
             with self.shaper.as_sent(self.log.view.messages[-1]) as view:
                 doubt = self.meter.learn(usage, estimated, view, cleared=cleared)
             if doubt is not None and doubt.without_tools and self._may_hide_tools:
-                if doubt.without_tools > 1 or self.lacks_tools:
+                if doubt.without_tools > 1:
                     self._learn_toolless(usage, estimated, cleared)
                 return  # the second report settles it
             if doubt is not None and self.services.doubt_usage(self.adapter_name, doubt):
@@ -301,11 +301,9 @@ class ContextControl(ChatModel):
     def _learn_toolless(self, usage: Usage, estimated: int, cleared: int) -> None:
         """Send no more tools: two reports have told that the model does not see them. They are true without."""
         schemas = self.meter.schemas
-        if not self.lacks_tools:
-            self.services.usage_doubts.note_toolless(self.endpoint, self.model)
+        self.services.usage_doubts.note_toolless(self.endpoint, self.model)
         self.offer_tools()
         self.meter.forget_doubts()
-        self.window.tell_no_tools()
         self.learn(usage, estimated - schemas, compacted=False, cleared=cleared)
 
     def new_record(self) -> CompactionRecord:

@@ -166,18 +166,28 @@ async def test_an_endpoint_that_runs_no_model_itself_is_not_judged_so(tmp_path: 
     assert notices(bench, "too few tokens")
 
 
-async def test_after_a_refusal_of_tools_the_chat_sends_none_and_believes_the_count(tmp_path: Path) -> None:
-    """The adapter has sent the request again without them; its report is about that one."""
+@pytest.mark.parametrize("is_refreshed", [False, True])
+@pytest.mark.parametrize("why", ["", "the server was started without --jinja"])
+async def test_what_the_server_tells_with_the_first_reply_counts_for_that_reply(
+    tmp_path: Path, why: str, is_refreshed: bool
+) -> None:
+    """A router loads the model with the first request; a refused request is sent again without tools."""
     server = Dropping()
 
     def answer(request: ChatRequest) -> Reply:
-        adapter.told = ServerFacts(window=8192, tools=False, refuses_tools="the server was started without --jinja")
+        adapter.told = ServerFacts(window=8192, tools=False, refuses_tools=why, model="scripted-1")
+        if is_refreshed:
+            session.refresh_limits()
         return server(request)
 
     adapter = ScriptedAdapter("s", answer)
     bench = local(tmp_path, adapter)
     session = server.session = await bench.open()
     await say(bench, session, "one " * 40)
-    assert notices(bench, "") == ["No tools are sent: the server was started without --jinja."]
+    assert adapter.requests[-1].tools
     assert bench.of(Meter)[-1].exact
     assert session.control.specs == ()
+    await say(bench, session, "two " * 40)
+    assert notices(bench, "") == [
+        f"No tools are sent: {why or 'the chat template of scripted-1 has no place for them'}."
+    ]
