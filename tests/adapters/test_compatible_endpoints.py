@@ -365,3 +365,19 @@ async def test_a_lost_connection_ends_what_a_refusal_of_tools_told(make_adapter:
         assert adapter.facts("test-model").tools is False
         assert (await collect(adapter)).error is not None
         assert adapter.facts("test-model").tools is None
+
+
+async def test_a_model_without_vision_is_sent_a_note_in_place_of_an_image(make_adapter: MakeAdapter) -> None:
+    """llama.cpp refuses the whole request otherwise."""
+    props = {"default_generation_settings": {"n_ctx": 4096}, "modalities": {"vision": False}}
+    image = Message(id="u", role="user", content=(ImagePart(url="data:image/png;base64,AAAA", path="a.png"),))
+    async with ChatServer(pages={"/v1/props": props}, default=lambda seen: reply("ok")) as server:
+        adapter = make_adapter(server.url, limits_path="/props", local_server=True)
+        for blind in (True, False):
+            props["modalities"] = {"vision": not blind}
+            adapter._server._answers.clear()
+            await adapter.know_server("test-model")
+            assert (await collect(adapter, request(image, chat_id="c"))).text == "ok"
+            sent = [seen.json for seen in server.requests if seen.method == "POST"][-1]
+            content = str(sent["messages"][0]["content"])
+            assert ("a.png was not sent: this model takes no images" in content) is blind

@@ -7,7 +7,7 @@ The transport (`http/adapter.py`), retries and errors are the same for all of th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Literal
 from urllib.parse import urlsplit
@@ -68,6 +68,8 @@ class WireFormat(ABC):
     """As in `Adapter`."""
     cache_lifetime_s = 300.0
     """As in `Adapter`; what most providers say is five to ten minutes."""
+    takes_images: Callable[[str], bool] = staticmethod(lambda model: True)
+    """Whether a model takes images, as far as its server has told."""
     origin_name = ""
     """What `origin` of encrypted parts begins with; the host of the endpoint follows."""
 

@@ -103,6 +103,7 @@ class HttpAdapter:
             on_change=on_facts,
             clock=clock,
         )
+        wire.takes_images = lambda model: self.facts(model).images is not False
         self._may_be_gateway = settings.local_server and is_loopback(settings.base_url)
         self._is_listed = False
         self._listing: asyncio.Task[None] | None = None

@@ -43,7 +43,7 @@ class Learned(msgspec.Struct, frozen=True, kw_only=True):
     `limit_field` None = as configured, "" = no limit can be sent. `reasoning` "required": every message that called a
     tool must have `reasoning_content`, if only an empty one; "refused": none may. `call_ids` None = as configured.
     `reply_to_tools`: an assistant must speak between a tool's result and the user. `alternate`: user and assistant must
-    speak by turns (`adapters/alternation.py`).
+    speak by turns (`adapters/alternation.py`). `images`: the model takes them.
     """
 
     stream_options: bool = True
@@ -54,6 +54,7 @@ class Learned(msgspec.Struct, frozen=True, kw_only=True):
     call_ids: IdForm | None = None
     reply_to_tools: bool = False
     alternate: bool = False
+    images: bool = True
 
 
 NOTHING_LEARNED = Learned()

@@ -221,7 +221,7 @@ class ChatRenderer:
                 call_id = wire_id(message.tool_call_id or "", self._id_form(manner))
                 return {"role": "tool", "tool_call_id": call_id, "content": message.text or NO_OUTPUT}
             case "user" if not isinstance(message.content, str):
-                return {"role": "user", "content": self._user_parts(message)}
+                return {"role": "user", "content": self._user_parts(message, manner.learned)}
             case role:
                 name = self._options.system_role if role == "system" else role
                 return {"role": name, "content": message.text}
@@ -267,20 +267,20 @@ class ChatRenderer:
             rendered["extra_content"] = msgspec.Raw(call.encrypted.encode())
         return rendered
 
-    def _user_parts(self, message: Message) -> list[dict[str, Any]]:
+    def _user_parts(self, message: Message, learned: Learned) -> list[dict[str, Any]]:
         parts: list[dict[str, Any]] = []
         for part in message.content:
             if isinstance(part, TextPart) and part.text:
                 parts.append({"type": "text", "text": part.text})
             elif isinstance(part, ImagePart):
-                parts.append(self._image(part))
+                parts.append(self._image(part, learned))
             elif isinstance(part, DocumentPart):
                 parts.append(self._document(part))
         return parts
 
-    def _image(self, part: ImagePart) -> dict[str, Any]:
+    def _image(self, part: ImagePart, learned: Learned) -> dict[str, Any]:
         name = part.path or part.url.partition(",")[0][:80] or part.sha256[:12]
-        if not self._options.image_input:
+        if not (self._options.image_input and learned.images):
             return {"type": "text", "text": f"[The image {name} was not sent: this model takes no images.]"}
         url = part.url or self._data_url(part.mime, part.sha256, name)
         if not url:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 
+import msgspec
+
 from codecompanion.adapters.alternation import is_refusal
 from codecompanion.adapters.base import AdapterSettings, BlobReader, ChatRequest
 from codecompanion.adapters.errors.error_map import Endpoint
@@ -106,4 +108,5 @@ class OpenAIChat(WireFormat):
         return True
 
     def _known(self, request: ChatRequest) -> Learned:
-        return self._learned.get(request.model, NOTHING_LEARNED)
+        learned = self._learned.get(request.model, NOTHING_LEARNED)
+        return learned if self.takes_images(request.model) else msgspec.structs.replace(learned, images=False)
