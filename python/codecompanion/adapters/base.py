@@ -92,6 +92,13 @@ class ToolCallStarted(msgspec.Struct, frozen=True):
     name: str
 
 
+class PromptRead(msgspec.Struct, frozen=True):
+    """How much of the prompt a local server has read, in tokens of it; before anything of the reply."""
+
+    tokens: int
+    total: int
+
+
 class RetryScheduled(msgspec.Struct, frozen=True):
     """An attempt failed; the next starts in `wait_ms`. Only sent before anything else of this request.
 
@@ -129,6 +136,7 @@ StreamEvent = (
     | ToolCallStarted
     | CompactionBegun
     | CompactionDone
+    | PromptRead
     | RetryScheduled
     | Finished
 )

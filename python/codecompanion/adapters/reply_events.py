@@ -42,6 +42,11 @@ class ReplyEvents:
         """Append the start of a tool call."""
         self.put(ToolCallStarted(name))
 
+    def note(self, event: StreamEvent) -> None:
+        """Append an event that is no part of the reply."""
+        self._join()
+        self._events.append(event)
+
     def take(self) -> list[StreamEvent]:
         """Return the events since the last call."""
         self._join()

@@ -124,7 +124,8 @@ end
 ---@param chat CodeCompanion.Chat
 ---@return boolean
 function M.waits(chat)
-  return chat.label == M.WAITING or chat.state == "compacting" or chat.state == "preparing"
+  local is_read = vim.startswith(chat.label, "reading ") -- what the host calls a prompt that a local server reads
+  return chat.label == M.WAITING or is_read or chat.state == "compacting" or chat.state == "preparing"
 end
 
 ---What the host calls a reply whose text arrives; of the arguments of a call nothing comes before they are whole.

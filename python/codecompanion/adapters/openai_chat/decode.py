@@ -18,6 +18,7 @@ import msgspec
 
 from codecompanion.adapters.base import (
     Finished,
+    PromptRead,
     ReasoningDone,
     StopReason,
     StreamEvent,
@@ -77,9 +78,11 @@ class _Chunk(msgspec.Struct):
     object: Any = None
     model: Any = None
     x_groq: Any = None
+    prompt_progress: Any = None
     done: Any = None
 
 
+MAX_PROMPT_TOKENS = 10**9
 _DECODER = typed.json_decoder(_Chunk)
 
 
@@ -127,6 +130,8 @@ class ChatDecoder(ReplyDecoder):
             self._usage = chunk.usage
         elif isinstance(chunk.x_groq, Mapping) and chunk.x_groq.get("usage"):
             self._usage = chunk.x_groq["usage"]
+        if chunk.prompt_progress is not None and not self.seen_output:
+            self._read_progress(chunk.prompt_progress)
         if chunk.choices:
             require_few_parts(len(chunk.choices))
             for choice in chunk.choices:
@@ -137,6 +142,13 @@ class ChatDecoder(ReplyDecoder):
             )
         if not self._model and isinstance(chunk.model, str):
             self._model, self._begun = chunk.model, True
+
+    def _read_progress(self, progress: Any) -> None:
+        """Take in how far llama.cpp has read the prompt; what is no pair of counts says nothing."""
+        told = progress if isinstance(progress, Mapping) else {}
+        tokens, total = told.get("processed"), told.get("total")
+        if type(tokens) is int and type(total) is int and 0 <= tokens < total < MAX_PROMPT_TOKENS:
+            self._out.note(PromptRead(tokens, total))
 
     def _read_choice(self, choice: _Choice) -> None:
         delta = choice.delta or choice.message

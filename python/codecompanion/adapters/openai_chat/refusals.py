@@ -42,6 +42,7 @@ class Learned(msgspec.Struct, frozen=True, kw_only=True):
 
     `limit_field` None = as configured, "" = no limit can be sent. `reasoning` "required": every message that called a
     tool must have `reasoning_content`, if only an empty one; "refused": none may. `call_ids` None = as configured.
+    `tells_progress`: it is llama.cpp's server, which tells how far it has read the prompt when it is asked to.
     `reply_to_tools`: an assistant must speak between a tool's result and the user. `alternate`: user and assistant must
     speak by turns (`adapters/alternation.py`). `images`: the model takes them.
     """
@@ -52,6 +53,7 @@ class Learned(msgspec.Struct, frozen=True, kw_only=True):
     reasoning: Literal["", "required", "refused"] = ""
     sign_calls: bool = False
     call_ids: IdForm | None = None
+    tells_progress: bool = False
     reply_to_tools: bool = False
     alternate: bool = False
     images: bool = True

@@ -123,6 +123,8 @@ class ChatRenderer:
         parameters: dict[str, Any] = {"stream": True, **settings.parameters}
         if settings.include_usage and parameters["stream"] is True:
             parameters.setdefault("stream_options", {"include_usage": True})
+        if learned.tells_progress and parameters["stream"] is True:
+            parameters.setdefault("return_progress", True)
         if not learned.stream_options:
             parameters.pop("stream_options", None)
         if field := self.limit_field(request, learned):

@@ -23,11 +23,14 @@ from codecompanion.adapters.openai_chat.gate import ChatJudge
 from codecompanion.adapters.openai_chat.refusals import NOTHING_LEARNED, Learned, learn
 from codecompanion.adapters.openai_chat.render import ChatRenderer, RenderOptions
 from codecompanion.adapters.request_gate import Purpose, RequestGate
+from codecompanion.adapters.transport.time_limits import is_loopback
 from codecompanion.adapters.wire_format import HttpCall, WireFormat, origin_of
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import AdapterError
 
 PATH = "/chat/completions"
+LLAMA_CPP = "llamacpp"
+"""The owner that llama.cpp's server names in its listing; nobody else is asked for the progress of reading."""
 
 
 def new_call_id() -> str:
@@ -65,7 +68,8 @@ class OpenAIChat(WireFormat):
     def gate(self) -> RequestGate:
         """Return the gate that validates finished bodies."""
         own_keys = (self._options.reasoning_field,) if self._options.reasoning_field else ()
-        configured = frozenset(self._settings.parameters)
+        of_llama = ("return_progress",) if is_loopback(self._settings.base_url) else ()
+        configured = frozenset((*self._settings.parameters, *of_llama))
         is_openai = self._settings.kind == "openai"
 
         def new_judge(_purpose: Purpose) -> ChatJudge:
@@ -109,4 +113,9 @@ class OpenAIChat(WireFormat):
 
     def _known(self, request: ChatRequest) -> Learned:
         learned = self._learned.get(request.model, NOTHING_LEARNED)
-        return learned if self.takes_images(request.model) else msgspec.structs.replace(learned, images=False)
+        if not self.takes_images(request.model):
+            learned = msgspec.structs.replace(learned, images=False)
+        # It answers to any name, so the listing need not have this one.
+        if set(self._owners.values()) == {LLAMA_CPP} and is_loopback(self._settings.base_url):
+            learned = msgspec.structs.replace(learned, tells_progress=True)
+        return learned

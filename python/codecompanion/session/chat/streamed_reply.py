@@ -16,6 +16,7 @@ from codecompanion.adapters.base import (
     CompactionBegun,
     CompactionDone,
     Finished,
+    PromptRead,
     ReasoningDelta,
     ReasoningDone,
     RetryScheduled,
@@ -184,6 +185,10 @@ async def stream_reply(
                     on_label(f"preparing {name}")
                 case CompactionBegun() | CompactionDone():
                     await on_compaction(event)
+                case PromptRead(tokens=tokens, total=total):
+                    from codecompanion.reports.markdown import tokens_text  # only local servers tell it
+
+                    on_label(f"reading {tokens_text(tokens)} of {tokens_text(total)} tokens")
                 case RetryScheduled():
                     on_retry(event)
                     emit(Retrying(chat=chat, **msgspec.structs.asdict(event)))

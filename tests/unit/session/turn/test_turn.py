@@ -9,7 +9,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from codecompanion.adapters.base import AdapterSettings, Finished, TextDelta
+from codecompanion.adapters.base import AdapterSettings, Finished, PromptRead, TextDelta
 from codecompanion.context.summary_text.recall_keys import without_span
 from codecompanion.errors import InputError, NetworkFailed, RequestRejected, StoreUnavailable, StreamCut
 from codecompanion.model import history
@@ -21,6 +21,7 @@ from codecompanion.placeholders import CANCELLED_BY_USER, SUMMARY_PREFIX, TOOL_R
 from codecompanion.session.actions.forecast_compaction import forecast
 from codecompanion.session.compaction import compaction
 from codecompanion.session.state import State
+from codecompanion.wire import events
 from codecompanion.wire.events import (
     ApprovalRequested,
     Compacted,
@@ -646,6 +647,15 @@ async def test_a_running_compaction_can_be_stopped(tmp_path):
     session.submit(submit("still there?", 9))
     await bench.idle(session)
     assert session.log.view.messages[-1].role == "assistant"
+
+
+async def test_the_progress_of_a_local_server_is_shown(tmp_path):
+    """While it reads the prompt; then the reply is shown as it streams."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", [(PromptRead(2048, 6100), *says("Hi"))]))
+    session = await bench.open()
+    await talk(bench, session, 1)
+    labels = [event.label for event in bench.of(events.State) if event.label]
+    assert labels == ["waiting for the model", "reading 2.0k of 6.1k tokens", "streaming"]
 
 
 async def test_a_summariser_that_hangs_is_given_up(tmp_path):
