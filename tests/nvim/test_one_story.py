@@ -427,8 +427,8 @@ SCENES = [
         asks,
         (
             "✗ loop: the request is too long for the model (N). The provider says: the maximum context length is N"
-            " tokens. Nothing more can be removed: system prompt and tools take N. Choose a model with a larger window"
-            " (ga), or fewer tools. · gr asks again",
+            " tokens. Nothing more can be removed: system prompt and tools take N. Offer fewer tools (/tools), or"
+            " choose a model with a larger window (ga). · gr asks again",
         ),
         replies=(OVERFLOW, FINE),
         window=16_000,

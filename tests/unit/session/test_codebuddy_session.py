@@ -123,7 +123,7 @@ async def test_a_window_without_room_for_a_reply_is_said_once(tmp_path: Path, wi
     for number in range(3):
         session.submit(submit("hi", number + 1))
         await bench.idle(session)
-    texts = [notice.text for notice in bench.of(Notice) if "leaves nothing beside the system prompt" in notice.text]
+    texts = [notice.text for notice in bench.of(Notice) if "has no room beside system prompt" in notice.text]
     assert len(texts) == said
 
 
@@ -133,7 +133,7 @@ async def test_another_policy_says_nothing_about_a_budget(tmp_path: Path) -> Non
     session = await bench.open()
     session.submit(submit("hi"))
     await bench.idle(session)
-    assert not any("leaves nothing" in notice.text for notice in bench.of(Notice))
+    assert not any("has no room" in notice.text for notice in bench.of(Notice))
 
 
 async def test_an_unknown_model_has_16000_tokens_and_is_named_once(tmp_path: Path) -> None:

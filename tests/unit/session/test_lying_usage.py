@@ -405,11 +405,11 @@ async def test_it_is_told_once_and_stands_in_the_check_up(tmp_path: Path) -> Non
             session.submit(submit(f"{number}: {TEXT * 50}", number + 1))
             await bench.idle(session)
     [told] = [notice.text for notice in bench.of(Notice) if "tokens" in notice.text]
-    assert told.startswith("offline reports too few tokens (50 of about ")
+    assert told.startswith("offline reports too few tokens (50 instead of about ")
     assert not bench.of(Meter)[-1].exact
     [found] = [finding for finding in examine(bench.services) if finding.name.startswith("usage of")]
     assert (found.name, found.ok) == ("usage of offline", False)
-    assert found.text.startswith("reports too few tokens (50 of about ")
+    assert found.text.startswith("reports too few tokens (50 instead of about ")
 
 
 async def test_a_lie_is_no_proof_that_the_provider_does_not_compact(tmp_path: Path) -> None:

@@ -348,7 +348,7 @@ def sentence(doubt: Doubt) -> str:
         cut = f"seems to cut prompts to {doubt.cut_to:,} tokens"
         return f"{cut}: set context_window to that (about {doubt.expected:,} were sent)"
     kind = "too few" if doubt.too_few else "too many"
-    said = f"reports {kind} tokens ({doubt.reported:,} of about {doubt.expected:,})"
+    said = f"reports {kind} tokens ({doubt.reported:,} instead of about {doubt.expected:,})"
     return f"{said}; the plugin's own count is used instead (ctx~)"
 
 

@@ -48,7 +48,10 @@ def largest_part(chat: ChatModel, messages: Messages) -> tuple[str, str]:
     if not chat.compacts_automatically and len(messages) > 1:
         return f"the chat takes {size_of(messages):,}", COMPACT
     if fixed > max(rules, largest.tokens if largest else 0):
-        return f"system prompt and tools take {fixed:,}", "Choose a model with a larger window (ga), or fewer tools."
+        return (
+            f"system prompt and tools take {fixed:,}",
+            "Offer fewer tools (/tools), or choose a model with a larger window (ga).",
+        )
     if largest is None or rules > largest.tokens:
         return f"the rules take {rules:,}", "Detach some (/rules), or choose a model with a larger window (ga)."
     return f"{_named(largest)} takes {largest.tokens:,}", _advice(largest)
