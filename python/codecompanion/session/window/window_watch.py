@@ -166,8 +166,8 @@ class WindowWatch:
         self._told_no_room.add(known)
         self._chat.notice(
             Severity.WARN,
-            f"The window of {room.window:,} tokens has no room beside system prompt and tools ({room.fixed:,} tokens) and"
-            " a reply; compactions go down to half of it. Offer fewer tools (/tools), or use a model with a larger"
+            f"The window of {room.window:,} tokens has no room beside system prompt and tools ({room.fixed:,} tokens)"
+            " and a reply; compactions go down to half of it. Offer fewer tools (/tools), or use a model with a larger"
             " window.",
         )
 
