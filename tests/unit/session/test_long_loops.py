@@ -18,7 +18,7 @@ from codecompanion.model.messages import SUMMARY_TAG
 from codecompanion.wire.events import Compacted, TurnFinished
 from tests.summaries import nine_sections
 from tests.unit.session.compaction.test_effects import checkpoints, kept, remembered
-from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
+from tests.unit.session.fakes import ALL_TOOLS, Bench, Reply, ScriptedAdapter, calls, says, submit
 
 WINDOW, STEPS = 8_000, 100
 REQUEST = "Count the ships in harbour.txt. Never change the file."
@@ -47,7 +47,7 @@ class Worker:
 def bench_of(tmp_path: Path, policy: str, worker: Worker) -> tuple[Bench, ScriptedAdapter]:
     (tmp_path / "harbour.txt").write_text("".join(f"ship {n} lies at dock {n % 7}\n" for n in range(3_000)))
     adapter = ScriptedAdapter("s", worker)
-    return kept(tmp_path, adapter, window=WINDOW, settings={"policy": policy, **ENDLESS}), adapter
+    return kept(tmp_path, adapter, window=WINDOW, settings={"policy": policy, **ENDLESS}, tools=ALL_TOOLS), adapter
 
 
 def changes(bench: Bench) -> list[ViewChanged]:

@@ -29,7 +29,7 @@ from codecompanion.store.sqlite_connection import FILE_NAME
 from codecompanion.store.store import Store
 from codecompanion.wire.requests import OpenChat, RedoChange, Snapshot, Submit, UndoChange
 from tests.summaries import nine_sections
-from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says
+from tests.unit.session.fakes import ALL_TOOLS, Bench, Reply, ScriptedAdapter, calls, says
 
 HERE = Path(__file__).parent
 WINDOW = 6_000
@@ -57,7 +57,7 @@ def bench_on(root: Path, policy: str) -> Bench:
     """Return a host on the store in the folder; its workspace is the folder, too."""
     (root / "a.txt").write_text("word " * 900, encoding="utf-8")
     store = open_store(root, clock=lambda: 1000.0)
-    tools = {"entries": {name: {"enabled": False} for name in YOUNGER_TOOLS}}
+    tools = {**ALL_TOOLS, "entries": {name: {"enabled": False} for name in YOUNGER_TOOLS}}
     return Bench(root, model(), window=WINDOW, store=store, settings={"policy": policy}, tools=tools)
 
 
