@@ -66,6 +66,8 @@ class EffectRunner(msgspec.Struct):
     _boundaries: int = 0
     """How many requests came since the chat was opened."""
     _order: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
+    _following: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
+    """What follows one change is done before what follows the next one."""
     _running: set[asyncio.Task[None]] = msgspec.field(default_factory=set)
     _told_failure: bool = False
     _told_memory: bool = False
@@ -121,10 +123,11 @@ class EffectRunner(msgspec.Struct):
     async def _after(self, names: Sequence[str], report: StageReport, snapshot: Wanted) -> None:
         if report.work is None:
             return
-        if MEMORY_FLUSH in names or DAILY_LOG in names:
-            await self._remember(names, report, report.work.summary)
-        if SNAPSHOT in names or self._keeps(report):
-            await self._save(snapshot)
+        async with self._following:
+            if MEMORY_FLUSH in names or DAILY_LOG in names:
+                await self._remember(names, report, report.work.summary)
+            if SNAPSHOT in names or self._keeps(report):
+                await self._save(snapshot)
 
     def flush_failed(self, report: StageReport) -> None:
         """Wait before the next attempt as after a flush that worked, and tell the user once (R-446)."""
