@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 from codecompanion.context.grounding.known_names import KnownNames
 from codecompanion.context.policy.policy import Step
 from codecompanion.context.strategy_parameters import QuoteUserMessages, VerifySummary
-from codecompanion.context.summary_text.quote_user_messages import QuoteFacts, quote_limit
+from codecompanion.context.summary_text.fit_quotes import QuoteFacts
+from codecompanion.context.summary_text.quote_user_messages import quote_limit
 from codecompanion.context.work import Env, Folds, Messages
 
 

@@ -12,8 +12,10 @@ from codecompanion.context.grounding.verify_summary import VerifySummary, mark_u
 from codecompanion.context.policy.policy import Step
 from codecompanion.context.policy.policy_catalog import load_policy, policy_names
 from codecompanion.context.read_ahead import forget, read_ahead
-from codecompanion.context.summary_text import quote_user_messages as user_quotes
-from codecompanion.context.summary_text.quote_user_messages import QuoteFacts, QuoteUserMessages, quote_user_messages
+from codecompanion.context.strategy_parameters import QuoteUserMessages
+from codecompanion.context.summary_text import fit_quotes as user_quotes
+from codecompanion.context.summary_text.fit_quotes import QuoteFacts
+from codecompanion.context.summary_text.quote_user_messages import quote_user_messages
 from codecompanion.context.work import Details, Folds, SummaryReply, Work
 from codecompanion.model.messages import SUMMARY_TAG
 from tests.summaries import nine_sections

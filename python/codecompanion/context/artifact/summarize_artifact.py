@@ -25,7 +25,7 @@ from codecompanion.context.strategy_parameters import SummarizeArtifact
 from codecompanion.context.summary.judge_reply import accept_reply
 from codecompanion.context.summary.summary_run import told_in
 from codecompanion.context.summary.topic_evidence import History, why_not_about
-from codecompanion.context.summary_text.quote_user_messages import read_quotes
+from codecompanion.context.summary_text.place_quotes import read_quotes
 from codecompanion.context.summary_text.recall_keys import without_keys
 from codecompanion.context.transcript.format_transcript import format_entry, wrap
 from codecompanion.context.work import Env, Failed, Skipped, Steps, SummaryReply, SummaryRequest, Work

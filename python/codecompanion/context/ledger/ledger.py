@@ -29,13 +29,10 @@ from codecompanion.context.ledger.lines import (
 from codecompanion.context.message_facts.calls import describe_call
 from codecompanion.context.message_facts.noise import is_pasted
 from codecompanion.context.strategy_parameters import EXCERPT_CHARS
+from codecompanion.context.summary_text.fit_quotes import demands_something, fit_quotes
+from codecompanion.context.summary_text.place_quotes import read_quotes
 from codecompanion.context.summary_text.quote_facts import fit_facts
 from codecompanion.context.summary_text.quote_lines import Quote, Quotes, render_quotes
-from codecompanion.context.summary_text.quote_user_messages import (
-    demands_something,
-    fit_quotes,
-    read_quotes,
-)
 from codecompanion.context.summary_text.recall_keys import KeyOf, no_key
 from codecompanion.context.summary_text.sections import Role, Schema, guess_schema, load_schema, parse_sections
 from codecompanion.formats.cutting import MAX_TOKEN_LENGTH, cut_to_tokens

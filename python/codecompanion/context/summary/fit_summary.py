@@ -11,8 +11,9 @@ from __future__ import annotations
 import msgspec
 
 from codecompanion.context.strategy_parameters import EXCERPT_CHARS, FitSummary
+from codecompanion.context.summary_text.fit_quotes import fit_quotes
+from codecompanion.context.summary_text.place_quotes import put_quotes, take_quotes
 from codecompanion.context.summary_text.quote_lines import parse_quotes, render_quotes
-from codecompanion.context.summary_text.quote_user_messages import fit_quotes, put_quotes, take_quotes
 from codecompanion.context.summary_text.recall_keys import put_span, put_text, read_span, without_span
 from codecompanion.context.summary_text.sections import Sectioned, close_fence, guess_schema, parse_sections
 from codecompanion.context.thresholds import is_within, room_of, threshold_tokens

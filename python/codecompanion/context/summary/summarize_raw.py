@@ -19,8 +19,9 @@ from codecompanion.context.message_facts.plain_sentences import facts_of_sentenc
 from codecompanion.context.strategy_parameters import EXCERPT_CHARS, Caps, SummarizeOne, SummarizeRaw
 from codecompanion.context.summary.fit_summary import level
 from codecompanion.context.summary.summarize_one import summary_budget
+from codecompanion.context.summary_text.fit_quotes import QuoteFacts, fit_quotes
+from codecompanion.context.summary_text.place_quotes import put_quotes, take_quotes
 from codecompanion.context.summary_text.quote_lines import Quotes, render_quotes
-from codecompanion.context.summary_text.quote_user_messages import QuoteFacts, fit_quotes, put_quotes, take_quotes
 from codecompanion.context.summary_text.recall_keys import without_keys
 from codecompanion.context.transcript.format_transcript import format_lines
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codecompanion.context.summary_text.quote_user_messages import take_quotes
+from codecompanion.context.summary_text.place_quotes import take_quotes
 from codecompanion.placeholders import LEDGER_HEADING, REQUEST_HEADING
 
 

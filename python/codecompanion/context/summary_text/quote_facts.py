@@ -10,14 +10,8 @@ from collections.abc import Sequence
 
 from codecompanion.context.message_facts.demands import is_strict
 from codecompanion.context.message_facts.stated_facts import stated_facts
+from codecompanion.context.summary_text.fit_quotes import Count, QuoteFacts, demands_something, excerpt_of, fit_quotes
 from codecompanion.context.summary_text.quote_lines import Quote, Quotes, joined, left_out_line
-from codecompanion.context.summary_text.quote_user_messages import (
-    Count,
-    QuoteFacts,
-    demands_something,
-    excerpt_of,
-    fit_quotes,
-)
 from codecompanion.context.summary_text.recall_keys import span_of
 
 _ENDS = (".", "!", "?", "。", "！", "？")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from codecompanion.context.grounding.known_names import Known, KnownNames, _slices
 from codecompanion.context.grounding.verify_summary import mark_unverified, verify_summary
 from codecompanion.context.strategy_parameters import VerifySummary
-from codecompanion.context.summary_text.quote_user_messages import put_quotes
+from codecompanion.context.summary_text.place_quotes import put_quotes
 from codecompanion.context.work import Details, Work
 from codecompanion.model.messages import SUMMARY_TAG, ImagePart, Message, TextPart, ToolCall
 from tests.unit.context.builders import assistant, chat, env, tool, user

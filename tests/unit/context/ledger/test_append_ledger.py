@@ -14,7 +14,8 @@ from codecompanion.context.ledger.ledger import summarise
 from codecompanion.context.message_facts.earlier_files import earlier_files
 from codecompanion.context.strategy_parameters import AppendLedger, QuoteUserMessages, SummarizeLedger
 from codecompanion.context.summary.summarize_one import summarize_ledger
-from codecompanion.context.summary_text.quote_user_messages import quote_user_messages, read_quotes
+from codecompanion.context.summary_text.place_quotes import read_quotes
+from codecompanion.context.summary_text.quote_user_messages import quote_user_messages
 from codecompanion.context.summary_text.sections import load_schema, parse_sections
 from codecompanion.context.work import Details, Work
 from codecompanion.model.messages import SUMMARY_TAG, Message, ToolCall, with_changes

@@ -7,7 +7,7 @@ import pytest
 from codecompanion.context.policy.policy_catalog import load_policy
 from codecompanion.context.summary.fit_summary import level
 from codecompanion.context.summary.judge_reply import complete_sections, in_order
-from codecompanion.context.summary_text.quote_user_messages import put_quotes, read_quotes, take_quotes
+from codecompanion.context.summary_text.place_quotes import put_quotes, read_quotes, take_quotes
 from codecompanion.context.summary_text.sections import load_schema, parse_sections, schema_names
 from codecompanion.context.work import SummaryReply
 from codecompanion.placeholders import QUOTES_HEADING

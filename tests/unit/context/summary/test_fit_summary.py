@@ -7,7 +7,7 @@ import pytest
 from codecompanion.context.strategy_parameters import FitSummary, InsertSummary
 from codecompanion.context.summary.fit_summary import CUT_MARKER, cut_plainly, fit_summary
 from codecompanion.context.summary.insert_summary import insert_summary
-from codecompanion.context.summary_text.quote_user_messages import read_quotes
+from codecompanion.context.summary_text.place_quotes import read_quotes
 from codecompanion.context.summary_text.recall_keys import Span, put_span, read_span
 from codecompanion.context.summary_text.sections import load_schema, parse_sections
 from codecompanion.context.thresholds import Trigger

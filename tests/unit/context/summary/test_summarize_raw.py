@@ -10,7 +10,7 @@ import pytest
 from codecompanion.context.policy.policy_catalog import load_policy
 from codecompanion.context.strategy_parameters import SummarizeRaw
 from codecompanion.context.summary.summarize_raw import fair_shares, summarize_raw
-from codecompanion.context.summary_text.quote_user_messages import read_quotes
+from codecompanion.context.summary_text.place_quotes import read_quotes
 from codecompanion.context.work import Skipped, SummaryReply, Work
 from codecompanion.model.messages import SUMMARY_TAG, Message, ToolCall
 from codecompanion.placeholders import QUOTES_HEADING, RAW_HEADING

@@ -10,15 +10,11 @@ from hypothesis import strategies as st
 from codecompanion.context.ledger.ledger import summarise
 from codecompanion.context.message_facts import demands
 from codecompanion.context.strategy_parameters import QuoteUserMessages
-from codecompanion.context.summary_text import quote_user_messages as user_quotes
+from codecompanion.context.summary_text import fit_quotes as user_quotes
+from codecompanion.context.summary_text.fit_quotes import fit_quotes, gather_quotes
+from codecompanion.context.summary_text.place_quotes import put_quotes, read_quotes
 from codecompanion.context.summary_text.quote_lines import Quote, Quotes, joined, parse_quotes, render_quotes
-from codecompanion.context.summary_text.quote_user_messages import (
-    fit_quotes,
-    gather_quotes,
-    put_quotes,
-    quote_user_messages,
-    read_quotes,
-)
+from codecompanion.context.summary_text.quote_user_messages import quote_user_messages
 from codecompanion.context.summary_text.recall_keys import span_of
 from codecompanion.context.summary_text.sections import load_schema, parse_sections
 from codecompanion.context.work import Details, Work
