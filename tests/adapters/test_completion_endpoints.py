@@ -158,7 +158,7 @@ async def test_what_is_refused_is_one_sentence():
     async with FillServer(fills_in=False) as server:
         said = await failure_of("llamacpp", server, NotServed)
         remedy = f"Run a code model there, {SUCH}"
-        assert said == f"completion: the model there at {server.address} cannot fill in code. {remedy}"
+        assert said == f"completion: the model at {server.address} cannot fill in code. {remedy}"
         said = await failure_of("ollama", server, NotServed, request(model="granite"))
         remedy = f"Set completion.model to a code model, {SUCH}"
         assert said == f"completion: granite at {server.address} cannot fill in code. {remedy}"

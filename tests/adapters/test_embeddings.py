@@ -236,7 +236,8 @@ async def test_a_server_that_has_no_embeddings_says_so() -> None:
         maker = embedder(server)
         with pytest.raises(NotServed) as caught:
             await maker.embed(["one"])
-        said = f"embeddings: {server.url} does not serve embeddings. Start it with --embeddings and a model for them."
+        remedy = "Start it with --embeddings and an embedding model."
+        said = f"embeddings: {server.url} does not serve embeddings. {remedy}"
         assert str(caught.value) == said
         assert len(server.requests) == 1
         await maker.aclose()

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 import socket
+import time
 import urllib.request
 from pathlib import Path
 from typing import Any
 
+from tests.patience import PATIENCE_S
 from tests.peers.server_process import ServerProcess, answers, call
 
 _METRIC = re.compile(r"^llamacpp:(\w+) ([\d.e+]+)$", re.MULTILINE)
@@ -35,6 +37,7 @@ class LlamaServer:
         what = [] if "--models-dir" in flags else ["--model", str(self.model)]
         size = ["--ctx-size", str(window), "--parallel", "1", "--metrics", "--no-ui"]
         argv = [str(self.program), *what, *where, *size, *flags]
+        _wait_until_free(self.port)
         self.process = ServerProcess("llama-server", argv, env={}, log=self.log)
         if wait:
             self.process.wait_until(lambda: answers(f"{self.url}/health"))
@@ -59,6 +62,20 @@ class LlamaServer:
         """Return the window that it tells."""
         told: Any = call(f"{self.url}/props")
         return int(told["default_generation_settings"]["n_ctx"])
+
+
+def _wait_until_free(port: int) -> None:
+    """Wait until the port can be listened on: connections of the server before are still being closed."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                assert time.monotonic() < deadline, f"port {port} does not become free"
+                time.sleep(0.2)
+            else:
+                return
 
 
 def _free_port() -> int:

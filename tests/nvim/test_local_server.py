@@ -20,9 +20,9 @@ def test_a_model_whose_template_has_no_tools(nvim_factory: Callable[..., Nvim], 
         chat = start_chat(nvim_factory, tmp_path, server, extends="llama_cpp", options=options, size=(120, 30))
         chat.nvim.wait_screen("test-model · no tools · ~")
         chat.say("hello")
-        chat.nvim.wait_screen("No tools are sent: the chat template of SmolLM2-135M.gguf has no place for them.")
+        chat.nvim.wait_screen("No tools are sent: the chat template of SmolLM2-135M.gguf does not support them.")
         (sent,) = [seen.json for seen in server.requests if seen.method == "POST"]
         assert "tools" not in sent
-        assert "SmolLM2-135M.gguf · window of 4,096 tokens · 4 at once · no tools" in chat.health()
+        assert "SmolLM2-135M.gguf · window of 4,096 tokens · 4 slots · no tools" in chat.health()
         chat.nvim.feed("ga")
         chat.nvim.wait_screen("test-model · 4.1k · no tools · current")

@@ -93,7 +93,7 @@ class ToolCallStarted(msgspec.Struct, frozen=True):
 
 
 class PromptRead(msgspec.Struct, frozen=True):
-    """How much of the prompt a local server has read, in tokens of it; before anything of the reply."""
+    """How many tokens of the prompt a local server has read; sent before any part of the reply."""
 
     tokens: int
     total: int

@@ -155,7 +155,7 @@ class ReplyDecoder(ABC):
         if self.seen_output:
             return self._cut("the reply was cut off before its end.")
         if self._begun:
-            return self._cut(f"the reply ended before it began. {self._endpoint.remedies.after_loss}")
+            return self._cut(f"the stream ended before the reply began. {self._endpoint.remedies.after_loss}")
         stray = self._sse.stray.strip()
         if stray.startswith(b"{") and any(word in stray for word in _ERROR_WORDS):
             return error_from_payload(stray, self._endpoint)

@@ -1,4 +1,4 @@
-"""What a server on one's own machine says of itself and of a model: window, slots, tools, images.
+"""What a local server reports about itself and a model: window, slots, tools, images.
 
 Read from what these servers answer: llama.cpp's `GET /props` (`tools/server/README.md`; a router answers for one model
 with `?model=`), its listing (`status`, `architecture`), Ollama's `GET /api/ps` (`context_length` of loaded models) and

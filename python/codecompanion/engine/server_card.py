@@ -12,12 +12,12 @@ from codecompanion.session.toolbox.chat_tools import ChatTools
 LARGE_SHARE = 0.4
 """Of the window: tools that take more leave too little for a chat about files."""
 _BESIDE_TOOLS = 4096
-_LARGER = {"/props": "restart it with -c {0}{1}", "/api/ps": "start Ollama with OLLAMA_CONTEXT_LENGTH={0}"}
+_LARGER = {"/props": "restart the server with -c {0}{1}", "/api/ps": "start Ollama with OLLAMA_CONTEXT_LENGTH={0}"}
 """How a server gets a larger window, by the path where it tells the one it has."""
 
 
 def brief_card(facts: ServerFacts) -> str:
-    """Return what stands of a model's server in a row of a list: its state, and what its model lacks or has."""
+    """Return the state of a model's server, and whether it takes tools and images, for a row of a list."""
     found = (facts.state, "no tools" if facts.tools is False else "", "images" if facts.images else "")
     return " · ".join(filter(None, found))
 
@@ -41,7 +41,7 @@ def server_findings(services: Services) -> list[Finding]:
 
 def card(facts: ServerFacts, model: str, tools: int) -> str:
     """Return what a server has told of itself in one line; `tools` is what they take, in tokens."""
-    slots = f"{facts.slots} at once" if facts.slots > 1 else ""
+    slots = f"{facts.slots} slots" if facts.slots > 1 else ""
     window = f"window of {facts.window:,} tokens" if facts.window else "window unknown until the model is loaded"
     about_tools = "no tools" if facts.tools is False else f"tools take about {tools:,}" if tools else ""
     images = {True: "images", False: "no images"}.get(facts.images) if facts.images is not None else ""
@@ -52,10 +52,10 @@ def card(facts: ServerFacts, model: str, tools: int) -> str:
 def advise(facts: ServerFacts, settings: AdapterSettings, tools: int) -> str:
     """Return what would make the server more useful, "" when nothing would; `tools` is what all of them take."""
     if facts.tools is False:
-        why = facts.refuses_tools or "the chat template of the model has no place for them"
-        return f"No tools are sent: {why}. For tools run another model, or another template"
+        why = facts.refuses_tools or "the chat template of the model does not support them"
+        return f"No tools are sent: {why}. To use tools, run another model or chat template"
     if settings.context_window > facts.window > 0:
-        return f"opts.context_window is {settings.context_window:,}, more than the server has: remove it"
+        return f"opts.context_window is {settings.context_window:,}, larger than the server's window: remove it"
     if not facts.window or tools < LARGE_SHARE * facts.window:
         return ""
     wanted = 2 * facts.window
@@ -63,8 +63,8 @@ def advise(facts: ServerFacts, settings: AdapterSettings, tools: int) -> str:
         wanted *= 2
     larger = next((text for path, text in _LARGER.items() if settings.limits_path.endswith(path)), "")
     shared = " --kv-unified" if facts.slots > 1 else ""  # else llama.cpp divides it by the number of slots
-    way = larger.format(wanted, shared) if larger else f"give it a window of {wanted:,} tokens"
-    return f"All tools take {tools:,} tokens, and its window has {facts.window:,}: {way}, or offer fewer tools"
+    way = larger.format(wanted, shared) if larger else f"give the server a window of {wanted:,} tokens"
+    return f"All tools take {tools:,} tokens, and the window has {facts.window:,}: {way}, or offer fewer tools"
 
 
 def tool_tokens(services: Services, window: int) -> int:

@@ -20,7 +20,7 @@ FACTS = ServerFacts(window=4096, slots=4, tools=True, images=False, model="smol.
 def test_a_card_says_in_one_line_what_is_known() -> None:
     """Nothing is said of what the server has not told."""
     assert card(FACTS, "m", 2_700) == (
-        "smol.gguf · window of 4,096 tokens · 4 at once · tools take about 2,700 · no images · b1"
+        "smol.gguf · window of 4,096 tokens · 4 slots · tools take about 2,700 · no images · b1"
     )
     sleeping = ServerFacts(state="sleeping", tools=False)
     assert card(sleeping, "m", 0) == "m · sleeping · window unknown until the model is loaded · no tools"
@@ -31,28 +31,28 @@ def test_a_card_says_in_one_line_what_is_known() -> None:
 @pytest.mark.parametrize(
     ("path", "window", "tools", "way"),
     [
-        ("/props", 4_096, 2_700, "restart it with -c 16384"),
-        ("/props", 2_048, 2_700, "restart it with -c 16384"),
+        ("/props", 4_096, 2_700, "restart the server with -c 16384"),
+        ("/props", 2_048, 2_700, "restart the server with -c 16384"),
         ("/api/ps", 4_096, 2_700, "start Ollama with OLLAMA_CONTEXT_LENGTH=16384"),
-        ("/v1/models", 8_192, 30_000, "give it a window of 131,072 tokens"),
+        ("/v1/models", 8_192, 30_000, "give the server a window of 131,072 tokens"),
         *[("/props", window, 2_700, "") for window in (0, 16_384, 1_000_000)],
     ],
 )
 def test_advice_fits_the_server_and_its_window(path: str, window: int, tools: int, way: str) -> None:
     """A larger window is named in the words of the server that is asked."""
     settings = msgspec.structs.replace(LLAMA_CPP, limits_path=path)
-    sizes = f"All tools take {tools:,} tokens, and its window has {window:,}"
+    sizes = f"All tools take {tools:,} tokens, and the window has {window:,}"
     assert advise(ServerFacts(window=window), settings, tools) == (way and f"{sizes}: {way}, or offer fewer tools")
 
 
 def test_a_window_that_slots_would_divide_is_shared() -> None:
     """llama.cpp gives each slot a part of `-c` unless it is started so."""
-    assert "restart it with -c 16384 --kv-unified, or" in advise(FACTS, LLAMA_CPP, 2_700)
+    assert "restart the server with -c 16384 --kv-unified, or" in advise(FACTS, LLAMA_CPP, 2_700)
 
 
 def test_a_model_without_tools_is_told_with_the_reason() -> None:
     """What the server refused goes before what its template says."""
-    assert "the chat template of the model has no place for them" in advise(ServerFacts(tools=False), LLAMA_CPP, 0)
+    assert "the chat template of the model does not support them" in advise(ServerFacts(tools=False), LLAMA_CPP, 0)
     refused = ServerFacts(tools=False, refuses_tools="the server was started without --jinja")
     assert advise(refused, LLAMA_CPP, 0).startswith("No tools are sent: the server was started without --jinja.")
 
@@ -60,7 +60,7 @@ def test_a_model_without_tools_is_told_with_the_reason() -> None:
 def test_a_configured_window_that_is_larger_than_the_server_has_is_told() -> None:
     """What the user has set counts, and every long prompt would be refused."""
     settings = msgspec.structs.replace(LLAMA_CPP, context_window=32_768)
-    assert advise(FACTS, settings, 0) == "opts.context_window is 32,768, more than the server has: remove it"
+    assert advise(FACTS, settings, 0) == "opts.context_window is 32,768, larger than the server's window: remove it"
     assert advise(FACTS, msgspec.structs.replace(LLAMA_CPP, context_window=2_048), 0) == ""
 
 
@@ -74,8 +74,8 @@ async def test_the_check_up_and_the_list_of_models_have_it(tmp_path: Path) -> No
     adapter.told = msgspec.structs.replace(FACTS, window=1_024)
     (finding,) = server_findings(bench.services)
     assert finding.name == "server s"
-    assert finding.text.startswith("smol.gguf · window of 1,024 tokens · 4 at once · tools take about ")
-    assert "restart it with -c " in finding.advice
+    assert finding.text.startswith("smol.gguf · window of 1,024 tokens · 4 slots · tools take about ")
+    assert "restart the server with -c " in finding.advice
     adapter.told = msgspec.structs.replace(FACTS, tools=False)
     ((found),) = await list_models(bench.services, "s")
     assert found["models"] == [{"name": "scripted-1", "window": 4096, "about": "no tools"}]

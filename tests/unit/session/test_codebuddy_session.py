@@ -123,7 +123,7 @@ async def test_a_window_without_room_for_a_reply_is_said_once(tmp_path: Path, wi
     for number in range(3):
         session.submit(submit("hi", number + 1))
         await bench.idle(session)
-    texts = [notice.text for notice in bench.of(Notice) if "has no room beside system prompt" in notice.text]
+    texts = [notice.text for notice in bench.of(Notice) if "and a reply fill the window" in notice.text]
     assert len(texts) == said
 
 

@@ -80,7 +80,7 @@ function M.draw(chat)
   })
 end
 
----Looks at a server that starts come every second: with none for this long it has taken the request.
+---A starting server is checked every second; without a check for this long, it has accepted the request.
 local LOOK_MISSED_MS = 2000
 
 ---Count the seconds of a retry down, or those of a wait for a server up.

@@ -205,9 +205,9 @@ return {
         type = "integer",
         min = 1000,
         default = 120000,
-        description = "How long a compaction's model call may write nothing, in milliseconds; after it nothing is"
-          .. " changed. A summary that keeps arriving has no limit. All calls of one compaction together may be silent"
-          .. " ten times as long.",
+        description = "How long a compaction's model call may stay silent, in milliseconds; then it fails and nothing"
+          .. " is changed. A summary that keeps arriving is never cut off. All calls of one compaction together may be"
+          .. " silent ten times as long.",
       },
       {
         name = "checkpoint_every_messages",

@@ -118,7 +118,7 @@ class CompletionClient:
     async def _cannot_fill_in(self, model: str) -> str:
         """Return what is said of a model that does not fill in, with the name of the one that runs."""
         if self.endpoint.name == "llamacpp":
-            model = await self._running_model() or "the model there"
+            model = await self._running_model() or "the model"
         remedy = (
             "Run a code model there" if self.endpoint.name == "llamacpp" else "Set completion.model to a code model"
         )

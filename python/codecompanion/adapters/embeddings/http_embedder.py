@@ -207,7 +207,7 @@ class HttpEmbedder:
 
     def _not_served(self, said: str) -> str:
         """Return what is said of a server that has no embeddings, with what is to be done first."""
-        remedy = "Start it with --embeddings and a model for them." if _LLAMA_CPP in said else said
+        remedy = "Start it with --embeddings and an embedding model." if _LLAMA_CPP in said else said
         return f"embeddings: {plain_url(self._settings.base_url)} does not serve embeddings. {remedy}"
 
     def _judged(self, body: bytes, endpoint: Endpoint, count: int) -> list[Vector]:

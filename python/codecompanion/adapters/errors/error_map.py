@@ -274,7 +274,7 @@ def _timed_out(error: BaseException, endpoint: Endpoint) -> AdapterError:
         return NetworkFailed(endpoint.say(f"no connection to {where} within {endpoint.connect_timeout_s:g} s."))
     if {"WriteTimeout", "PoolTimeout"} & names and "ReadTimeout" not in names:
         return NetworkFailed(endpoint.say("the request could not be sent in time."))
-    silence = "for long" if endpoint.silence_s is None else f"for {endpoint.silence_s:g} s"
+    silence = "for a long time" if endpoint.silence_s is None else f"for {endpoint.silence_s:g} s"
     said = f"the provider sent nothing {silence} {endpoint.remedies.after_silence} {endpoint.remedies.after_loss}"
     return _perhaps_processed(NetworkFailed(endpoint.say(said.rstrip())))
 

@@ -1,9 +1,9 @@
-"""Asks a server what it is: windows of its models, and of one on the user's own machine or network all `ServerFacts`.
+"""Reads the windows of a server's models; all `ServerFacts` if it is on the user's machine or network.
 
 A server that runs models itself (`local_server`) can be restarted with other settings at any time. So it is asked when
-it is first needed, and again, when it is next needed, after a lost connection, after a refusal, and once its answer is
-a minute old. On loopback an answer takes a few milliseconds, and a restart is no lost connection for a client that
-connects again by itself: there it is asked after `NEAR_FRESH_S`. Any other endpoint is asked once for each model, if
+it is first needed, and when it is next needed after a lost connection, a refusal, or a minute. On loopback it is asked
+after `NEAR_FRESH_S`: an answer takes a few milliseconds, and a client that reconnects by itself does not notice a
+restart. Any other endpoint is asked once for each model, if
 its entry says that it can tell (lesson 30).
 
 Never trouble for the user: a server that does not answer leaves its facts unknown, and what an unknown window means is

@@ -33,7 +33,7 @@ def _select(work: Work, params: SummarizeFlush, env: Env) -> Outcome:
     if last.is_off:
         return Skipped("memory_off", "the memory is switched off")
     if env.window < params.spares_below:
-        return Skipped("small_window", "the window is too small for a summary of its own for the memory")
+        return Skipped("small_window", "the window is too small for a separate memory summary")
     said = [message for message in work.messages if not is_system_prompt(message) and message.tag not in STARTING_TAGS]
     if len(said) < params.min_messages:
         return Skipped("not_enough_messages", f"not enough messages to remember (minimum {params.min_messages})")

@@ -13,9 +13,8 @@ A report that is too high by what such a prompt of the server may have is `uncon
 estimate, until the next report confirms or contradicts it. Too high a count at worst compacts early; one that is too
 low never compacts, so that nothing is counted with reports that are too low.
 
-Of a server on one's own machine the second report in a row that fits the request without its tools tells that the
-model does not see them: its chat template has no place for tools, and the server drops them. Then none are
-sent, and the reports are true.
+If two reports in a row of a local server match the requests without their tools, the model does not see the tools: its
+chat template does not support them, and the server drops them. Then none are sent, and the reports are true.
 
 One that never rises above the largest before it, however much more is sent, is of a server that drops the front of long
 prompts without a word (koboldcpp, Ollama, Hunyuan: lesson 30): true, and no count of what was sent.

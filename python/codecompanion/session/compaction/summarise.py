@@ -58,8 +58,8 @@ async def ask_summary(
 ) -> SummaryReply:
     """Return the reply to a summary request; every failure but cancelling is part of it, as one sentence.
 
-    `silence_s`: how long no piece of the reply may arrive, in seconds; keep-alives are none. `on_begin` is called with
-    the first piece.
+    `silence_s`: the longest time without a piece of the reply, in seconds; keep-alives do not count. `on_begin` is
+    called with the first piece.
     """
     name = request.model or adapter.name
     texts: list[str] = []

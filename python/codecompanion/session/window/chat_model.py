@@ -179,9 +179,9 @@ class ChatModel:
         if facts.refuses_tools:
             return facts.refuses_tools
         if facts.tools is False:
-            return f"the chat template of {facts.model or self.model or self.adapter_name} has no place for them"
+            return f"the chat template of {facts.model or self.model or self.adapter_name} does not support them"
         if facts.tools is None and self.services.usage_doubts.hides_tools(self.endpoint, self.model):
-            return f"{self.model or self.adapter_name} does not see them, as its token counts show"
+            return f"token counts show that {self.model or self.adapter_name} does not see them"
         return ""
 
     @property

@@ -166,9 +166,8 @@ class WindowWatch:
         self._told_no_room.add(known)
         self._chat.notice(
             Severity.WARN,
-            f"The window of {room.window:,} tokens has no room beside system prompt and tools ({room.fixed:,} tokens)"
-            " and a reply; compactions go down to half of it. Offer fewer tools (/tools), or use a model with a larger"
-            " window.",
+            f"System prompt and tools ({room.fixed:,} tokens) and a reply fill the window of {room.window:,} tokens, so"
+            " compactions target half of it. Offer fewer tools (/tools), or use a model with a larger window.",
         )
 
     def _reaches_a_limit(self) -> bool:

@@ -50,7 +50,7 @@ _READ_FILE = ToolSpec(
 )
 _READ_FILE_SHORT = ToolSpec(
     "read_file",
-    "Read a text file, or some of its lines. Numbers before the lines are not part of it.",
+    "Read a text file, or some of its lines. Line numbers are not part of the file.",
     parameters({"path": _TEXT, "start_line": _NUMBER, "end_line": _NUMBER}, "path"),
 )
 READ_FILE = _tool(_READ_FILE, looks_at="path", why_asked=_deferred("read_file", "why_asked"), short=_READ_FILE_SHORT)
@@ -184,7 +184,7 @@ _INSERT_EDIT = ToolSpec(
 )
 _INSERT_EDIT_SHORT = ToolSpec(
     "insert_edit",
-    "Change a file: replace old_text, which must occur exactly once, by new_text. Read the file first.",
+    "Change a file: replace old_text, which must occur exactly once, with new_text. Read the file first.",
     parameters({"path": _TEXT, "old_text": _TEXT, "new_text": _TEXT}, "path", "old_text", "new_text"),
 )
 INSERT_EDIT = _tool(_INSERT_EDIT, effect="write", looks_at="path", short=_INSERT_EDIT_SHORT)

@@ -47,7 +47,7 @@ async def test_a_model_whose_template_has_no_tools_is_sent_none_and_that_is_said
     await say(bench, session, "one")
     await say(bench, session, "two")
     assert [request.tools for request in adapter.requests] == [(), ()]
-    assert notices(bench, "tools") == ["No tools are sent: the chat template of smol has no place for them."]
+    assert notices(bench, "tools") == ["No tools are sent: the chat template of smol does not support them."]
     assert session.control.measured().tokens < whole
     assert bench.of(Meter)[-1].no_tools
     adapter.told = ServerFacts(window=8192, tools=True)
@@ -129,7 +129,7 @@ async def test_two_reports_that_fit_without_the_tools_tell_that_the_model_does_n
     assert not bench.of(Notice)
     assert adapter.requests[-1].tools
     await say(bench, session, "two " * 40)
-    assert notices(bench, "") == ["No tools are sent: scripted-1 does not see them, as its token counts show."]
+    assert notices(bench, "") == ["No tools are sent: token counts show that scripted-1 does not see them."]
     assert bench.of(Meter)[-1].exact
     await say(bench, session, "three " * 40)
     assert adapter.requests[-1].tools == ()
@@ -189,5 +189,5 @@ async def test_what_the_server_tells_with_the_first_reply_counts_for_that_reply(
     assert session.control.specs == ()
     await say(bench, session, "two " * 40)
     assert notices(bench, "") == [
-        f"No tools are sent: {why or 'the chat template of scripted-1 has no place for them'}."
+        f"No tools are sent: {why or 'the chat template of scripted-1 does not support them'}."
     ]
