@@ -226,8 +226,9 @@ def test_a_recorded_transcript_is_prepared_as_required(path):
                 least = chars4([m for m in messages if is_protected(m)]) + chars4(pending(messages))
                 assert answer["after"]["tokens"] <= max(job["options"]["window"], least + 2_500)
                 continue
-            if "compacted" in answer["actions"]:
-                assert job["options"]["summary"]
+            if "compacted" in answer["actions"] and not job["options"]["summary"]:
+                assert job["options"]["window"] < 6_000  # there code writes what the model did not (ours)
+            elif "compacted" in answer["actions"]:
                 check_compacted(messages, answer)
             else:
                 check_edited(messages, answer, job["options"]["window"])

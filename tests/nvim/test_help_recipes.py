@@ -64,7 +64,10 @@ def test_automatic_compaction_is_switched_off(nvim_factory, tmp_path, automatic)
             return reply(nine_sections("Talk."))
         return reply("Words about it. " * 150)
 
-    options = {"interactions": {"chat": {"opts": {"context_management": {"compaction": {"min_token_savings": 100}}}}}}
+    management = {"context_management": {"compaction": {"min_token_savings": 100}}}
+    # A small window offers fewer tools by itself.
+    tools = {"opts": {"default_tools": ["full"]}}
+    options = {"interactions": {"chat": {"opts": management, "tools": tools}}}
     with ChatServerThread(key=KEY, default=answer) as server:
         init = MERGED_SETUP + init_lua(server.url, options, {"context_window": window})
         init += "" if automatic else snippet("codecompanion-task-no-compaction")

@@ -22,7 +22,9 @@ from tests.providers.chat.answers import Answer, Call, plain, reply, silence
 from tests.providers.chat.thread import ChatServerThread
 from tests.summaries import nine_sections
 
-SIZE = (260, 60)
+ALL_TOOLS = {"default_tools": ["full"]}
+"""Also in a small window, which offers fewer by itself."""
+SIZE = (290, 60)
 """Wide enough that no sentence wraps."""
 LONG = "Answer. " * 300
 SPEAKS = re.compile(r"[!·✗✂▸▎⊘] |undone · ")
@@ -588,7 +590,9 @@ def test_the_screen_tells_one_story(nvim_factory, tmp_path, scene):
             tmp_path,
             server,
             options={
-                "interactions": {"chat": {"tools": {"run_command": {"opts": command}}, "opts": opts}},
+                "interactions": {
+                    "chat": {"tools": {"run_command": {"opts": command}, "opts": ALL_TOOLS}, "opts": opts}
+                },
                 "adapters": {"http": {"small": small}},
             },
             opts={"max_retries": scene.retries, "context_window": scene.window},

@@ -99,6 +99,7 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     the chat's name. `exists` knows the files of the workspace; without one no relative path is a file (R-419). `sent`
     counts a request as it goes out, where that is shaped and so smaller than what `measure` counts (R-338; None = it
     goes out as it is). `asks_models` false: whoever writes summaries has failed too often, and nobody is asked (R-532).
+    `has_summary`: the text of the summary is given (on the command line), so that asking for it costs nothing.
     `writer_is_proven` false: the first part of a long history is asked for alone. `continuation` tells the size of the
     chat for a writer who has read it: the chat's own model (None = somebody else writes, or it is not to be asked so).
     `original` gives a message as it was before an earlier stage or turn cleared it, itself where that is not known (on
@@ -130,6 +131,7 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     key_of: Callable[[str], str] = lambda message_id: ""
     sent: Callable[[Messages], Measure] | None = None
     asks_models: bool = True
+    has_summary: bool = False
     writer_is_proven: bool = True
     continuation: Callable[[], Continuation] | None = None
     folds: Folds = msgspec.field(default_factory=Folds)

@@ -88,9 +88,9 @@ def test_a_window_that_is_too_small_is_told() -> None:
 
 
 def test_a_compaction_costs_what_its_summariser_reads_and_writes() -> None:
-    recording = read_recording(session(12)[:-1], CHARS4)
+    recording = read_recording(session(60)[:-1], CHARS4)
     options = {"editing.trigger": False, "compaction.min_token_savings": 0}
-    figures = walk(recording, with_options(load_policy("codecompanion"), options, "x"), 1500, "none")
+    figures = walk(recording, with_options(load_policy("codecompanion"), options, "x"), 7_000, "none")
     assert figures.compactions > 0
     assert figures.summary_tokens > 0
     assert figures.summary_output_tokens > 0

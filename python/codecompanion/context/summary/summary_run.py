@@ -98,7 +98,7 @@ class SummaryRun:
         self.in_place: bool | None = None
         self.spares = env.window < spares_below
         """Whether the model is asked once, and only if that can pay."""
-        self._weighs: Env | None = env if self.spares and not env.manual else None
+        self._weighs: Env | None = env if self.spares and not (env.manual or env.has_summary) else None
 
     @property
     def too_small(self) -> Failed:
