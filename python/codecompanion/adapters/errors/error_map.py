@@ -179,11 +179,13 @@ def _of_status(status: int, told: Said, headers: Mapping[str, str], endpoint: En
         wait = parse_retry_after(headers)
         later = f" Try again in {wait:.0f} s." if wait else ""
         return RateLimited(endpoint.say(f"too many requests (429).{said}{later}"), wait)
-    if status in (408, 504):
-        late = f"the provider did not answer in time ({status}).{said} {endpoint.remedies.after_loss}"
+    if status in (408, 504, 520, 524):  # the last two are Cloudflare's: the provider has the request
+        what = "gave no usable answer" if status == 520 else "did not answer in time"
+        late = f"the provider {what} ({status}).{said} {endpoint.remedies.after_loss}"
         return _perhaps_processed(NetworkFailed(endpoint.say(late.rstrip())))
-    if status == 503 and error_words.LOADING.search(quote):
-        return ServerLoading(endpoint.say(f"the server is loading the model ({status})."))
+    if status == 503 and error_words.is_loading(quote):
+        loading = endpoint.say(f"the server is loading the model ({status}).{said}")
+        return ServerLoading(loading, parse_retry_after(headers))
     if status == 409 or status >= 500:
         overloaded = Overloaded(endpoint.say(f"the provider failed ({status}).{said}"), parse_retry_after(headers))
         return overloaded if status != 501 else _final(overloaded)

@@ -34,8 +34,11 @@ FILTER = regex(
     r"|unsafe or sensitive content",
     re.IGNORECASE,
 )
-LOADING = regex(r"\bloading (?:the )?model\b|\bmodel\b.{0,80}\bis (?:still |currently )?loading\b", re.IGNORECASE)
-"""llama.cpp, koboldcpp and TGI while they start."""
+# llama.cpp, koboldcpp and TGI while they start; a model that failed to load never becomes ready.
+_LOADING = regex(r"\bloading (?:the )?model\b|\bmodel\b.{0,80}\bis (?:still |currently )?loading\b", re.IGNORECASE)
+_NOT_LOADED = regex(
+    r"error|fail|exception|abort|crash|could ?n[o']t|can ?not|can't|unable|out of memory|not enough", re.IGNORECASE
+)
 NO_CREDIT = regex(r"insufficient[_ ](?:quota|balance|credit)|exceeded your current quota|billing", re.IGNORECASE)
 NO_MODEL = regex(
     r"model[_ ](?:is[_ ])?not[_ ](?:found|exist|supported|loaded)|no such model|no model .{0,60}loaded"
@@ -67,6 +70,11 @@ KEY_NAMES = frozenset(["invalid_api_key", "authentication_error", "invalid_authe
 def is_encrypted(code: str, quote: str) -> bool:
     """Return whether the error says that an encrypted part of the history is not accepted back."""
     return code in _ENCRYPTED_CODES or _ENCRYPTED.search(quote) is not None
+
+
+def is_loading(quote: str) -> bool:
+    """Return whether a server says that it is loading its model, and not that this went wrong."""
+    return _LOADING.search(quote) is not None and _NOT_LOADED.search(quote) is None
 
 
 def read_wait(quote: str) -> float | None:

@@ -10,7 +10,6 @@ so for httpx2 and the official clients, HTTP/1.1 and HTTP/2, and through proxies
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -43,6 +42,8 @@ class Delivery:
         import anyio
         import httpx2
 
+        # httpx2 maps most errors of sockets and TLS, not all.
+        lost = anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError
         if isinstance(error, httpx2.TimeoutException | TimeoutError):
             is_unsent = isinstance(error, httpx2.ConnectTimeout | httpx2.WriteTimeout | httpx2.PoolTimeout)
             if self.is_complete:
@@ -51,7 +52,7 @@ class Delivery:
                 return error
             else:
                 failure = httpx2.WriteTimeout("the request was not taken in time")
-        elif isinstance(error, httpx2.RequestError | ssl.SSLError | anyio.EndOfStream):
+        elif isinstance(error, (httpx2.RequestError, OSError, *lost)):
             failure = AnswerLost() if self.is_complete else NotDelivered()
         else:
             return error

@@ -107,6 +107,9 @@ def said(message: str, code: str | None = None) -> dict[str, Any]:
         (501, {}, ours.Overloaded, False),
         (502, "<html>Bad gateway</html>", ours.Overloaded, True),
         (504, {}, ours.NetworkFailed, True),
+        (520, "<html>Web server is returning an unknown error</html>", ours.NetworkFailed, True),
+        (521, "<html>Web server is down</html>", ours.Overloaded, True),
+        (524, "<html>A timeout occurred</html>", ours.NetworkFailed, True),
         (529, said("overloaded"), ours.Overloaded, True),
         (400, said("rejected", "content_filter"), ours.ContentRefused, False),
         (400, said("The response was filtered due to the content management policy"), ours.ContentRefused, False),
@@ -118,6 +121,7 @@ def test_a_status_becomes_the_right_class(status: int, body: Any, kind: type[Exc
     error = error_from_exception(status_error(status, body), ENDPOINT)
     assert type(error) is kind
     assert error.retryable is retryable
+    assert error.perhaps_processed is (kind is ours.NetworkFailed)
     assert str(error).startswith("openai: ")
     assert "\n" not in str(error)
     assert "<html>" not in str(error)
@@ -254,3 +258,13 @@ def test_retry_after_travels_with_the_error() -> None:
     error = error_from_exception(status_error(429, said("slow"), **{"Retry-After": "3"}), ENDPOINT)
     assert isinstance(error, ours.RateLimited)
     assert error.retry_after_s == 3.0
+
+
+def test_a_provider_that_loads_a_model_keeps_its_words_and_its_wish() -> None:
+    """Elsewhere it is tried again after that time, like any other."""
+    error = error_from_exception(
+        status_error(503, said("Model x is currently loading"), **{"Retry-After": "20"}), ENDPOINT
+    )
+    assert isinstance(error, ours.ServerLoading)
+    assert error.retry_after_s == 20.0
+    assert str(error).endswith("is loading the model (503). The provider says: Model x is currently loading.")
