@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from codecompanion.adapters.errors.error_map import error_from_status
 from codecompanion.adapters.http.adapter import HttpAdapter
 from codecompanion.adapters.openai_chat.render import FOREIGN_CALL, RenderOptions
 from codecompanion.counting.model_windows import ModelLimits
@@ -381,3 +382,22 @@ async def test_a_model_without_vision_is_sent_a_note_in_place_of_an_image(make_a
             sent = [seen.json for seen in server.requests if seen.method == "POST"][-1]
             content = str(sent["messages"][0]["content"])
             assert ("a.png was not sent: this model takes no images" in content) is blind
+
+
+@pytest.mark.parametrize(
+    ("model", "owner", "is_billed"),
+    [
+        ("m", "", False),
+        ("m", "llamacpp", False),
+        ("m", "openai", True),
+        ("gpt-oss:120b-cloud", "library", True),
+    ],
+)
+async def test_only_a_model_that_this_machine_runs_is_billed_by_nobody(
+    make_adapter: MakeAdapter, model: str, owner: str, is_billed: bool
+) -> None:
+    """A gateway (LiteLLM) in an entry for a local server and Ollama's cloud models pass the request on."""
+    adapter = make_adapter("http://127.0.0.1:1/v1", local_server=True)
+    adapter._wire.read_models(msgspec.json.encode({"data": [{"id": model, "owned_by": owner}]}))
+    said = error_from_status(504, {}, {}, await adapter._endpoint(model))
+    assert str(said).endswith("processed and billed." if is_billed else "processed.")

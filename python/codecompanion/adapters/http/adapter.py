@@ -35,6 +35,7 @@ from codecompanion.adapters.http.reply_stream import final_cut, read_reply
 from codecompanion.adapters.http.server_reader import CONNECT_WAIT_S, ServerReader
 from codecompanion.adapters.keys.key_source import key_label
 from codecompanion.adapters.keys.redact import secrets_in_url
+from codecompanion.adapters.model_list import is_cloud_model
 from codecompanion.adapters.request_gate import Purpose
 from codecompanion.adapters.server_facts import ServerFacts
 from codecompanion.adapters.transport.client import client_timeout
@@ -55,7 +56,7 @@ _MAX_LESSONS = 4
 """So often a request is sent again because a wire format knows how to avoid what was refused."""
 LISTING_LIMIT_S = 5.0
 _OWN_SERVER = Remedies(after_loss="The request may have been processed.")
-"""Nobody bills what a server on this machine does."""
+"""Nobody bills for a model that this machine runs."""
 
 
 class HttpAdapter:
@@ -483,10 +484,15 @@ class HttpAdapter:
             model=model,
             secrets=tuple(secret for secret in hidden if secret),
             start_command=settings.start_command if is_loopback(settings.base_url) else None,
-            remedies=_OWN_SERVER if self._may_be_gateway else Remedies(),
+            remedies=_OWN_SERVER if self._is_free(model) else Remedies(),
             connect_timeout_s=settings.connect_timeout_s,
             silence_s=ANSWER_LIMIT_S,
         )
+
+    def _is_free(self, model: str) -> bool:
+        """Return whether this machine runs the model, as far as is known: a gateway passes it on to who bills."""
+        passes_on = is_cloud_model(model) or self.runs_model_itself(model) is False
+        return self._may_be_gateway and not passes_on
 
     def _headers(self, more: Mapping[str, str]) -> dict[str, str]:
         """Return key, the user's own headers and `more`, names in lower case.
