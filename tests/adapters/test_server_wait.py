@@ -5,11 +5,12 @@ from __future__ import annotations
 import socket
 from typing import Any
 
+import msgspec
 import pytest
 
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.errors.error_map import Endpoint, error_from_status
-from codecompanion.adapters.http.server_wait import START_LIMIT_S, ServerWait
+from codecompanion.adapters.http.server_wait import LOAD_LIMIT_S, START_LIMIT_S, ServerWait
 from codecompanion.adapters.registry import is_out_of_reach
 from codecompanion.errors import NetworkFailed, Overloaded, ServerLoading
 from tests.adapters.conftest import MakeAdapter, collect
@@ -79,6 +80,8 @@ async def test_another_entry_on_this_machine_is_tried_as_usual(make_adapter: Mak
         ("Loading model", True),
         ("Model HuggingFaceH4/zephyr is currently loading", True),
         ("The model is overloaded", False),
+        ("error loading model: out of memory", False),
+        ("Failed while loading the model", False),
         ("Service unavailable", False),
     ],
 )
@@ -99,3 +102,48 @@ def test_a_provider_elsewhere_that_loads_is_tried_as_usual() -> None:
     refused = NetworkFailed("x")
     refused.nobody_listens = True
     assert ServerWait(far).reason(ServerLoading("x")) == ServerWait(far).reason(refused) == ""
+
+
+NEAR = AdapterSettings(name="near", kind="openai_compatible", base_url="http://127.0.0.1:1", local_server=True)
+
+
+def test_a_server_that_loads_is_waited_for_without_end_on_this_machine_only() -> None:
+    """Large weights take their time; over a network nobody sees what has become of it."""
+    lan = ServerWait(msgspec.structs.replace(NEAR, base_url="http://192.168.1.7:8080"))
+    looks = range(int(LOAD_LIMIT_S))
+    assert all(lan.reason(ServerLoading("x")) for _ in looks)
+    assert lan.has_ended
+    assert not lan.reason(ServerLoading("x"))
+    near = ServerWait(NEAR)
+    assert all(near.reason(ServerLoading("x")) for _ in (*looks, *looks))
+
+
+@pytest.mark.parametrize(("wished", "pause"), [(None, 1.0), (0.2, 1.0), (20.0, 20.0), (3_600.0, None)])
+def test_a_server_that_loads_is_looked_for_when_it_says(wished: float | None, pause: float | None) -> None:
+    """One that wants an hour is not waited for."""
+    wait = ServerWait(NEAR)
+    assert bool(wait.reason(ServerLoading("x", wished))) is (pause is not None)
+    assert pause is None or wait.look_every_s == pause
+
+
+def test_who_wants_no_retries_waits_for_no_server() -> None:
+    """`max_retries` 0."""
+    refused = NetworkFailed("x")
+    refused.nobody_listens = True
+    wait = ServerWait(msgspec.structs.replace(NEAR, max_retries=0))
+    assert wait.reason(ServerLoading("x")) == wait.reason(refused) == ""
+
+
+async def test_the_time_limit_of_a_reply_holds_for_waiting_too(make_adapter: MakeAdapter) -> None:
+    """`timeout_s`."""
+    now = 0.0
+
+    async def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    async with ChatServer(default=lambda _: json_answer(LOADING, status=503)) as server:
+        adapter = make_adapter(server.url, sleep=sleep, clock=lambda: now, timeout_s=5.0, **LOCAL)
+        outcome = await collect(adapter)
+    assert type(outcome.error) is ServerLoading
+    assert now == 5.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from codecompanion.adapters.base import Finished, ReasoningDelta, TextDelta
+from codecompanion.adapters.base import Finished, ReasoningDelta, RetryScheduled, TextDelta
 from codecompanion.context.work import SummaryRequest
 from codecompanion.model.history import RequestSent
 from codecompanion.session.compaction.summarise import ask_summary, summary_request
@@ -134,3 +134,28 @@ async def test_a_summary_that_streams_is_never_cut(monkeypatch):
     assert (reply.text, reply.error) == ("x" * 50, "")
     reply = await ask_summary(Slow("s", ""), summary_request("hangs", request), silence_s=5)
     assert reply.error == "hangs wrote nothing for 5 s"
+
+
+async def test_waiting_for_a_server_does_not_put_off_the_limit_of_a_summary(monkeypatch):
+    """Else one that loads without end would keep a chat from going on."""
+    loop = asyncio.get_running_loop()
+    real_time, skipped = loop.time, 0.0
+    monkeypatch.setattr(loop, "time", lambda: real_time() + skipped)
+
+    class Away(ScriptedAdapter):
+        """Is waited for; tries again when the request says so."""
+
+        async def stream(self, request):
+            nonlocal skipped
+            for _ in range(20):
+                skipped += 2.0
+                await asyncio.sleep(0)
+                yield RetryScheduled("r", 1, 1000, waiting="s is loading" if request.model == "loads" else "")
+            yield TextDelta("x")
+            yield Finished("stop", ())
+
+    request = SummaryRequest(prompt="P", subject=(), max_output_tokens=500, room_tokens=2000)
+    reply = await ask_summary(Away("s", ""), summary_request("loads", request), silence_s=5)
+    assert reply.error == "loads did not answer in 5 s"
+    reply = await ask_summary(Away("s", ""), summary_request("retries", request), silence_s=5)
+    assert reply.text == "x"

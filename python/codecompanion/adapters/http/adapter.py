@@ -195,6 +195,8 @@ class HttpAdapter:
                 self._forget_credentials()
             server = server or self._server_wait()
             if not yielded and (waiting := server.reason(error)):
+                if self._clock() + server.look_every_s > deadline:
+                    raise error
                 yield RetryScheduled(str(error), attempt, round(server.look_every_s * 1000), error.brief, waiting)
                 await self._sleep(server.look_every_s)
                 continue

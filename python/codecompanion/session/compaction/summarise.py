@@ -58,8 +58,8 @@ async def ask_summary(
 ) -> SummaryReply:
     """Return the reply to a summary request; every failure but cancelling is part of it, as one sentence.
 
-    `silence_s`: the longest time without a piece of the reply, in seconds; keep-alives do not count. `on_begin` is
-    called with the first piece.
+    `silence_s`: the longest time without a piece of the reply, in seconds; keep-alives do not count, nor does waiting
+    for a server that starts. `on_begin` is called with the first piece.
     """
     name = request.model or adapter.name
     texts: list[str] = []
@@ -70,7 +70,8 @@ async def ask_summary(
     try:
         async with asyncio.timeout(silence_s) as limit, aclosing(adapter.stream(request)) as events:
             async for event in events:
-                limit.reschedule(now() + silence_s)
+                if not (isinstance(event, RetryScheduled) and event.waiting):
+                    limit.reschedule(now() + silence_s)
                 if not has_begun and not isinstance(event, RetryScheduled):
                     has_begun = True
                     on_begin()
