@@ -13,7 +13,8 @@ from codecompanion.adapters.errors.error_map import Endpoint, error_from_status
 from codecompanion.adapters.http.server_wait import LOAD_LIMIT_S, START_LIMIT_S, ServerWait
 from codecompanion.adapters.registry import is_out_of_reach
 from codecompanion.errors import NetworkFailed, Overloaded, ServerLoading
-from tests.adapters.conftest import MakeAdapter, collect
+from codecompanion.model.messages import ImagePart, Message
+from tests.adapters.conftest import MakeAdapter, collect, request
 from tests.providers.chat.answers import counted
 from tests.providers.chat.server import ChatServer
 from tests.providers.loopback.answers import json_answer
@@ -147,3 +148,22 @@ async def test_the_time_limit_of_a_reply_holds_for_waiting_too(make_adapter: Mak
         outcome = await collect(adapter)
     assert type(outcome.error) is ServerLoading
     assert now == 5.0
+
+
+async def test_what_a_server_says_after_a_restart_is_heeded_by_the_request_that_waited(
+    make_adapter: MakeAdapter,
+) -> None:
+    """It was started again with a model that takes no images."""
+    props: dict[str, Any] = {"default_generation_settings": {"n_ctx": 4096}, "modalities": {"vision": True}}
+    image = Message(id="u", role="user", content=(ImagePart(url="data:image/png;base64,AAAA", path="a.png"),))
+    script = [json_answer(LOADING, status=503), counted("ok")]
+
+    async def sleep(_: float) -> None:
+        props["modalities"] = {"vision": False}
+
+    async with ChatServer(script, pages={"/v1/props": props}) as server:
+        adapter = make_adapter(server.url, sleep=sleep, limits_path="/props", **LOCAL)
+        await adapter.know_server("test-model")
+        assert (await collect(adapter, request(image))).text == "ok"
+        sent = [str(seen.json["messages"]) for seen in server.requests if seen.method == "POST"]
+    assert ["was not sent" in text for text in sent] == [False, True]

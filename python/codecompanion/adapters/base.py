@@ -181,6 +181,10 @@ class Adapter(Protocol):
         """Ask such a server what it is, if what it said before may not hold any more; never waits for long."""
         return
 
+    def forget_tool_refusal(self, model: str) -> None:
+        """Send tools to the model again, although such a server has refused them: it may have been restarted."""
+        return
+
     def runs_model_itself(self, model: str) -> bool | None:
         """Return whether the endpoint runs the model or passes requests on, None when it has not told."""
         return None

@@ -109,6 +109,9 @@ class WireFormat(ABC):
     def read_models(self, body: bytes) -> list[str]:
         """Return the model names in a listing, and remember what it says about them."""
 
+    def forget_models(self) -> None:  # noqa: B027
+        """Forget what a listing has told: another server answers at the address."""
+
     def limits(self, model: str) -> ModelLimits | None:
         """Return what the endpoint has told about the model."""
         return None

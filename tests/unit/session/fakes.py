@@ -9,6 +9,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+
 from codecompanion import settings as settings_module
 from codecompanion.adapters.base import (
     AdapterSettings,
@@ -102,6 +104,9 @@ class ScriptedAdapter:
 
     async def know_server(self, model: str) -> None:
         """It says nothing new."""
+
+    def forget_tool_refusal(self, model: str) -> None:
+        self.told = msgspec.structs.replace(self.told, tools=None, refuses_tools="")
 
     async def compact(self, request: ChatRequest, instructions: str) -> CompactionDone:
         self.compacted.append((request, instructions))

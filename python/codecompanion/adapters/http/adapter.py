@@ -32,7 +32,7 @@ from codecompanion.adapters.base import (
 from codecompanion.adapters.clouds import credentials_of
 from codecompanion.adapters.errors.error_map import Endpoint, Remedies, error_from_exception, error_of_reply
 from codecompanion.adapters.http.reply_stream import final_cut, read_reply
-from codecompanion.adapters.http.server_reader import CONNECT_WAIT_S, ServerReader
+from codecompanion.adapters.http.server_reader import CONNECT_WAIT_S, ServerReader, is_own_server
 from codecompanion.adapters.keys.key_source import key_label
 from codecompanion.adapters.keys.redact import secrets_in_url
 from codecompanion.adapters.model_list import is_cloud_model
@@ -101,10 +101,12 @@ class HttpAdapter:
             self._post,
             take_listing=wire.read_models,
             has_window=lambda model: self.limits(model) is not None,
+            forget_listing=self._forget_listing,
             on_change=on_facts,
             clock=clock,
         )
         wire.takes_images = lambda model: self.facts(model).images is not False
+        self._is_own = is_own_server(settings)
         self._may_be_gateway = settings.local_server and is_loopback(settings.base_url)
         self._is_listed = False
         self._listing: asyncio.Task[None] | None = None
@@ -134,9 +136,13 @@ class HttpAdapter:
         """Return what a server on the user's machine or network has said of itself and the model."""
         return self._server.facts(model or self.default_model)
 
+    def forget_tool_refusal(self, model: str) -> None:
+        """Send tools to the model again, although such a server has refused them: it may have been restarted."""
+        self._server.forget_tool_refusal(model or self.default_model)
+
     async def know_server(self, model: str) -> None:
         """Ask such a server what it is, if what it said before may not hold any more; never waits for long."""
-        if not (model or self.default_model) and self._settings.local_server:
+        if not (model or self.default_model) and self._is_own:
             try:
                 async with asyncio.timeout(CONNECT_WAIT_S):
                     await self._first_model()
@@ -199,6 +205,9 @@ class HttpAdapter:
                     raise error
                 yield RetryScheduled(str(error), attempt, round(server.look_every_s * 1000), error.brief, waiting)
                 await self._sleep(server.look_every_s)
+                # The server that is there now may have been started with other options.
+                await self._server.make_sure(request.model)
+                call = await self._judged(self._wire.render(request), "reply")
                 continue
             wait = None if yielded or server.has_ended else self._wait(error, attempt)
             if wait is None:
@@ -245,7 +254,7 @@ class HttpAdapter:
             names = self._wire.read_models(await self._get(path)) if path else []
         except (errors.ModelNotFound, errors.RequestRejected) as error:
             _log.info("%s lists no models: %s", self.name, error)
-        if self._settings.limits_path not in ("", path) or self._settings.local_server:
+        if self._settings.limits_path not in ("", path) or self._is_own:
             await self._server.ask(self.default_model)
         return names or list(self._settings.models)
 
@@ -282,6 +291,11 @@ class HttpAdapter:
         await self._server.ask(self.default_model)
         if self._wire.listing_tells or self._may_be_gateway:
             await asyncio.wait([self._reading_listing()])
+
+    def _forget_listing(self) -> None:
+        """Take in that another server answers: what it lists is read with the next reply."""
+        self._wire.forget_models()
+        self._is_listed = False
 
     def _reading_listing(self) -> asyncio.Task[None]:
         """Return the task that reads the listing now: in it a server on this machine names itself."""

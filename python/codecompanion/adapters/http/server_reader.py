@@ -3,8 +3,8 @@
 A server that runs models itself (`local_server`) can be restarted with other settings at any time. So it is asked when
 it is first needed, and when it is next needed after a lost connection, a refusal, or a minute. On loopback it is asked
 after `NEAR_FRESH_S`: an answer takes a few milliseconds, and a client that reconnects by itself does not notice a
-restart. Any other endpoint is asked once for each model, if
-its entry says that it can tell (lesson 30).
+restart. Any other endpoint, and such a server at a public address, is asked once for each model, if its entry says that
+it can tell (lesson 30).
 
 Never trouble for the user: a server that does not answer leaves its facts unknown, and what an unknown window means is
 said elsewhere (R-506). A request waits for an answer on loopback only: at most `CONNECT_WAIT_S` where nothing that is
@@ -35,8 +35,8 @@ from codecompanion.adapters.server_facts import (
     read_props,
     tool_refusal,
 )
-from codecompanion.adapters.transport.time_limits import is_loopback
-from codecompanion.errors import AdapterError, NetworkFailed, StreamCut
+from codecompanion.adapters.transport.time_limits import is_loopback, place_of
+from codecompanion.errors import AdapterError, NetworkFailed, RequestRejected, StreamCut
 
 _log = logging.getLogger(__name__)
 
@@ -48,10 +48,18 @@ MAX_MODELS = 50
 """Models of one server whose answers are kept."""
 _LOADING = 503
 """llama.cpp answers with it until its model is loaded."""
+_REFUSALS = (400, 404, 422)
+_FAILED = 500
+"""llama.cpp answers with it when it is sent tools and was started without `--jinja`."""
 _RUNNING_PATH, _SHOW_PATH = "/api/ps", "/api/show"
 
 Get = Callable[[str], Awaitable[bytes]]
 Post = Callable[[str, bytes], Awaitable[bytes]]
+
+
+def is_own_server(settings: AdapterSettings) -> bool:
+    """Return whether an entry is for a server that runs models on the user's machine or network."""
+    return settings.local_server and place_of(settings.base_url) != "public"
 
 
 class _Answer(msgspec.Struct, frozen=True):
@@ -65,7 +73,7 @@ class ServerReader:
     """What is known of one server. `get` and `post` send a request to a path of it and return the body.
 
     `take_listing` gives a listing to the wire format, `has_window` tells whether that was enough to know a model's.
-    `on_change` is called when facts have changed.
+    `forget_listing` is called when another server answers at the address, `on_change` when facts have changed.
     """
 
     def __init__(
@@ -76,18 +84,20 @@ class ServerReader:
         *,
         take_listing: Callable[[bytes], object],
         has_window: Callable[[str], bool],
+        forget_listing: Callable[[], None],
         on_change: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings, self._get, self._post, self._clock = settings, get, post, clock
-        self._take_listing, self._has_window, self._on_change = take_listing, has_window, on_change
-        self._is_local = settings.local_server and bool(settings.limits_path)
+        self._take_listing, self._has_window = take_listing, has_window
+        self._forget_listing, self._on_change = forget_listing, on_change
+        self._is_local = is_own_server(settings) and bool(settings.limits_path)
         self._is_near = is_loopback(settings.base_url)
         self._asks = self._is_local or (bool(settings.limits_path) and not settings.context_window)
         self._answers: dict[str, _Answer] = {}
         self._distrusted_at = self._lost_at = -1.0
         self._asked: set[str] = set()
-        self._toolless: dict[str, tuple[float, str]] = {}
+        self._toolless: dict[str, str] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     # ---- what is known
@@ -95,17 +105,20 @@ class ServerReader:
     def facts(self, model: str) -> ServerFacts:
         """Return what the server has said of a model, the newest first."""
         facts = self._told(model)
-        refused_at, why = self._toolless.get(model, (-1.0, ""))
-        if why and refused_at > self._lost_at:
-            return msgspec.structs.replace(facts, tools=False, refuses_tools=why)
-        return facts
+        why = self._toolless.get(model, "")
+        return msgspec.structs.replace(facts, tools=False, refuses_tools=why) if why else facts
 
     def learn_toolless(self, error: AdapterError, model: str) -> bool:
         """Take in that a server on the user's machine refused a request for its tools; return whether it did."""
-        why = tool_refusal(str(error)) if self._is_local else ""
+        is_refusal = isinstance(error, RequestRejected) and error.status in _REFUSALS
+        why = tool_refusal(str(error)) if self._is_local and (is_refusal or error.status == _FAILED) else ""
         if why:
-            self._toolless[model] = self._clock(), why
+            self._toolless[model] = why
         return bool(why)
+
+    def forget_tool_refusal(self, model: str) -> None:
+        """Forget that the server refused tools: the user wants them sent again."""
+        self._toolless.pop(model, None)
 
     def _told(self, model: str) -> ServerFacts:
         newest = max(tuple(self._answers.values()), key=lambda answer: answer.asked_at, default=None)
@@ -121,6 +134,7 @@ class ServerReader:
         self._distrusted_at = self._clock()
         if isinstance(error, NetworkFailed | StreamCut) or error.status == _LOADING:
             self._lost_at = self._distrusted_at
+            self._toolless.clear()
 
     # ---- asking
 
@@ -141,8 +155,11 @@ class ServerReader:
             await asyncio.wait([task], timeout=CONNECT_WAIT_S if is_worthless else NEAR_WAIT_S)
 
     def reply_began(self, model: str) -> None:
-        """Ask in the background while a reply arrives, unless the model's window is known."""
-        if not self._asks or self._has_window(model) or (not self._is_local and model in self._asked):
+        """Ask in the background while a reply arrives, unless the window is known, of the server that answers."""
+        answer = self._answers.get(model)
+        is_old = self._is_local and answer is not None and answer.asked_at <= self._lost_at
+        is_known = self._has_window(model) and not is_old
+        if not self._asks or is_known or (not self._is_local and model in self._asked):
             return
         self._asked.add(model)
         self._asking(model)
@@ -175,18 +192,36 @@ class ServerReader:
                 told = await (self._read(model) if self._is_local else self._read_windows())
         except (AdapterError, TimeoutError) as error:
             _log.info("the server did not tell what it is: %s", error or f"no answer in {MAX_WAIT_S:g} s")
+            if isinstance(error, AdapterError):
+                self._take_failure(error)
             if not isinstance(error, AdapterError) or error.status != _LOADING:
                 return
-            told = {ANY_MODEL: msgspec.structs.replace(self.facts(model), state="loading")}
+            told = {ANY_MODEL: msgspec.structs.replace(self._told(model), state="loading")}
             asked_at = self._distrusted_at  # it is asked again as soon as somebody needs it
-        before = {name: self.facts(name) for name in (*self._answers, model)}
+        before = {name: self.facts(name) for name in (*self._answers, *self._toolless, model)}
+        refusing = {name: self._told(name) for name in self._toolless}
         old = self._answers.pop(model, None)
         if old is not None and old.asked_at > self._lost_at:
             told = _with_window(told, model, find_facts(old.told, model).window)
         for oldest in list(self._answers)[: max(0, len(self._answers) - MAX_MODELS + 1)]:
             del self._answers[oldest]
         self._answers[model] = _Answer(asked_at, told)
+        for name, facts in refusing.items():
+            if _is_another(facts, self._told(name)):
+                self.forget_tool_refusal(name)
         if any(self.facts(name) != facts for name, facts in before.items()):
+            self._on_change()
+
+    def _take_failure(self, error: AdapterError) -> None:
+        """Take in that asking failed: nobody was there, or somebody who does not answer as the server did before."""
+        if not self._is_local:
+            return
+        if isinstance(error, NetworkFailed) or error.status == _LOADING:
+            self.doubt(error)
+        elif self._answers and not error.retryable:
+            self._answers.clear()
+            self._toolless.clear()
+            self._forget_listing()
             self._on_change()
 
     async def _read_windows(self) -> Told:
@@ -233,6 +268,13 @@ class ServerReader:
             _log.info("nothing is known of what %s can do: %s", model, error)
             return NO_FACTS
         return read_capabilities(body) or NO_FACTS
+
+
+def _is_another(old: ServerFacts, new: ServerFacts) -> bool:
+    """Return whether facts contradict older ones: the server was started again, or another model was loaded."""
+    names = set(ServerFacts.__struct_fields__) - {"state"}
+    known = {name for name in names if getattr(old, name) != getattr(NO_FACTS, name)}
+    return any(getattr(new, name) not in (getattr(NO_FACTS, name), getattr(old, name)) for name in known)
 
 
 def _with_window(told: Told, model: str, window: int) -> Told:

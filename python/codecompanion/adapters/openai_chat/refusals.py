@@ -42,7 +42,8 @@ class Learned(msgspec.Struct, frozen=True, kw_only=True):
 
     `limit_field` None = as configured, "" = no limit can be sent. `reasoning` "required": every message that called a
     tool must have `reasoning_content`, if only an empty one; "refused": none may. `call_ids` None = as configured.
-    `tells_progress`: it is llama.cpp's server, which tells how far it has read the prompt when it is asked to.
+    `tells_progress`: it is llama.cpp's server, which tells how far it has read the prompt when it is asked to; False =
+    it refused to be asked, None = nobody knows.
     `reply_to_tools`: an assistant must speak between a tool's result and the user. `alternate`: user and assistant must
     speak by turns (`adapters/alternation.py`). `images`: the model takes them.
     """
@@ -53,7 +54,7 @@ class Learned(msgspec.Struct, frozen=True, kw_only=True):
     reasoning: Literal["", "required", "refused"] = ""
     sign_calls: bool = False
     call_ids: IdForm | None = None
-    tells_progress: bool = False
+    tells_progress: bool | None = None
     reply_to_tools: bool = False
     alternate: bool = False
     images: bool = True
@@ -89,6 +90,8 @@ def learn(learned: Learned, said: str, *, limit_field: str) -> Learned | None:
         return None
     if "stream_options" in said and learned.stream_options:
         return change(learned, stream_options=False)
+    if "return_progress" in said and learned.tells_progress is not False:
+        return change(learned, tells_progress=False)
     if "parallel_tool_calls" in said and learned.parallel_tool_calls:
         return change(learned, parallel_tool_calls=False)
     if _REASONING_NAMES.search(said) and learned.reasoning != "refused":

@@ -125,6 +125,8 @@ class ChatRenderer:
             parameters.setdefault("stream_options", {"include_usage": True})
         if learned.tells_progress and parameters["stream"] is True:
             parameters.setdefault("return_progress", True)
+        if learned.tells_progress is False:
+            parameters.pop("return_progress", None)
         if not learned.stream_options:
             parameters.pop("stream_options", None)
         if field := self.limit_field(request, learned):

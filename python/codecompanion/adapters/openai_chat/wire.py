@@ -92,6 +92,11 @@ class OpenAIChat(WireFormat):
         self._owners.update(read_model_owners(body))
         return read_model_names(body)
 
+    def forget_models(self) -> None:
+        """Forget what a listing has told: another server answers at the address."""
+        self._limits.clear()
+        self._owners.clear()
+
     def limits(self, model: str) -> ModelLimits | None:
         """Return what the endpoint has told about the model."""
         return find_limits(self._limits, model)
@@ -104,8 +109,9 @@ class OpenAIChat(WireFormat):
         """Take in why a request was refused; return whether rendering it again gives one that avoids that."""
         if not is_refusal(error):
             return False
-        known = self._known(request)
-        learned = learn(known, str(error), limit_field=self._renderer.limit_field(request, known))
+        # Without what the server says of itself, which may be another one tomorrow.
+        kept = self._learned.get(request.model, NOTHING_LEARNED)
+        learned = learn(kept, str(error), limit_field=self._renderer.limit_field(request, kept))
         if learned is None:
             return False
         self._learned[request.model] = learned
@@ -116,6 +122,7 @@ class OpenAIChat(WireFormat):
         if not self.takes_images(request.model):
             learned = msgspec.structs.replace(learned, images=False)
         # It answers to any name, so the listing need not have this one.
-        if set(self._owners.values()) == {LLAMA_CPP} and is_loopback(self._settings.base_url):
+        is_llama = set(self._owners.values()) == {LLAMA_CPP} and is_loopback(self._settings.base_url)
+        if is_llama and learned.tells_progress is None:
             learned = msgspec.structs.replace(learned, tells_progress=True)
         return learned

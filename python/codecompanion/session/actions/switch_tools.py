@@ -41,6 +41,8 @@ async def choose_tools(chat: Chat, request: ChooseTools) -> str:
         if changed is not None:
             await chat.log.write(changed)
             chat.services.usage_doubts.try_tools(control.endpoint, control.model)
+            if control.adapter_name:
+                control.adapter().forget_tool_refusal(control.model)
             control.offer_tools()
             chat.context.show()
         if control.lacks_tools:

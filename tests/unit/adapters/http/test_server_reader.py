@@ -11,10 +11,18 @@ import pytest
 
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.http.server_reader import FRESH_S, NEAR_FRESH_S, ServerReader
+from codecompanion.adapters.server_facts import NO_FACTS
 from codecompanion.errors import AdapterError, ContextOverflow, NetworkFailed, Overloaded, RequestRejected
 from tests.unit.adapters.test_server_facts import LLAMA_CPP, ROUTER
 
 REFUSED, LOST = RequestRejected("t: no"), NetworkFailed("t: gone")
+NO_JINJA = "t: tools param requires --jinja flag"
+
+
+def with_status(error: AdapterError, status: int) -> AdapterError:
+    """Return the error as it comes with an HTTP status."""
+    error.status = status
+    return error
 
 
 def llama_cpp(window: int) -> dict[str, Any]:
@@ -26,7 +34,7 @@ class Server:
     """A server by its answers; an error is raised, an event waited for. Its clock is set by the test."""
 
     def __init__(self, pages: dict[str, Any], **settings: Any) -> None:
-        self.pages, self.asked, self.changes, self.now = pages, list[str](), 0, 100.0
+        self.pages, self.asked, self.changes, self.forgotten, self.now = pages, list[str](), 0, 0, 100.0
         self.listed: list[bytes] = []
         entry = {"name": "t", "kind": "openai_compatible", "base_url": "http://127.0.0.1:1", "local_server": True}
         self.settings = AdapterSettings(
@@ -38,12 +46,16 @@ class Server:
             self.post,
             take_listing=self.listed.append,
             has_window=lambda model: self.reader.facts(model).window > 0,
+            forget_listing=self.forget,
             on_change=self.changed,
             clock=lambda: self.now,
         )
 
     def changed(self) -> None:
         self.changes += 1
+
+    def forget(self) -> None:
+        self.forgotten += 1
 
     async def get(self, path: str) -> bytes:
         self.asked.append(path)
@@ -227,3 +239,105 @@ async def test_a_request_does_not_wait_longer_than_a_moment(monkeypatch: pytest.
     gate.set()
     await server.settled()
     assert (server.reader.facts("m").window, server.changes) == (512, 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_learned"),
+    [
+        (with_status(RequestRejected(NO_JINJA), 400), True),
+        (with_status(Overloaded(NO_JINJA), 500), True),
+        (with_status(RequestRejected(NO_JINJA), 200), False),
+        (with_status(Overloaded(NO_JINJA), 502), False),
+        (NetworkFailed(NO_JINJA), False),
+    ],
+)
+async def test_only_a_refusal_tells_that_tools_are_refused(
+    server: Server, error: AdapterError, is_learned: bool
+) -> None:
+    """llama.cpp's is a 500; words in a reply or of a proxy are none."""
+    assert server.reader.learn_toolless(error, "m") is is_learned
+    assert (server.reader.facts("m").tools is False) is is_learned
+
+
+@pytest.mark.parametrize(
+    ("page", "is_kept"),
+    [
+        (llama_cpp(4096), True),
+        (llama_cpp(8192), False),
+        ({**llama_cpp(4096), "build_info": "b9999"}, False),
+        ({**llama_cpp(4096), "chat_template_caps": {"supports_tools": False}}, False),
+        ({**llama_cpp(4096), "is_sleeping": True}, True),
+        (LOST, False),
+        (with_status(Overloaded("t: loading"), 503), False),
+        (with_status(RequestRejected("t: nothing there"), 404), False),
+    ],
+)
+async def test_a_refusal_of_tools_is_forgotten_when_the_server_was_started_again(
+    server: Server, page: object, is_kept: bool
+) -> None:
+    """It may have `--jinja` now; a client that connects again by itself notices no restart."""
+    await server.reader.make_sure("m")
+    server.reader.learn_toolless(with_status(Overloaded(NO_JINJA), 500), "m")
+    server.pages["/props"] = page
+    server.now += NEAR_FRESH_S + 1
+    await server.reader.make_sure("m")
+    assert bool(server.reader.facts("m").refuses_tools) is is_kept
+
+
+async def test_a_refusal_of_tools_is_forgotten_when_the_user_chooses_some(server: Server) -> None:
+    """A restart with `--jinja` alone shows nowhere."""
+    server.reader.learn_toolless(with_status(Overloaded(NO_JINJA), 500), "m")
+    server.reader.forget_tool_refusal("m")
+    assert server.reader.facts("m").tools is None
+
+
+async def test_a_server_that_has_gone_is_not_taken_for_the_next_one(server: Server) -> None:
+    """A failed question is a loss: what only the old one said does not hold for the next."""
+    await server.reader.make_sure("old")
+    for page in (LOST, {"value": 8192}):
+        server.pages["/props"] = page
+        server.now += NEAR_FRESH_S + 1
+        await server.reader.make_sure("m")
+    facts = server.reader.facts("old")
+    assert (facts.window, facts.slots, facts.tools) == (8192, 0, None)
+
+
+async def test_one_that_answers_otherwise_has_taken_the_place_of_the_other(server: Server) -> None:
+    """A gateway on the same port: nothing that was said holds, nor what was listed."""
+    await server.reader.make_sure("m")
+    server.pages["/props"] = with_status(Overloaded("t: busy"), 500)
+    server.now += NEAR_FRESH_S + 1
+    await server.reader.make_sure("m")
+    assert (server.reader.facts("m").window, server.forgotten) == (4096, 0)
+    server.pages["/props"] = with_status(RequestRejected("t: nothing there"), 404)
+    for _ in range(2):
+        server.now += NEAR_FRESH_S + 1
+        await server.reader.make_sure("m")
+    assert (server.reader.facts("m"), server.forgotten, server.changes) == (NO_FACTS, 1, 2)
+
+
+async def test_after_a_loss_the_server_that_replies_is_asked(server: Server) -> None:
+    """The window that is known is that of the one before."""
+    await server.reader.make_sure("m")
+    server.now += 1
+    server.reader.doubt(LOST)
+    server.pages["/props"] = llama_cpp(1024)
+    server.now += 1
+    for _ in range(2):
+        server.reader.reply_began("m")
+        await server.settled()
+    assert server.reader.facts("m").window == 1024
+    assert len(server.asked) == 2
+
+
+async def test_such_a_server_at_a_public_address_is_asked_once() -> None:
+    """Ollama's own service, a hosted vLLM: each question may cost something."""
+    server = Server({"/v1/models": {"data": []}}, base_url="https://ollama.com", limits_path="/v1/models")
+    for _ in range(2):
+        await server.reader.make_sure("m")
+        server.reader.reply_began("m")
+        await server.settled()
+        server.reader.doubt(LOST)
+        server.now += FRESH_S + 1
+    assert server.asked == ["/v1/models"]
+    assert server.reader.facts("m") == NO_FACTS

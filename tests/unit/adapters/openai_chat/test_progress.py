@@ -9,6 +9,7 @@ import pytest
 
 from codecompanion.adapters.base import AdapterSettings, ChatRequest, Finished, PromptRead, TextDelta
 from codecompanion.adapters.openai_chat.wire import OpenAIChat
+from codecompanion.errors import RequestRejected
 from codecompanion.model.messages import Message
 from tests.unit.adapters.openai_chat.test_decode import data, delta, run
 
@@ -49,6 +50,32 @@ def test_only_llama_cpp_on_this_machine_is_asked(owner: str, url: str, parameter
     if owner:
         format_.read_models(listing(owner))
     assert sent(format_).get("return_progress") is asks
+
+
+@pytest.mark.parametrize("parameters", [{}, {"return_progress": True}])
+def test_a_server_that_refuses_to_be_asked_is_not_asked_again(parameters: Any) -> None:
+    """A gateway on the port where llama.cpp was; the user's own setting is dropped too."""
+    format_ = wire(parameters=parameters)
+    format_.read_models(listing("llamacpp"))
+    assert sent(format_)["return_progress"] is True
+    asked = ChatRequest(messages=(), model="smol")
+    refused = RequestRejected("test: Unrecognized request argument supplied: return_progress")
+    assert format_.learn_refusal(refused, asked)
+    assert "return_progress" not in sent(format_)
+    assert not format_.learn_refusal(refused, asked)
+
+
+def test_what_another_server_had_listed_is_forgotten() -> None:
+    """It is asked for its progress no more, and its windows hold no more."""
+    format_ = wire()
+    format_.read_models(listing("llamacpp"))
+    format_.learn_refusal(
+        RequestRejected("test: Unsupported parameter: 'stream_options'"), ChatRequest(messages=(), model="smol")
+    )
+    assert "return_progress" in sent(format_)
+    format_.forget_models()
+    assert "return_progress" not in sent(format_)
+    assert format_.runs_model_itself("smol") is None
 
 
 def test_its_progress_comes_before_the_reply() -> None:

@@ -141,6 +141,18 @@ async def test_two_reports_that_fit_without_the_tools_tell_that_the_model_does_n
     assert [spec.name for spec in session.control.specs] == ["read_file"]
 
 
+async def test_who_chooses_tools_has_them_sent_to_a_server_that_refused_them(tmp_path: Path) -> None:
+    """It may have been started again with `--jinja`, which shows nowhere."""
+    bench = local(tmp_path, ScriptedAdapter("s", lambda request: says("ok")))
+    adapter = bench.services.adapters.get("s")
+    adapter.told = ServerFacts(window=8192, tools=False, refuses_tools="the server was started without --jinja")
+    session = await bench.open()
+    assert session.control.specs == ()
+    said = await choose_tools(session, ChooseTools(chat="chat-1", names=("read_file",), how="only"))
+    assert said.startswith("1 tool offered")
+    assert [spec.name for spec in session.control.specs] == ["read_file"]
+
+
 async def test_a_model_that_calls_tools_sees_them_whatever_is_reported(tmp_path: Path) -> None:
     """Its server leaves them out of its counts: the plugin's own count stands, as before."""
     server = Dropping()
