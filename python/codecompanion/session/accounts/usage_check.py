@@ -13,8 +13,9 @@ A report that is too high by what such a prompt of the server may have is `uncon
 estimate, until the next report confirms or contradicts it. Too high a count at worst compacts early; one that is too
 low never compacts, so that nothing is counted with reports that are too low.
 
-If two reports in a row of a local server match the requests without their tools, the model does not see the tools: its
-chat template does not support them, and the server drops them. Then none are sent, and the reports are true.
+If two reports of a local server match the requests without their tools, and are far too small for any tokenizer that
+counts the tools, the model does not see the tools: its chat template does not support them, and the server drops them.
+Then none are sent, and the reports are true.
 
 One that never rises above the largest before it, however much more is sent, is of a server that drops the front of long
 prompts without a word (koboldcpp, Ollama, Hunyuan: lesson 30): true, and no count of what was sent.
@@ -45,6 +46,10 @@ _MAX_UNCONFIRMED = 64_000
 _NEW_DOWN, _NEW_UP, _TAKEN, _ALL = 0.6, 1.5, 0.3, 0.08
 # A reply may hold what nobody is shown; the next report tells. No model writes more than the last in one go.
 _MIN_REPLY, _MAX_REPLY, _UNSEEN_REPLY, _MAX_REPLY_LENGTH = 0.05, 4.0, 4_000, 300_000
+# No tokenizer makes this little of a whole request, so a report of at most this share of it leaves something out: the
+# tools, if it is near what is left without them. The second such report has to follow the text by a step: the
+# reports of a server that counts only what was not cached do not.
+_TOOLS_LEFT_OUT, _BARE_OFF, _BARE_FLOOR = 0.35, 0.25, 64
 # So many reports in a row, and those believed before one that cannot be are not doubted after the fact.
 _PROVED = 3
 # Two reports outside agree when they differ as the requests do; a smaller difference between those tells nothing.
@@ -101,9 +106,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         return not self.window or reported <= self.window
 
     def is_without_tools(self, reported: float) -> bool:
-        """Return whether a report fits the request just as well without its tool schemas, and only so."""
-        bare = msgspec.structs.replace(self, schemas=0.0)
-        return self.lacks_schemas(reported, self.guess) and bare.holds(reported, _ONCE_DOUBTED)
+        """Return whether a report fits the request without its tool schemas, and with them fits no tokenizer."""
+        bare = msgspec.structs.replace(self, schemas=0.0).guess
+        return reported <= _TOOLS_LEFT_OUT * self.guess and abs(reported - bare) <= _BARE_OFF * bare + _BARE_FLOOR
 
     def lacks_schemas(self, reported: float, expected: float) -> bool:
         """Return whether what a report lacks is just about the tool schemas."""
@@ -145,7 +150,8 @@ class Doubt(msgspec.Struct, frozen=True):
 
     `cut_to` is the size to which the server seems to cut prompts, 0 when nothing speaks for that. `unconfirmed`: a
     prompt of the server's own may be in front; the next report tells, and until then the meter counts with this one.
-    `without_tools`: how many reports in a row, up to this one, fit the requests without their tools.
+    `without_tools`: how many reports in a row, up to this one, fit the requests without their tools and differ from
+    each other as the texts do.
     """
 
     reported: int
@@ -172,6 +178,7 @@ class UsageCheck:
         self._newest = 0.0
         self._before = self._largest = 0.0, 0.0
         self._flat = self._without_tools = 0
+        self._first_without_tools = 0.0, 0.0
 
     def forget(self) -> None:
         """Another model reports from now on."""
@@ -216,7 +223,7 @@ class UsageCheck:
             # The whole will differ from now on; what the reports lead to expect is what counts.
             self._follows = True
             return None
-        self._without_tools = self._without_tools + 1 if request.is_without_tools(reported) else 0
+        self._without_tools = self._count_without_tools(reported, request)
         doubt = msgspec.structs.replace(
             doubt,
             unconfirmed=self._is_unconfirmed(doubt, request, going),
@@ -231,6 +238,18 @@ class UsageCheck:
         if self._step(request.guess) >= _STEP:
             self._last = reported, request.guess
         return doubt
+
+    def _count_without_tools(self, reported: float, request: Request) -> int:
+        """Return how many reports fit the requests without their tools; two texts of about the same size count once."""
+        if not request.is_without_tools(reported):
+            return 0
+        if not self._without_tools:
+            self._first_without_tools = reported, request.text
+            return 1
+        said, step = (now - then for now, then in zip((reported, request.text), self._first_without_tools, strict=True))
+        if abs(step) < _STEP:
+            return self._without_tools
+        return self._without_tools + 1 if abs(said - step) <= _STEP_OFF * abs(step) + _STEP_FLOOR else 0
 
     def _is_unconfirmed(self, doubt: Doubt, request: Request, going: Going | None) -> bool:
         """Return whether the server may have put a prompt of its own in front: the next report confirms it or not.
@@ -310,14 +329,25 @@ class UsageDoubts:
     def __init__(self) -> None:
         self._told: dict[str, Doubt] = {}
         self._toolless: set[tuple[str, str]] = set()
+        self._sees_tools: set[tuple[str, str]] = set()
 
     def hides_tools(self, endpoint: str, model: str) -> bool:
         """Return whether reports have told that the model does not see the tools that are sent."""
         return (endpoint, model) in self._toolless
 
     def note_toolless(self, endpoint: str, model: str) -> None:
-        """Remember that the model does not see tools."""
-        self._toolless.add((endpoint, model))
+        """Remember that the model does not see tools, unless it is known to see them."""
+        if (endpoint, model) not in self._sees_tools:
+            self._toolless.add((endpoint, model))
+
+    def note_sees_tools(self, endpoint: str, model: str) -> None:
+        """Remember that the model sees tools, whatever is reported: it has called one, or reports fell without them."""
+        self._sees_tools.add((endpoint, model))
+        self._toolless.discard((endpoint, model))
+
+    def sees_tools(self, endpoint: str, model: str) -> bool:
+        """Return whether the model is known to see tools."""
+        return (endpoint, model) in self._sees_tools
 
     def try_tools(self, endpoint: str, model: str) -> None:
         """Send tools to the model again: the user has chosen some."""

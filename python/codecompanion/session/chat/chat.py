@@ -42,6 +42,7 @@ from codecompanion.session.tool_calls.tool_round import Recorded, RoundParts, To
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.tools.approval import Approvals
 from codecompanion.tools.tool import ANY_HOST, ToolContext
+from codecompanion.tools.tool_registry import ToolRegistry
 from codecompanion.wire.events import Event, Notice, PackagesMissing, Severity, TurnFinished
 from codecompanion.wire.events import State as StateEvent
 from codecompanion.wire.requests import Snapshot
@@ -344,14 +345,19 @@ class Chat:
         self.notice(Severity.INFO, ASKED_TO_GO_ON)
         return message.id
 
-    def tool_round(self, calls: tuple[ToolCall, ...], cycle: int, turn_id: str) -> ToolRound:
-        """Return the round that runs these calls."""
-        tools, memory = self.control.tools.offered(), self.services.memory_of(self.root())
-        self.desk.approvals = msgspec.structs.replace(self.desk.approvals, settings=tools.settings)
+    def tool_round(
+        self, calls: tuple[ToolCall, ...], cycle: int, turn_id: str, tools: ToolRegistry | None
+    ) -> ToolRound:
+        """Return the round that runs these calls with the tools of the request that they answer.
+
+        Those offered now may be others: a server may tell its window or its template with the reply.
+        """
+        offered, memory = self.control.tools.offered(), self.services.memory_of(self.root())
+        self.desk.approvals = msgspec.structs.replace(self.desk.approvals, settings=offered.settings)
         parts = RoundParts(
             services=self.services,
             log=self.log,
-            tools=tools.only({spec.name for spec in self.control.specs}),
+            tools=offered if tools is None else tools,
             desk=self.desk,
             context=self._tool_context,
             counted=self.meter.counted,

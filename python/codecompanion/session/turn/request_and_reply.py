@@ -16,6 +16,7 @@ from codecompanion.session.accounts.accounting import RequestRecord
 from codecompanion.session.chat.chat import Chat
 from codecompanion.session.chat.streamed_reply import ReplySoFar, stream_reply
 from codecompanion.session.state import State
+from codecompanion.tools.tool_registry import ToolRegistry
 from codecompanion.wire.events import ReplyFinished, ReplyStarted, Severity
 
 
@@ -27,6 +28,8 @@ class Exchange:
         self.prepared_for = ("", "")
         """Adapter and model of the request that was prepared last; the user may choose others at any time."""
         self.reply: ReplySoFar | None = None
+        self.tools: ToolRegistry | None = None
+        """The tools of the request that was sent last, None before."""
 
     @property
     def is_switched(self) -> bool:
@@ -52,6 +55,7 @@ class Exchange:
         chat.enter(State.PREPARING)
         adapter = chat.services.adapters.get(chat.adapter_name)
         request = chat.control.request()
+        self.tools = chat.control.tools.offered().only({spec.name for spec in request.tools})
         with chat.control.shaper.as_sent() as sent_view:
             estimated, schemas = chat.meter.estimated_prompt(sent_view), chat.meter.schemas
         record = RequestRecord(chat.services.new_token(), chat.log, chat.services.clock)
@@ -94,7 +98,8 @@ class Exchange:
         if finished.stop == "compacted" and not native.done:
             chat.control.native.expect(missed=True)
         # The server may have told only now that the model does not see them.
-        estimated -= schemas if chat.control.drop_unseen_tools() else 0
+        if not self.is_switched and chat.control.drop_unseen_tools():
+            estimated -= schemas
         await self._log_reply(record, reply, finished, estimated, compacted=native.done)
         return finished
 
@@ -116,6 +121,8 @@ class Exchange:
         except StoreError as failure:
             lost = "No tool was run, because the calls could not be stored" if finished.tool_calls else ""
             raise StoreUnavailable(f"{lost or 'The reply is not stored yet'}: {failure}") from failure
+        if not self.is_switched:
+            chat.control.unseen_tools.see_calls(finished.tool_calls)
         if usage is not None and not empty and not self.is_switched:
             cleared = sum(edit.cleared_tokens for edit in finished.server_edits)
             chat.control.learn(usage, estimated, compacted=compacted, cleared=cleared)

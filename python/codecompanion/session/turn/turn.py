@@ -249,7 +249,7 @@ class Turn:
     async def _run_tools(self, finished: Finished) -> None:
         chat = self._chat
         chat.enter(State.RUNNING_TOOLS)
-        await chat.tool_round(finished.tool_calls, self.cycle, self.turn_id).run()
+        await chat.tool_round(finished.tool_calls, self.cycle, self.turn_id, self._exchange.tools).run()
         chat.show_meter()
 
     async def _settle(self) -> None:
@@ -260,7 +260,7 @@ class Turn:
             await self._exchange.keep_what_arrived()
             calls = open_tool_calls(chat.log.view)
             if calls:
-                await chat.tool_round(calls, self.cycle, self.turn_id).complete_as_cancelled()
+                await chat.tool_round(calls, self.cycle, self.turn_id, self._exchange.tools).complete_as_cancelled()
         except CodeCompanionError as failure:
             self._notice(f"The part that arrived is not stored yet: {failure}")
         self._exchange.forget()

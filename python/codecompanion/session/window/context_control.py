@@ -35,6 +35,7 @@ from codecompanion.session.window.native_side import NativeSide
 from codecompanion.session.window.pause import Pause
 from codecompanion.session.window.plans import Plans
 from codecompanion.session.window.request_shaper import RequestShaper
+from codecompanion.session.window.unseen_tools import UnseenTools
 from codecompanion.session.window.window_watch import WindowWatch
 from codecompanion.wire.events import Meter, Severity
 
@@ -77,6 +78,7 @@ class ContextControl(ChatModel):
         self.pause = Pause(self, self.shaper.env)
         self.native = NativeSide(self, self.watch, self.pause, self.effects, self.new_record)
         self.plans = Plans(self, self.shaper, self.watch, self.native, self.pause)
+        self.unseen_tools = UnseenTools(self)
         self.fitting = Fitting(self, self.shaper, self.native, self.pause, self.plans)
 
     def use_model(self, adapter_name: str, model: str) -> None:
@@ -283,28 +285,15 @@ class ContextControl(ChatModel):
         else:
             with self.shaper.as_sent(self.log.view.messages[-1]) as view:
                 doubt = self.meter.learn(usage, estimated, view, cleared=cleared)
-            if doubt is not None and doubt.without_tools and self._may_hide_tools:
+            if doubt is not None and doubt.without_tools and self.unseen_tools.may_be:
                 if doubt.without_tools > 1:
-                    self._learn_toolless(usage, estimated, cleared)
+                    sent = estimated - self.unseen_tools.drop()
+                    self.learn(usage, sent, compacted=False, cleared=cleared)
                 return  # the second report settles it
             if doubt is not None and self.services.doubt_usage(self.adapter_name, doubt):
                 self.notice(Severity.WARN, f"{self.adapter_name} {sentence(doubt)}.")
         if doubt is None:
             self.native.watch(usage, compacted=compacted)
-
-    @property
-    def _may_hide_tools(self) -> bool:
-        """Return whether the server may drop tools without a word: one that runs models, and none was ever called."""
-        settings, messages = self.services.adapters.settings(self.adapter_name), self.log.view.messages
-        return settings.local_server and not any(message.tool_calls for message in messages)
-
-    def _learn_toolless(self, usage: Usage, estimated: int, cleared: int) -> None:
-        """Send no more tools: two reports have told that the model does not see them. They are true without."""
-        schemas = self.meter.schemas
-        self.services.usage_doubts.note_toolless(self.endpoint, self.model)
-        self.offer_tools()
-        self.meter.forget_doubts()
-        self.learn(usage, estimated - schemas, compacted=False, cleared=cleared)
 
     def new_record(self) -> CompactionRecord:
         """Return the record of a compaction that may come."""

@@ -35,12 +35,16 @@ class WindowWatch:
         self._told_no_tools: set[tuple[str, str]] = set()
 
     def resolve(self) -> None:
-        """Find the limits in force; a window that a refusal named holds until the endpoint tells another one."""
+        """Find the limits in force; a smaller window that a refusal named stays in force.
+
+        A server that tells its own window may have been restarted with another one: what it tells next counts.
+        """
         chat, known = self._chat, self._chat.named
         self._told_of_endpoint, self._facts = chat.adapter().limits(chat.model), chat.adapter().facts(chat.model)
         limits = chat.services.limits(*known, chat.policy.default_window)
         named, told = self._named.get(known, (limits.context_window, None))
-        if named < limits.context_window and told == self._told_of_endpoint:
+        is_newer = self._facts.window > 0 and told != self._told_of_endpoint
+        if named < limits.context_window and not is_newer:
             limits = msgspec.structs.replace(limits, context_window=named, source="endpoint")
         self._chat.limits = limits
         chat.meter.window = 0 if limits.source == "default" else limits.context_window

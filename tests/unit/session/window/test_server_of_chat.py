@@ -9,11 +9,13 @@ import pytest
 
 from codecompanion.adapters.base import AdapterSettings, ChatRequest
 from codecompanion.adapters.server_facts import ServerFacts
+from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import ContextOverflow
-from codecompanion.model.messages import Usage
+from codecompanion.model.history import UsageReported
+from codecompanion.model.messages import ToolCall, Usage
 from codecompanion.session.actions.switch_tools import choose_tools
 from codecompanion.session.session import Session
-from codecompanion.wire.events import Meter, ModelChanged, Notice
+from codecompanion.wire.events import Meter, ModelChanged, Notice, ToolFinished
 from codecompanion.wire.requests import ChooseTools
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
 
@@ -105,15 +107,18 @@ async def test_a_window_that_a_refusal_named_holds_until_the_server_tells_anothe
 
 
 class Dropping:
-    """A server that drops the tools of a request before it counts it; `share` is what its tokenizer makes of text."""
+    """A server that drops the tools of a request before it counts it; `share` is what its tokenizer makes of text.
 
-    def __init__(self, share: float = 1.0) -> None:
-        self.share, self.bench, self.session = share, None, None
+    `of_tools` is what it makes of the tools, which are not dropped then.
+    """
+
+    def __init__(self, share: float = 1.0, of_tools: float = 0.0) -> None:
+        self.share, self.of_tools, self.session = share, of_tools, None
 
     def __call__(self, request: ChatRequest) -> Reply:
         counter = self.session.control.meter.counter
-        tokens = sum(counter.message(message) for message in request.messages)
-        return says("ok " * 60, Usage(round(self.share * tokens), 60))
+        tokens = self.share * sum(counter.message(message) for message in request.messages)
+        return says("ok " * 60, Usage(round(tokens + self.of_tools * counter.tools(request.tools)), 60))
 
 
 @pytest.mark.parametrize("share", [0.8, 1.0, 1.2])
@@ -125,13 +130,13 @@ async def test_two_reports_that_fit_without_the_tools_tell_that_the_model_does_n
     adapter = ScriptedAdapter("s", server)
     bench = local(tmp_path, adapter)
     session = server.session = await bench.open()
-    await say(bench, session, "one " * 40)
+    await say(bench, session, "one " * 100)
     assert not bench.of(Notice)
     assert adapter.requests[-1].tools
-    await say(bench, session, "two " * 40)
+    await say(bench, session, "two " * 100)
     assert notices(bench, "") == ["No tools are sent: token counts show that scripted-1 does not see them."]
     assert bench.of(Meter)[-1].exact
-    await say(bench, session, "three " * 40)
+    await say(bench, session, "three " * 100)
     assert adapter.requests[-1].tools == ()
     assert bench.of(Meter)[-1].exact
     assert bench.services.usage_doubts.sentences() == []
@@ -151,6 +156,122 @@ async def test_who_chooses_tools_has_them_sent_to_a_server_that_refused_them(tmp
     said = await choose_tools(session, ChooseTools(chat="chat-1", names=("read_file",), how="only"))
     assert said.startswith("1 tool offered")
     assert [spec.name for spec in session.control.specs] == ["read_file"]
+
+
+@pytest.mark.parametrize("words", [20, 800, 1_600, 2_400])
+@pytest.mark.parametrize(("share", "of_tools"), [(0.45, 0.45), (0.5, 0.5), (0.6, 0.6), (0.75, 0.75), (1.0, 0.3)])
+async def test_a_cheap_tokenizer_costs_no_tools(tmp_path: Path, share: float, of_tools: float, words: int) -> None:
+    """Its reports are low from the first on, and tools in a short form are a third of their JSON."""
+    server = Dropping(share, of_tools)
+    adapter = ScriptedAdapter("s", server)
+    bench = local(tmp_path, adapter)
+    session = server.session = await bench.open()
+    await say(bench, session, "one " * words)
+    for text in ("two ", "three ", "four "):
+        await say(bench, session, text * 60)
+    assert all(request.tools for request in adapter.requests)
+    assert not notices(bench, "No tools")
+
+
+async def test_a_server_that_counts_only_what_was_not_cached_keeps_its_tools(tmp_path: Path) -> None:
+    """Each report is as small as a chat without tools, and does not grow with it."""
+    adapter = ScriptedAdapter("s", lambda request: says("ok " * 60, Usage(150, 60)))
+    bench = local(tmp_path, adapter)
+    session = await bench.open()
+    for text in ("one ", "two ", "three ", "four "):
+        await say(bench, session, text * 100)
+    assert all(request.tools for request in adapter.requests)
+
+
+async def test_a_call_in_one_chat_tells_for_all_that_the_model_sees_tools(tmp_path: Path) -> None:
+    """Also where they were no longer sent; afterwards no report is a reason to drop them."""
+    server = Dropping()
+    adapter = ScriptedAdapter("s", server)
+    bench = local(tmp_path, adapter)
+    session = server.session = await bench.open()
+    doubts = bench.services.usage_doubts
+    for text in ("one ", "two "):
+        await say(bench, session, text * 100)
+    assert session.control.specs == ()
+    session.control.unseen_tools.see_calls((ToolCall("c1", "read_file", "{}"),))
+    assert session.control.specs
+    other = server.session = await bench.open("chat-2")
+    for text in ("one ", "two ", "three "):
+        await say(bench, other, text * 100)
+    assert adapter.requests[-1].tools
+    doubts.note_toolless(session.control.endpoint, session.model)
+    assert not doubts.hides_tools(session.control.endpoint, session.model)
+
+
+@pytest.mark.parametrize("runs_itself", [None, False])
+async def test_a_server_that_says_it_shows_tools_or_runs_no_model_is_only_doubted(
+    tmp_path: Path, runs_itself: bool | None
+) -> None:
+    """The template is known, or a gateway that a local entry is for counts as it likes: its counts are wrong."""
+    server = Dropping()
+    adapter = ScriptedAdapter("s", server)
+    bench = local(tmp_path, adapter)
+    if runs_itself is None:
+        adapter.told = ServerFacts(window=32_768, tools=True)
+    adapter.runs_model_itself = lambda model: runs_itself  # type: ignore[method-assign]
+    session = server.session = await bench.open()
+    for text in ("one ", "two "):
+        await say(bench, session, text * 100)
+    assert adapter.requests[-1].tools
+    assert notices(bench, "too few tokens")
+
+
+async def test_a_call_of_a_tool_that_was_offered_runs_though_the_server_tells_a_small_window_meanwhile(
+    tmp_path: Path,
+) -> None:
+    """The next request offers fewer tools; this reply answers the one before."""
+    (tmp_path / "a.txt").write_text("hello")
+
+    def answer(request: ChatRequest) -> Reply:
+        if len(adapter.requests) > 1:
+            return says("done")
+        adapter.told = ServerFacts(window=4096, tools=False)
+        session.refresh_limits()
+        return calls(("c1", "read_file", '{"path": "a.txt"}'))
+
+    adapter = ScriptedAdapter("s", answer)
+    bench = local(tmp_path, adapter)
+    session = await bench.open()
+    await say(bench, session, "read a.txt")
+    assert session.control.specs == ()
+    assert [finished.status for finished in bench.of(ToolFinished)] == ["ok"]
+
+
+async def test_a_window_that_a_refusal_named_stays_whatever_a_listing_says(tmp_path: Path) -> None:
+    """The listing of a paid endpoint has the window of the model, and the refusal that of the account."""
+    adapter = ScriptedAdapter("s", [[ContextOverflow("s: too long", 9000, 6000)], says("ok"), says("ok")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await say(bench, session, "word " * 3000)
+    assert session.control.limits.context_window == 6000
+    adapter.limits = lambda model: ModelLimits(12_000)  # type: ignore[method-assign]
+    await say(bench, session, "hello")
+    assert session.control.limits.context_window == 6000
+
+
+async def test_a_model_chosen_during_the_reply_keeps_its_tools(tmp_path: Path) -> None:
+    """What the server tells with the reply is about the model before."""
+    other = ScriptedAdapter("t", [])
+
+    def answer(request: ChatRequest) -> Reply:
+        session.control.use_model("t", "")
+        return says("ok", Usage(500, 10))
+
+    adapter = ScriptedAdapter("s", answer)
+    bench = local(tmp_path, adapter)
+    other.told = ServerFacts(window=32_768, tools=False)
+    bench.services.adapters.add(other, AdapterSettings(name="t", kind="offline", local_server=True))
+    session = await bench.open()
+    await say(bench, session, "hello")
+    reported = [
+        event.payload for event in bench.store.load_events("chat-1") if isinstance(event.payload, UsageReported)
+    ]
+    assert reported[0].estimated_prompt_tokens > 2_000, "the tools that were sent are counted"
 
 
 async def test_a_model_that_calls_tools_sees_them_whatever_is_reported(tmp_path: Path) -> None:

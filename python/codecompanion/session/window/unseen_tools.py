@@ -1,0 +1,55 @@
+"""Whether a local model sees the tools that are sent, as the token counts of its server tell (lesson 58).
+
+Some servers drop the tools without a word when the chat template has no place for them. Sending none saves their room,
+but losing them by mistake costs the user every tool. So it takes a server that has not said whether its template has
+tools, a model that has not called one in any chat, and two clear reports (`usage_check`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from codecompanion.model.messages import ToolCall
+from codecompanion.session.window.chat_model import ChatModel
+
+
+class UnseenTools:
+    """Stops sending tools that the model of a chat does not see."""
+
+    def __init__(self, chat: ChatModel) -> None:
+        self._chat = chat
+
+    @property
+    def may_be(self) -> bool:
+        """Return whether the server may drop tools without a word."""
+        chat = self._chat
+        adapter = chat.adapter()
+        if not chat.services.adapters.settings(chat.adapter_name).local_server:
+            return False
+        if adapter.facts(chat.model).tools is not None or adapter.runs_model_itself(chat.model) is False:
+            return False
+        has_called = any(message.tool_calls for message in chat.log.view.messages)
+        return not has_called and not chat.services.usage_doubts.sees_tools(*self._model)
+
+    def see_calls(self, calls: Sequence[ToolCall]) -> None:
+        """Take in the calls of a reply: a model that calls tools sees them, whatever its server reports."""
+        doubts = self._chat.services.usage_doubts
+        if not calls:
+            return
+        was_hidden = doubts.hides_tools(*self._model)
+        doubts.note_sees_tools(*self._model)
+        if was_hidden:
+            self._chat.meter.forget_doubts()
+            self._chat.offer_tools()
+
+    def drop(self) -> int:
+        """Send no more tools; return the estimate of those that were sent."""
+        chat, schemas = self._chat, self._chat.meter.schemas
+        chat.services.usage_doubts.note_toolless(*self._model)
+        chat.offer_tools()
+        chat.meter.forget_doubts()
+        return schemas
+
+    @property
+    def _model(self) -> tuple[str, str]:
+        return self._chat.endpoint, self._chat.model
