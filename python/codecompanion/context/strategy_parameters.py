@@ -25,9 +25,6 @@ Place = Literal["last", "first", "history_head", "after_first_user"]
 Above = Literal["always", "target", "trigger"]
 """Above which size of the request a step is taken: the policy's target or its trigger."""
 EXCERPT_CHARS = 120
-SMALL_WINDOW = 16_000
-"""In a window of fewer tokens whole messages of the user do not fit for long: their short facts go first (measured: 13
-of 24 survived at 2,048). In larger ones quotes have 2,000 tokens and more."""
 
 
 class OlderThan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -442,7 +439,7 @@ class QuoteUserMessages(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     share: float = 0.125
     max_tokens: int = 16_000
     also_given: bool = False
-    facts_below: NotNegative = SMALL_WINDOW
+    facts_below: NotNegative = 0
     facts_share: Share = 0.25
 
 

@@ -7,7 +7,7 @@ else said are left out: a fact too many in a summary misleads whoever goes on wi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from functools import lru_cache
 from typing import Literal
 
@@ -105,8 +105,10 @@ def _reader() -> _Reader:
     return _Reader(typed.convert(package_table(_TABLE), _Table))
 
 
-def facts_of_sentences(text: str, by: Speaker, *, is_last: bool) -> Iterator[Sentence]:
-    """Give the sentences of a message that state a fact, in their order.
+def facts_of_sentences(
+    text: str, by: Speaker, *, is_last: bool, known: Container[str] = frozenset()
+) -> Iterator[Sentence]:
+    """Give the sentences of a message that state a fact, in their order, without those that are `known`.
 
     `is_last`: of the assistant's texts in its turn, this is the last one.
     """
@@ -115,7 +117,7 @@ def facts_of_sentences(text: str, by: Speaker, *, is_last: bool) -> Iterator[Sen
     reader = _reader()
     prose = _INDENTED.sub("", _BLOCK.sub("\n", without_examples(text))).replace("**", "")
     for said in sentences(prose):
-        if len(said) not in _LENGTHS or is_idle(said):
+        if len(said) not in _LENGTHS or said in known or is_idle(said):
             continue
         masked = _QUOTED.sub(lambda found: "x" * len(found[0]), said)
         rule = reader.rule_of(masked, by, is_last=is_last)

@@ -10,9 +10,12 @@ demands count.
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from functools import lru_cache
 
-from codecompanion.context.message_facts.demands import find_demands, is_strict, sentences
+import msgspec
+
+from codecompanion.context.message_facts.demands import find_demands, is_demand, is_strict, sentences
 from codecompanion.context.message_facts.noise import is_noise, is_pasted, without_examples
 from codecompanion.context.message_facts.plain_sentences import facts_of_sentences
 from codecompanion.formats.regex import regex
@@ -31,25 +34,41 @@ _STATEMENT_CHARS, _STATEMENT_WORDS = 100, 3
 _TITLE = regex(r"(?:^|\s)(?:Mrs?|Ms|Dr|Prof|St|No|Nr|Fr|Hr)\.$")
 
 
-@lru_cache(maxsize=2048)
-def stated_facts(text: str, *, plain: bool = False) -> tuple[str, ...]:
-    """Return the facts that a message of the user's states, in their order, each once and on one line.
+class StatedFacts(msgspec.Struct, frozen=True):
+    """The facts of one message in their order, each once and on one line; `plain` also has its short statements."""
 
-    `plain`: short statements without a value count, too.
-    """
+    facts: tuple[str, ...] = ()
+    plain: tuple[str, ...] = ()
+
+
+@lru_cache(maxsize=2048)
+def stated_facts(text: str) -> StatedFacts:
+    """Return the facts that a message of the user's states."""
     if is_noise(text) or is_pasted(text):
-        return ()
-    strict = tuple(said for said in find_demands([text]) if is_strict(said))
+        return StatedFacts()
     if len(text) > _TYPED_CHARS:
-        return tuple(" ".join(said.split()) for said in strict[:_MAX_FACTS])
-    told = facts_of_sentences(text, "user", is_last=True)
-    decided = {*strict, *(fact.text for fact in told if fact.kind in ("decision", "constraint"))}
-    found = dict.fromkeys(
-        " ".join(said.split())
-        for said in _whole(text)
-        if said in decided or ((_has_value(said) or (plain and _is_statement(said))) and not leave_out_orders(said)[1])
-    )
-    return tuple(found)[:_MAX_FACTS]
+        strict = tuple(" ".join(said.split()) for said in find_demands([text]) if is_strict(said))[:_MAX_FACTS]
+        return StatedFacts(strict, strict)
+    said = [(sentence, _is_fact(sentence)) for sentence in _whole(text)]
+    known = {sentence for sentence, is_fact in said if is_fact}
+    decided = _decided(text, known) if len(known) < len(said) else frozenset[str]()
+    found = [(sentence, is_fact or sentence in decided) for sentence, is_fact in said]
+    told = [(sentence, is_fact) for sentence, is_fact in found if is_fact or _is_statement(sentence)]
+    if leave_out_orders("\n".join(sentence for sentence, _ in told))[1]:
+        told = [(sentence, is_fact) for sentence, is_fact in told if not leave_out_orders(sentence)[1]]
+    lines = [(" ".join(sentence.split()), is_fact) for sentence, is_fact in told]
+    facts = dict.fromkeys(line for line, is_fact in lines if is_fact)
+    return StatedFacts(tuple(facts)[:_MAX_FACTS], tuple(dict.fromkeys(line for line, _ in lines))[:_MAX_FACTS])
+
+
+def _is_fact(sentence: str) -> bool:
+    return _has_value(sentence) or (is_strict(sentence) and is_demand(sentence))
+
+
+def _decided(text: str, known: Container[str]) -> frozenset[str]:
+    """Return the other sentences that decide or constrain something; questions do not."""
+    told = facts_of_sentences(text, "user", is_last=True, known=known)
+    return frozenset(fact.text for fact in told if fact.kind in ("decision", "constraint"))
 
 
 def _whole(text: str) -> list[str]:

@@ -14,6 +14,8 @@ from codecompanion.context.summary_text.fit_quotes import Count, QuoteFacts, dem
 from codecompanion.context.summary_text.quote_lines import Quote, Quotes, joined, left_out_line
 from codecompanion.context.summary_text.recall_keys import span_of
 
+_MAX_MESSAGES = 300
+"""Facts are looked for in so many messages: a window of 16,000 tokens has no room for one line of each."""
 _ENDS = (".", "!", "?", "。", "！", "？")
 
 
@@ -27,9 +29,10 @@ def fit_facts(
     facts = facts or QuoteFacts()
     if fit_quotes(said, budget, excerpt_chars, count, facts) == said:
         return said
+    said = _newest(said)
     told = _Told(said, count, facts)
     newest = len(said.quotes) - 1
-    stated, plain = _by_message(said.quotes, plain=False), _by_message(said.quotes, plain=True)
+    stated, plain = _by_message(said.quotes)
     with_facts = [place for place in range(newest, -1, -1) if stated[place]]
     strict = [place for place in with_facts if any(map(is_strict, stated[place]))]
     for place in dict.fromkeys((*strict, *with_facts)):
@@ -49,13 +52,24 @@ def fit_facts(
     return told.quotes()
 
 
-def _by_message(quotes: Sequence[Quote], *, plain: bool) -> list[tuple[str, ...]]:
-    """Return the facts of each message that no earlier one states."""
+def _newest(said: Quotes) -> Quotes:
+    """Return the newest messages; the older ones, of which a small window has no room for any, are only counted."""
+    older, newest = said.quotes[:-_MAX_MESSAGES], said.quotes[-_MAX_MESSAGES:]
+    keys = joined(said.left_keys, span_of([quote.key for quote in older]))
+    return Quotes(newest, said.left_out + len(older), keys) if older else said
+
+
+def _by_message(quotes: Sequence[Quote]) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
+    """Return the facts of each message that no earlier one states, then the same with plain statements."""
+    stated = [stated_facts(quote.text) for quote in quotes]
+    return _each_once([one.facts for one in stated]), _each_once([one.plain for one in stated])
+
+
+def _each_once(said: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     known, found = set[str](), list[tuple[str, ...]]()
-    for quote in quotes:
-        new = tuple(fact for fact in stated_facts(quote.text, plain=plain) if fact not in known)
-        known.update(new)
-        found.append(new)
+    for facts in said:
+        found.append(tuple(fact for fact in facts if fact not in known))
+        known.update(facts)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from codecompanion.context.summary_text import quote_facts
 from codecompanion.context.summary_text.quote_facts import fit_facts
 from codecompanion.context.summary_text.quote_lines import Quote, Quotes, parse_quotes, render_quotes
 from tests.unit.context.builders import chars4
@@ -52,3 +53,17 @@ def test_strict_demands_come_before_newer_facts() -> None:
     rule = Quote(f"{ASK} Never touch the legacy folder. {ASK}")
     kept = fit_facts(Quotes((rule, *SAID.quotes)), 70, 0, 120, chars4)
     assert "Never touch the legacy folder." in kept.quotes[0].text
+
+
+def test_of_a_very_long_chat_only_the_newest_messages_are_read_and_the_older_ones_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[str] = []
+    stated = quote_facts.stated_facts
+    monkeypatch.setattr(quote_facts, "stated_facts", lambda text: read.append(text) or stated(text))
+    said = Quotes(tuple(Quote(f"The code of door {n} is {4000 + n}.", key=f"r{n}") for n in range(1_000)), 7)
+    kept = fit_facts(said, 300, 200, 120, chars4)
+    assert [*read] == [quote.text for quote in said.quotes[-300:]]
+    assert kept.total == said.total
+    assert kept.left_keys is not None
+    assert render_quotes(kept)[0].endswith(f"are not listed: recall r0 to r{999 - len(kept.quotes)}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from codecompanion.context.ledger.ledger import summarise
 from codecompanion.context.message_facts import demands
+from codecompanion.context.policy import policy_catalog
 from codecompanion.context.strategy_parameters import QuoteUserMessages
 from codecompanion.context.summary_text import fit_quotes as user_quotes
 from codecompanion.context.summary_text.fit_quotes import fit_quotes, gather_quotes
@@ -54,6 +57,24 @@ def test_the_section_is_rebuilt_from_the_log_whatever_the_model_wrote(schema):
     assert found.body(number) == "> rename `load`\n\n> no, NOT the public one!\n>\n> - ok?"
     assert [found.body(n) for n in range(1, 10) if n != number] == [f"prose {n}" for n in range(1, 10) if n != number]
     assert outcome.details.user_messages_quoted == 2
+
+
+def test_short_facts_go_first_only_where_a_policy_says_so():
+    """A policy of the user's own goes on as before; all that are shipped say so, for small windows."""
+    said = [user(f"{'Explain the usual order. ' * 20}I got number {4000 + n} there.") for n in range(9)]
+    removed = chat(*(message for one in said for message in (one, assistant("done " * 200))))
+    work = Work(before=removed, messages=(), removed=removed, summary=written(), details=Details())
+    told = [
+        quote_user_messages(work, QuoteUserMessages(facts_below=below), env(removed, 2_000)).summary.count("number 40")
+        for below in (0, 2_000, 2_001)
+    ]
+    default = quote_user_messages(work, QuoteUserMessages(), env(removed, 2_000)).summary.count("number 40")
+    assert default == told[0] == told[1] < told[2] == 9
+    folder = Path(policy_catalog.__file__).parents[1] / "policies"
+    for text in (path.read_text() for path in folder.glob("*.toml")):
+        assert text.count('use = "quote_user_messages"') == text.count("\nfacts_below = 16000") + text.count(
+            " facts_below = 16000"
+        )
 
 
 def test_a_summary_without_sections_gets_the_quotes_below():
