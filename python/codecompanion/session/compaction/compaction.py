@@ -26,6 +26,7 @@ from codecompanion.session.compaction.announcer import Announcer
 from codecompanion.session.compaction.compaction_record import CompactionRecord
 from codecompanion.session.compaction.effects import EffectRunner
 from codecompanion.session.compaction.meanwhile import Meanwhile
+from codecompanion.session.compaction.silence_budget import SilenceBudget
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services
 from codecompanion.summary_frame import handed_off
@@ -34,7 +35,9 @@ from codecompanion.wire.events import ContextEdited, Notice, Retrying, Severity
 
 T = TypeVar("T")
 AT_ONCE = 4
-"""Parts of a long history that are summarised at the same time (R-120): more would run into rate limits."""
+"""Parts of a long history that are summarised at the same time (R-120): more would run into rate limits.
+
+A local server gets at most one for each of its slots: the others would only wait there."""
 BESIDE_LOOP_TOKENS = 20_000
 """From this size of the view on a preparation may take longer (about 10 ms) than another chat's stream should wait."""
 MAX_SILENCES = 10
@@ -93,6 +96,11 @@ class Compactor(msgspec.Struct):
             self.has_told = run.record.has_told
 
 
+def parts_at_once(*, is_local: bool, slots: int) -> int:
+    """Return how many parts are asked for at the same time; `slots` of a local server, 0 when it has not told them."""
+    return min(AT_ONCE, slots or 1) if is_local else AT_ONCE
+
+
 def _sent_summary(work: Work) -> str:
     """Return the summary as the model gets it, with its keys and the quoted request; "" where none was written.
 
@@ -128,7 +136,7 @@ class _Run:
         self._asked: Ask | None = None
         self._writers: list[str] = []
         self._flushes: list[StageReport] = []
-        self._silence_left_s = MAX_SILENCES * owner.silence_s
+        self._silence = SilenceBudget(MAX_SILENCES * owner.silence_s)
 
     async def drive(self, preparation: Preparation) -> Prepared:
         try:
@@ -201,7 +209,8 @@ class _Run:
 
     async def _answer(self, ask: Ask) -> SummaryReply:
         """Ask the summariser, for some of the parts beside the first one at the same time (R-120)."""
-        requests = (ask.request, *ask.request.beside)[:AT_ONCE]
+        requests = (ask.request, *ask.request.beside)[: self._at_once(ask)]
+        self._silence.begin_batch()
         calls = [asyncio.ensure_future(self._ask(ask, request)) for request in requests]
         try:
             first, *others = await asyncio.gather(*calls)
@@ -212,10 +221,20 @@ class _Run:
             raise
         return msgspec.structs.replace(first, beside=tuple(others))
 
+    def _at_once(self, ask: Ask) -> int:
+        """Return how many parts are asked for at the same time."""
+        try:
+            summariser = self._owner.summariser(ask.use_chat_adapter)
+        except CodeCompanionError:  # said where it is asked
+            return 1
+        adapter = summariser.adapter
+        is_local = self._owner.services.adapters.settings(adapter.name).local_server
+        return parts_at_once(is_local=is_local, slots=adapter.facts(summariser.model).slots)
+
     async def _ask(self, ask: Ask, request: SummaryRequest) -> SummaryReply:
         """Ask once; a name that does not resolve is a failure like any other (R-504)."""
-        too_long = f"the summariser wrote nothing for {MAX_SILENCES * self._owner.silence_s:g} s in all"
-        if self._silence_left_s <= 0:
+        too_long = f"the summariser wrote nothing for {self._silence.total_s:g} s in all"
+        if self._silence.left_s <= 0:
             return SummaryReply(error=too_long)
         try:
             summariser = self._owner.summariser(ask.use_chat_adapter)
@@ -236,15 +255,15 @@ class _Run:
             reply = await ask_summary(
                 summariser.adapter,
                 sent,
-                silence_s=min(self._silence_left_s, owner.silence_s),
+                silence_s=min(self._silence.left_s, owner.silence_s),
                 on_retry=lambda event: self._tell_retry(call, event),
                 on_begin=lambda: waited.append(now() - since),
             )
         except BaseException as error:
             await call.fail(error)
             raise
-        self._silence_left_s -= waited[0] if waited else now() - since
-        if reply.error and self._silence_left_s <= 0:
+        self._silence.take(waited[0] if waited else now() - since)
+        if reply.error and self._silence.left_s <= 0:
             reply = msgspec.structs.replace(reply, error=too_long)
         thinking[summariser.label] = max(thinking.get(summariser.label, 0), reply.thinking_tokens)
         owner.refusal = owner.refusal or (reply.error if reply.refused else "")
