@@ -112,12 +112,25 @@ def test_the_first_chat_says_that_no_model_answers_yet(start: Start, ollama: Cha
     chat = RealChat(nvim, tmp_path)
     chat.open()
     nvim.wait_screen("No model is set up: :CodeCompanion adapter lists them with what each needs.")
+    of_next = "require('codecompanion.adapters.default_adapter').for_new_chat"
+
+    def of_next_chat() -> str:
+        return nvim.lua(f"return ({of_next}(require('codecompanion.config').options))")
+
+    nvim.lua(
+        "local session = require('codecompanion.chat.state.session'); _G.real = session.request\n"
+        "session.request = function(chat, verb, payload, ...)\n"
+        "  _G.real(chat, verb, vim.tbl_extend('force', payload, { adapter = 'nowhere' }), ...) end"
+    )
+    open_list(nvim)
+    choose(nvim, "ollama")
+    nvim.wait_for(lambda: "nowhere" in chat.text() or "nowhere" in nvim.screen())
+    assert of_next_chat() == "offline", "one that the host refused is not kept"
+    nvim.lua("require('codecompanion.chat.state.session').request = _G.real")
     open_list(nvim)
     choose(nvim, "ollama")
     nvim.wait_for(lambda: "No model is set up" not in nvim.screen())
-    of_next = "require('codecompanion.adapters.default_adapter').for_new_chat"
-    chosen = nvim.lua(f"return {{ {of_next}(require('codecompanion.config').options) }}")
-    assert chosen[0] == "ollama", "the choice is also that of the next chat"
+    nvim.wait_for(lambda: of_next_chat() == "ollama", "the choice is also that of the next chat")
     keyed = start("{ interactions = { chat = { adapter = 'groq' } } }", env={"GROQ_API_KEY": "planted_0123456789"})
     keyed.command("CodeCompanionChat")
     keyed.wait_screen("Welcome to CodeCompanion")

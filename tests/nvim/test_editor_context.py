@@ -288,6 +288,11 @@ def test_a_stop_gives_a_waiting_message_back(nvim_factory, tmp_path, server):
     chat.nvim.lua(OWN)
     chat.send("#{hangs} first")
     chat.nvim.wait_screen("reading the editor")
+    waits = "return require('codecompanion.chat.state.chat_status').waits({ state = 'streaming', label = '%s' })"
+    assert [chat.nvim.lua(waits % label) for label in ("reading 2.0k of 6.1k tokens", "reading the editor")] == [
+        True,
+        False,
+    ]
     chat.send("second")
     chat.nvim.feed("<Esc>q")
     chat.nvim.wait_for(lambda: "#{hangs} first" in chat.draft() and "second" in chat.draft(), "both in the input")

@@ -119,14 +119,18 @@ end
 ---@param chat? CodeCompanion.Chat
 local function use(item, chat)
   local name = item.name
-  default_adapter.choose(require("codecompanion.config").options, name, item.model)
+  local function remember()
+    default_adapter.choose(require("codecompanion.config").options, name, item.model)
+    local kept = ("Using %s. To keep it, in setup(): %s"):format(name, M.lua_line(name, item.model))
+    local brief = ("This chat uses %s; y in the list copies the line for setup()"):format(name)
+    say.line({ kept, brief, name .. " is used" })
+  end
   if chat and api.nvim_buf_is_valid(chat.bufnr) then
-    session.set_model(chat, name, item.model)
+    session.set_model(chat, name, item.model, remember)
   else
     life.open({ adapter = name, model = item.model })
+    remember()
   end
-  local kept = ("Using %s. To keep it, in setup(): %s"):format(name, M.lua_line(name, item.model))
-  say.line({ kept, ("This chat uses %s; y in the list copies the line for setup()"):format(name), name .. " is used" })
 end
 
 ---What to do so that an adapter can be used, in fewer and fewer words.

@@ -124,7 +124,7 @@ end
 ---@param chat CodeCompanion.Chat
 ---@return boolean
 function M.waits(chat)
-  local is_read = vim.startswith(chat.label, "reading ") -- what the host calls a prompt that a local server reads
+  local is_read = chat.label:find("^reading .+ tokens$") ~= nil -- a prompt that a local server reads
   return chat.label == M.WAITING or is_read or chat.state == "compacting" or chat.state == "preparing"
 end
 

@@ -128,12 +128,18 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param adapter string
 ---@param model? string
-function M.set_model(chat, adapter, model)
+---@param done? fun() Called once the chat uses it
+function M.set_model(chat, adapter, model, done)
   local secrets, problem = require("codecompanion.config").secrets(adapter)
   if problem then
     say.chat(chat, problem, severity.ERROR)
   end
-  M.notify(chat, "set_model", { adapter = adapter, model = model, secrets = secrets })
+  local payload = { adapter = adapter, model = model, secrets = secrets }
+  if done then
+    M.request(chat, "set_model", payload, done)
+  else
+    M.notify(chat, "set_model", payload)
+  end
 end
 
 ---Give the host the key of an adapter whose key is a function; `hello` brings only that of the configured one.
