@@ -8,6 +8,7 @@ with `?model=`), its listing (`status`, `architecture`), Ollama's `GET /api/ps` 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -33,6 +34,9 @@ _STATES: dict[str, ServerState] = {
     "unloaded": "unloaded",
     "not-loaded": "unloaded",
 }
+RUNNING_PATH = "/api/ps"
+"""Where Ollama lists the models that are loaded, below its address."""
+_KEEP_ALIVE_S = 300.0
 MAX_TEXT = 200
 """Characters of a version or a model's name that are kept."""
 
@@ -120,6 +124,14 @@ def read_capabilities(body: bytes) -> ServerFacts | None:
         fills_in="insert" in listed,
         embeds="embedding" in listed,
     )
+
+
+def own_cache_lifetime_s(limits_path: str) -> float:
+    """Return how long such a server keeps the prefix of a prompt, in seconds: until another one takes its place.
+
+    Ollama unloads a model that was not used for five minutes (`OLLAMA_KEEP_ALIVE`), and its cache with it.
+    """
+    return _KEEP_ALIVE_S if limits_path.endswith(RUNNING_PATH) else math.inf
 
 
 def tool_refusal(said: str) -> str:

@@ -30,7 +30,7 @@ class CacheState(msgspec.Struct, frozen=True):
     """What a provider's prompt cache holds of the next request, and what it charges relative to plain input.
 
     `warm_tokens` of its prefix are likely still cached; 0 = cold, or nobody knows. `lifetime_s`: for how long a prefix
-    stays once it was read, in seconds (0 = there is no cache).
+    stays once it was read, in seconds (0 = there is no cache, inf = until another prompt takes its place).
     """
 
     warm_tokens: int = 0

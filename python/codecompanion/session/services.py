@@ -25,6 +25,7 @@ from codecompanion.formats.find_program import worked_in
 from codecompanion.model.found_code import SearchOutcome
 from codecompanion.model.history import Prices, UsageReported
 from codecompanion.model.messages import Usage
+from codecompanion.session.accounts.local_models import is_local
 from codecompanion.session.accounts.usage_check import Doubt, UsageDoubts
 from codecompanion.session.stopped_policies import POLICIES_KEY, StoppedPolicy, find_stopped, running_policy
 from codecompanion.session.trust.trust import Trust
@@ -247,7 +248,7 @@ class Services(msgspec.Struct):
         passes = reported.other_passes if usage == Usage() else (usage, *reported.other_passes)
         largest = max((one.prompt_tokens for one in passes), default=0)
         cost = self.price(adapter, model, passes)
-        if cost is None and passes and self._is_local(adapter, model):
+        if cost is None and passes and is_local(self.adapters, adapter, model):
             return msgspec.structs.replace(reported, cost_usd=0.0, included=True, local=True)
         prices = None if cost is None else self.prices(adapter, model, largest)
         return msgspec.structs.replace(reported, cost_usd=cost, prices=prices)
@@ -274,26 +275,6 @@ class Services(msgspec.Struct):
     def is_included(self, adapter: str) -> bool:
         """Return whether a subscription pays for the requests of an adapter."""
         return adapter in self.adapters.names() and self.adapters.settings(adapter).included
-
-    def _is_local(self, adapter: str, model: str) -> bool:
-        """Return whether this machine runs the model, so that a model without a price costs nothing.
-
-        A loopback address is not enough: a gateway (LiteLLM) may pass the request on to a provider that bills. It takes
-        a listing in which the server names itself, or an entry written for a server that runs models.
-        """
-        from codecompanion.adapters.model_list import is_cloud_model
-        from codecompanion.adapters.transport.time_limits import is_loopback
-
-        if adapter not in self.adapters.names() or is_cloud_model(model):
-            return False
-        settings = self.adapters.settings(adapter)
-        if not is_loopback(settings.base_url):
-            return False
-        try:
-            told = self.adapters.get(adapter).runs_model_itself(model)
-        except ConfigError:  # said where the adapter is used
-            told = None
-        return settings.local_server if told is None else told
 
     def _told_by_endpoint(self, adapter_name: str, model: str) -> ModelLimits:
         try:

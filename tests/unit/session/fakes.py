@@ -80,6 +80,8 @@ class ScriptedAdapter:
         self.default_model = "scripted-1"
         self.told = NO_FACTS
         """What its server says of itself."""
+        self.runs_itself: bool | None = None
+        """Whether it says that it runs its models."""
         self.requests: list[ChatRequest] = []
         self._replies = replies if callable(replies) else None
         self._script = iter(()) if callable(replies) else iter(replies)
@@ -101,6 +103,9 @@ class ScriptedAdapter:
 
     def facts(self, model: str) -> ServerFacts:
         return self.told
+
+    def runs_model_itself(self, model: str) -> bool | None:
+        return self.runs_itself
 
     async def know_server(self, model: str) -> None:
         """It says nothing new."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from codecompanion.adapters.base import ChatRequest
+from codecompanion.adapters.base import AdapterSettings, ChatRequest
 from codecompanion.errors import ContextOverflow
 from codecompanion.placeholders import TOOL_RESULT_CLEARED
 from codecompanion.session.actions.choose_policy import choose_policy
@@ -49,6 +49,18 @@ async def test_outdated_reads_are_cleared_when_the_cache_is_cold(tmp_path: Path)
     results = [message for message in session.log.view.messages if message.role == "tool"]
     assert results[0].text == TOOL_RESULT_CLEARED
     assert TOOL_RESULT_CLEARED not in results[-1].text
+
+
+async def test_a_server_of_the_users_own_keeps_its_cache_over_a_break(tmp_path: Path) -> None:
+    """Clearing would only make it read again; when the window gets tight it is done all the same."""
+    bench, session = await make_chat(tmp_path)
+    bench.services.adapters.add(bench.adapter, AdapterSettings(name="first", kind="offline", local_server=True))
+    await play(bench, session, TURNS)
+    bench.services.clock = lambda: 1000.0 + 100 * bench.adapter.cache_lifetime_s
+    await play(bench, session, 1)
+    assert bench.of(ContextEdited) == []
+    assert await session.control.recover(ContextOverflow("too long"))
+    assert bench.of(ContextEdited)
 
 
 async def test_a_refused_request_is_edited_without_weighing(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,29 @@ async def test_an_adapter_without_a_cache_charges_the_same_for_all(tmp_path: Pat
     adapter.cache_lifetime_s = 0.0
     session = await Bench(tmp_path, adapter).open()
     assert (session.control.shaper.env().cache.read_price, session.control.shaper.env().cache.write_price) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("limits_path", "says", "model", "read_price", "lifetime_s"),
+    [
+        ("/props", None, "scripted-1", 0.0, math.inf),
+        ("/props", True, "scripted-1", 0.0, math.inf),
+        ("/api/ps", None, "scripted-1", 0.0, 300.0),  # it unloads its model after five idle minutes
+        ("/props", False, "scripted-1", 0.1, 300.0),  # a gateway: what it passes on is paid for
+        ("/api/ps", None, "qwen3-coder:480b-cloud", 0.1, 300.0),
+    ],
+)
+async def test_a_server_of_the_users_own_costs_time_and_its_cache_does_not_age(
+    tmp_path: Path, limits_path: str, says: bool | None, model: str, read_price: float, lifetime_s: float
+) -> None:
+    adapter = ScriptedAdapter("first", [])
+    adapter.default_model, adapter.runs_itself = model, says
+    bench = Bench(tmp_path, adapter)
+    entry = AdapterSettings(name="first", kind="offline", limits_path=limits_path, local_server=True)
+    bench.services.adapters.add(adapter, entry)
+    session = await bench.open()
+    cache = session.control.shaper.env().cache
+    assert (cache.read_price, cache.lifetime_s) == (read_price, lifetime_s)
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.model_list import ANY_MODEL
 from codecompanion.adapters.server_facts import (
     NO_FACTS,
+    RUNNING_PATH,
     ServerFacts,
     Told,
     filled,
@@ -51,7 +52,7 @@ _LOADING = 503
 _REFUSALS = (400, 404, 422)
 _FAILED = 500
 """llama.cpp answers with it when it is sent tools and was started without `--jinja`."""
-_RUNNING_PATH, _SHOW_PATH = "/api/ps", "/api/show"
+_SHOW_PATH = "/api/show"
 
 Get = Callable[[str], Awaitable[bytes]]
 Post = Callable[[str, bytes], Awaitable[bytes]]
@@ -235,7 +236,7 @@ class ServerReader:
         props = read_props(body)
         if props is None:
             told = dict(read_listed(body))
-            if path.endswith(_RUNNING_PATH) and model:
+            if path.endswith(RUNNING_PATH) and model:
                 told[model] = filled(find_facts(told, model), await self._shown(path, model))
             return told
         if not props.is_router:
@@ -261,9 +262,7 @@ class ServerReader:
     async def _shown(self, path: str, model: str) -> ServerFacts:
         """Return what Ollama says a model can do; nothing of its window, which is not that of what is loaded."""
         try:
-            body = await self._post(
-                path.removesuffix(_RUNNING_PATH) + _SHOW_PATH, msgspec.json.encode({"model": model})
-            )
+            body = await self._post(path.removesuffix(RUNNING_PATH) + _SHOW_PATH, msgspec.json.encode({"model": model}))
         except AdapterError as error:
             _log.info("nothing is known of what %s can do: %s", model, error)
             return NO_FACTS

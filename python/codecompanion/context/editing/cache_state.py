@@ -4,6 +4,9 @@ The last request held everything in front of the newest reply; it is warm until 
 reply. When nobody knows a time, the cache is taken to be warm: an edit that breaks a cache which was thought to be cold
 costs more than one that waits. What an edit since then has changed is not looked at: edits are made right before a
 request.
+
+A server of the user's own sends no bill: what it costs is the time to read. What is in its cache takes none, and stays
+there until another prompt takes its place (llama.cpp's slots), not for a few minutes (issue 24).
 """
 
 from __future__ import annotations
@@ -11,22 +14,31 @@ from __future__ import annotations
 from codecompanion.context.work import CacheState, Messages
 
 READ_PRICE, WRITE_PRICE = 0.1, 1.25
+OWN_READ_PRICE, OWN_WRITE_PRICE = 0.0, 1.0
+"""Of a server of the user's own: seconds, relative to those of reading a token."""
 DEFAULT_LIFETIME_S = 300.0
 
 
 def find_cache_state(
-    messages: Messages, now: float, lifetime_s: float = DEFAULT_LIFETIME_S, total: int | None = None
+    messages: Messages,
+    now: float,
+    lifetime_s: float = DEFAULT_LIFETIME_S,
+    total: int | None = None,
+    *,
+    is_own: bool = False,
 ) -> CacheState:
     """Return the state for the next request at `now` (seconds since the epoch, 0 = unknown).
 
     `lifetime_s` 0 = the provider caches nothing: every token costs the same, always. `total` are the tokens of all the
-    messages, where they are known: then only the newest are looked at.
+    messages, where they are known: then only the newest are looked at. `is_own`: the server is
+    the user's own.
     """
     if lifetime_s <= 0:
         return CacheState(read_price=1.0, write_price=1.0, lifetime_s=0.0)
+    read, write = (OWN_READ_PRICE, OWN_WRITE_PRICE) if is_own else (READ_PRICE, WRITE_PRICE)
     newest = next((index for index in range(len(messages) - 1, -1, -1) if messages[index].role == "assistant"), None)
     if newest is None:
-        return CacheState(lifetime_s=lifetime_s, read_price=READ_PRICE, write_price=WRITE_PRICE)
+        return CacheState(lifetime_s=lifetime_s, read_price=read, write_price=write)
     answered = messages[newest].ts
     cold = bool(now and answered) and now - answered > lifetime_s
     if cold:
@@ -35,4 +47,4 @@ def find_cache_state(
         warm = sum(message.tokens for message in messages[:newest])
     else:
         warm = total - sum(message.tokens for message in messages[newest:])
-    return CacheState(warm, READ_PRICE, WRITE_PRICE, lifetime_s)
+    return CacheState(warm, read, write, lifetime_s)

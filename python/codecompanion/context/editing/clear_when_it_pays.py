@@ -8,7 +8,8 @@ stays is read again with each request to come. So for a cut at message p
 and the cut with the greatest gain is made, if it pays `repay` times over and frees enough. How many requests will come
 until the cache is cold, nobody knows; recorded sessions say: about half as many as there were, within bounds. A cold
 cache has nothing to lose: all is written anyway, so all that is not needed goes. Cycles do not matter: one long run of
-tools is treated like a chat.
+tools is treated like a chat. A server of the user's own does not read again what its cache has, and its cache does not
+age: there clearing waits until the window gets tight.
 
 What is likely to be needed stays: the newest messages, what is protected, what excluded tools said, and the newest look
 at a file that was in use not long ago. How long ago that is depends on what happened since (`KeepReads`): a file that

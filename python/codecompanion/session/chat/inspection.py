@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from codecompanion.context.editing.cache_state import find_cache_state
 from codecompanion.context.strategies import STRATEGIES
 from codecompanion.context.work import Messages
 from codecompanion.errors import InputError
@@ -21,6 +20,7 @@ from codecompanion.session.history.put_back import find, logged
 from codecompanion.session.history.recorded_title import title_of_call
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.session.window.native import UNREADABLE
+from codecompanion.session.window.request_shaper import count_shared
 from codecompanion.tools.tool_registry import ToolRegistry
 
 PREVIEW_CHARS = 100
@@ -106,20 +106,19 @@ def _expected_cache(control: ContextControl, log: ChatLog) -> list[str]:
     What the last request began with, word for word, is there until the cache's lifetime is over; right after a restart
     only the view tells what that was.
     """
-    now, sent, lifetime = control.shaper.current(), control.shaper.sent, control.adapter().cache_lifetime_s
+    now, sent, cache = control.shaper.current(), control.shaper.sent, control.cache_state()
     count = len(now.messages)
-    if lifetime <= 0:
+    if cache.lifetime_s <= 0:
         return [""] * (count + 2)
     messages = log.view.messages
-    if find_cache_state(messages, control.services.clock(), lifetime).warm_tokens <= 0:
+    if cache.warm_tokens <= 0:
         return ["miss"] * (count + 2)
     if sent is None:
         newest = max(index for index, message in enumerate(messages) if message.role == "assistant")
         return ["hit"] * (newest + 2) + ["miss"] * (count - newest)
-    if sent.system != now.system or sent.specs != now.specs:
+    same = count_shared(sent, now)
+    if same < 0:
         return ["miss"] * (count + 2)
-    pairs = enumerate(zip(sent.messages, now.messages, strict=False))
-    same = next((i for i, (a, b) in pairs if a != b), min(len(sent.messages), count))
     return ["hit"] * (same + 2) + ["miss"] * (count - same)
 
 

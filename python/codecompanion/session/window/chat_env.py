@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from codecompanion.context.editing.cache_state import find_cache_state
 from codecompanion.context.summary_text.recall_keys import no_key
 from codecompanion.context.work import CacheState, Continuation, Env, Folds, Measure, Messages
 from codecompanion.model.references import with_true_references
@@ -26,7 +25,7 @@ class ChatEnv:
         """Return it; `instructions` and `manual` are the user's: a `/compact`."""
         chat, view, services = self._chat, self._chat.log.view, self._chat.services
         window, ratio = self._summariser_size()
-        cache = find_cache_state(view.messages, services.clock(), chat.adapter().cache_lifetime_s, view.tokens)
+        cache = chat.cache_state()
         return Env(
             window=chat.limits.context_window,
             reserve=chat.limits.reply_reserve,

@@ -13,17 +13,19 @@ from typing import Any
 
 from codecompanion import prompts
 from codecompanion.adapters.base import Adapter, ChatRequest
+from codecompanion.adapters.server_facts import own_cache_lifetime_s
 from codecompanion.context.editing.cache_state import find_cache_state
 from codecompanion.context.policy.policy import Policy, Stage
 from codecompanion.context.policy.policy_options import option_names
 from codecompanion.context.policy.strict import SUFFIX
 from codecompanion.context.shaping.prompt_shape import TERSE, Fragment, join_fragments
 from codecompanion.context.thresholds import Room, threshold_tokens
-from codecompanion.context.work import Measure, Messages
+from codecompanion.context.work import CacheState, Measure, Messages
 from codecompanion.counting.calibration import Calibration
 from codecompanion.counting.model_windows import ResolvedLimits
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.model.messages import Message, ToolSpec
+from codecompanion.session.accounts.local_models import is_own_server
 from codecompanion.session.accounts.meter import ContextMeter
 from codecompanion.session.compaction.watch import Standing
 from codecompanion.session.history.chat_log import ChatLog
@@ -150,8 +152,15 @@ class ChatModel:
 
     def _is_cached(self) -> bool:
         """Return whether the provider's cache may hold the system prompt that was sent last."""
-        view, lifetime_s = self.log.view, self.adapter().cache_lifetime_s
-        return find_cache_state(view.messages, self.services.clock(), lifetime_s, view.tokens).warm_tokens > 0
+        return self.cache_state().warm_tokens > 0
+
+    def cache_state(self) -> CacheState:
+        """Return what the cache of the chat's model likely holds of the next request, and what reading costs there."""
+        services, view, lifetime_s = self.services, self.log.view, self.adapter().cache_lifetime_s
+        is_own = is_own_server(services.adapters, *self.named)
+        if is_own:
+            lifetime_s = own_cache_lifetime_s(services.adapters.settings(self.adapter_name).limits_path)
+        return find_cache_state(view.messages, services.clock(), lifetime_s, view.tokens, is_own=is_own)
 
     def compose_prompt(self) -> None:
         """Take in what the policy in force says of the system prompt (K16)."""

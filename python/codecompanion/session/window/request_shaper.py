@@ -45,6 +45,15 @@ _log = logging.getLogger(__name__)
 UNREACHABLE, PRESSURE = "input_limit_unreachable", "input_limit_pressure"
 
 
+def count_shared(before: Shaped | None, now: Shaped) -> int:
+    """Return with how many messages of the request before the next one begins, -1 when not even its system prompt."""
+    if before is None or before.system != now.system or before.specs != now.specs:
+        return -1
+    pairs = enumerate(zip(before.messages, now.messages, strict=False))
+    end = min(len(before.messages), len(now.messages))
+    return next((i for i, (a, b) in pairs if a is not b and a != b), end)
+
+
 class RequestShaper:
     """The shaped requests of one chat. `snapshot` and `root` tell what the editor knows and where the workspace is."""
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from codecompanion.context.editing.cache_state import find_cache_state
+from codecompanion.context.work import CacheState
 from codecompanion.model.messages import Message
 
 CHAT = (
@@ -30,3 +33,10 @@ def test_nothing_is_warm_before_the_first_reply_or_without_a_cache() -> None:
     assert find_cache_state(CHAT[:1], 1000.0).warm_tokens == 0
     uncached = find_cache_state(CHAT, 1200.0, 0.0)
     assert (uncached.warm_tokens, uncached.read_price, uncached.write_price) == (0, 1.0, 1.0)
+
+
+def test_a_server_of_the_users_own_reads_what_it_has_for_nothing() -> None:
+    """Its cache does not age; what is new costs the time to read it."""
+    later = CHAT[-1].ts + 1e6
+    assert find_cache_state(CHAT, later, math.inf, is_own=True) == CacheState(130, 0.0, 1.0, math.inf)
+    assert find_cache_state(CHAT[:1], later, math.inf, is_own=True) == CacheState(0, 0.0, 1.0, math.inf)
