@@ -113,9 +113,6 @@ class ScriptedAdapter:
     def forget_tool_refusal(self, model: str) -> None:
         self.told = msgspec.structs.replace(self.told, tools=None, refuses_tools="")
 
-    def runs_model_itself(self, model: str) -> bool | None:
-        return None
-
     async def compact(self, request: ChatRequest, instructions: str) -> CompactionDone:
         self.compacted.append((request, instructions))
         return _given(self._compactions.pop(0))
