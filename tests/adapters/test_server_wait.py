@@ -56,6 +56,25 @@ async def test_a_server_that_starts_late_gets_the_message(make_adapter: MakeAdap
     assert {retry.attempt for retry in outcome.retries} == {1}
 
 
+async def test_a_server_that_starts_late_is_also_waited_for_where_it_names_the_model(make_adapter: MakeAdapter) -> None:
+    """The adapters of local servers name none, so the first thing that is asked is the list of models."""
+    server, port = ChatServer([counted("Hello")]), free_port()
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
+            await server.start(port)
+
+    adapter = make_adapter(f"http://127.0.0.1:{port}/v1", sleep=sleep, model="", models_path="/models", **LOCAL)
+    try:
+        outcome = await collect(adapter, request(model=""))
+    finally:
+        await server.close()
+    assert outcome.text == "Hello", outcome.error
+    assert [retry.waiting for retry in outcome.retries] == [f"no server at 127.0.0.1:{port} yet"] * 3
+
+
 async def test_a_server_that_never_starts_is_told_with_its_command(make_adapter: MakeAdapter) -> None:
     """After a minute; it may not be running at all."""
     port, waits = free_port(), list[float]()

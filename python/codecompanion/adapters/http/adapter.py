@@ -162,13 +162,20 @@ class HttpAdapter:
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent, None]:
         """Send the request and yield its events; the last one is `Finished`."""
-        if not request.model:
-            request = msgspec.structs.replace(request, model=await self._first_model())
-        call = await self._judged(self._wire.render(request), "reply")
         limit = self._settings.timeout_s
         deadline = self._clock() + limit if limit else math.inf
         attempt, lessons = 1, 0
         server: ServerWait | None = None
+        while not request.model:
+            try:
+                request = msgspec.structs.replace(request, model=await self._first_model())
+                break
+            except errors.AdapterError as caught:
+                error = caught
+            server = server or self._server_wait()
+            yield self._wait_for(server, error, attempt, deadline)
+            await self._sleep(server.look_every_s)
+        call = await self._judged(self._wire.render(request), "reply")
         reading: asyncio.Task[None] | None = None
         while True:
             yielded = False
@@ -200,10 +207,8 @@ class HttpAdapter:
                 # The next request reads the key again: the user may have mended it.
                 self._forget_credentials()
             server = server or self._server_wait()
-            if not yielded and (waiting := server.reason(error)):
-                if self._clock() + server.look_every_s > deadline:
-                    raise error
-                yield RetryScheduled(str(error), attempt, round(server.look_every_s * 1000), error.brief, waiting)
+            if not yielded and server.is_worth_waiting(error):
+                yield self._wait_for(server, error, attempt, deadline)
                 await self._sleep(server.look_every_s)
                 # The server that is there now may have been started with other options.
                 await self._server.make_sure(request.model)
@@ -216,6 +221,15 @@ class HttpAdapter:
             yield RetryScheduled(str(error), attempt, round(wait * 1000), error.brief)
             await self._sleep(wait)
             attempt += 1
+
+    def _wait_for(
+        self, server: ServerWait, error: errors.AdapterError, attempt: int, deadline: float
+    ) -> RetryScheduled:
+        """Return what the user sees while a server is waited for that starts or loads; raise where none is."""
+        waiting = server.reason(error)
+        if not waiting or self._clock() + server.look_every_s > deadline:
+            raise error
+        return RetryScheduled(str(error), attempt, round(server.look_every_s * 1000), error.brief, waiting)
 
     async def compact(self, request: ChatRequest, instructions: str) -> CompactionDone:
         """Let the provider compact the messages of the request now (R-540).

@@ -41,18 +41,22 @@ class ServerWait:
         """Return whether the server was waited for as long as makes sense."""
         return self._refused_s >= START_LIMIT_S or self._loading_s >= self._load_limit_s
 
-    def reason(self, error: AdapterError) -> str:
-        """Return what is waited for because of this error, for the status line; "" = nothing."""
-        if isinstance(error, ServerLoading) and self._may_load and self._loading_s < self._load_limit_s:
-            pause = max(1.0, error.retry_after_s or 0.0)
-            if pause > MAX_RETRY_AFTER_S:
-                return ""
-            self.look_every_s = pause
-            self._loading_s += pause
-            return f"{self._name} is loading the model"
+    def is_worth_waiting(self, error: AdapterError) -> bool:
+        """Return whether the server may be ready soon: it said that it is loading, or does not listen yet."""
+        if isinstance(error, ServerLoading):
+            wished = error.retry_after_s or 0.0
+            return self._may_load and self._loading_s < self._load_limit_s and wished <= MAX_RETRY_AFTER_S
         is_away = isinstance(error, NetworkFailed) and error.nobody_listens
-        if is_away and self._may_start and self._refused_s < START_LIMIT_S:
-            self.look_every_s = 1.0
-            self._refused_s += self.look_every_s
-            return f"no server at {self._where} yet"
-        return ""
+        return is_away and self._may_start and self._refused_s < START_LIMIT_S
+
+    def reason(self, error: AdapterError) -> str:
+        """Return what the next `look_every_s` are waited for, for the status line; "" = nothing is."""
+        if not self.is_worth_waiting(error):
+            return ""
+        if isinstance(error, ServerLoading):
+            self.look_every_s = max(1.0, error.retry_after_s or 0.0)
+            self._loading_s += self.look_every_s
+            return f"{self._name} is loading the model"
+        self.look_every_s = 1.0
+        self._refused_s += self.look_every_s
+        return f"no server at {self._where} yet"
