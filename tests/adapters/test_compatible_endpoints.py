@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from codecompanion.adapters.errors.error_map import error_from_status
 from codecompanion.adapters.http.adapter import HttpAdapter
 from codecompanion.adapters.openai_chat.render import FOREIGN_CALL, RenderOptions
+from codecompanion.adapters.speed import NO_SPEED, Speed
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import RequestRejected
 from codecompanion.model.messages import DocumentPart, ImagePart, Message, ReasoningPart, TextPart, ToolCall
@@ -366,6 +368,18 @@ async def test_a_lost_connection_ends_what_a_refusal_of_tools_told(make_adapter:
         assert adapter.facts("test-model").tools is False
         assert (await collect(adapter)).error is not None
         assert adapter.facts("test-model").tools is None
+
+
+@pytest.mark.parametrize(("is_local", "speed"), [(True, Speed(2_000.0, 30.0)), (False, NO_SPEED)])
+async def test_a_local_server_tells_how_fast_it_is(make_adapter: MakeAdapter, is_local: bool, speed: Speed) -> None:
+    """In the last chunk of a reply, as llama.cpp does; of others it means nothing."""
+    times = {"cache_n": 8_000, "prompt_n": 1_000, "prompt_ms": 500, "predicted_n": 90, "predicted_ms": 3_000.0}
+    chunk = b"data: " + json.dumps({"choices": [], "timings": times}).encode() + b"\n\n"
+    async with ChatServer([reply("ok", insert=chunk, insert_at=2)]) as server:
+        adapter = make_adapter(server.url, limits_path="/props", local_server=is_local)
+        assert adapter.speed("test-model") == NO_SPEED
+        assert (await collect(adapter)).text == "ok"
+        assert adapter.speed("test-model") == speed
 
 
 async def test_a_model_without_vision_is_sent_a_note_in_place_of_an_image(make_adapter: MakeAdapter) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from codecompanion.adapters.server_facts import NO_FACTS, ServerFacts
+from codecompanion.adapters.speed import NO_SPEED, Speed
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import RequestRejected
 from codecompanion.model.messages import CompactionPart, Message, ToolCall, ToolSpec, Usage
@@ -176,6 +177,10 @@ class Adapter(Protocol):
     def facts(self, model: str) -> ServerFacts:
         """Return what a server on the user's machine or network has said of itself and the model."""
         return NO_FACTS
+
+    def speed(self, model: str) -> Speed:
+        """Return how fast such a server was of late with the model."""
+        return NO_SPEED
 
     async def know_server(self, model: str) -> None:
         """Ask such a server what it is, if what it said before may not hold any more; never waits for long."""

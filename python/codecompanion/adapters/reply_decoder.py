@@ -16,6 +16,7 @@ import msgspec
 from codecompanion.adapters.base import StreamEvent
 from codecompanion.adapters.errors.error_map import Endpoint, error_from_payload, what_provider_said
 from codecompanion.adapters.reply_events import ReplyEvents
+from codecompanion.adapters.speed import Timings
 from codecompanion.adapters.sse import SseDecoder
 from codecompanion.errors import AdapterError, MalformedReply, StreamCut
 from codecompanion.formats.bounded import LimitHit, has_too_many_values
@@ -58,6 +59,8 @@ class ReplyDecoder(ABC):
         self._out = ReplyEvents()
         self.seen_done = False
         self.problem: AdapterError | None = None
+        self.timings: Timings | None = None
+        """What the server says the reply took."""
 
     def feed(self, piece: bytes) -> list[StreamEvent]:
         """Take in bytes of an event stream; return the events they completed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.server_facts import NO_FACTS, ServerFacts
+from codecompanion.adapters.speed import NO_SPEED, Speed
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.engine.finding import Finding
 from codecompanion.session.services import Services
@@ -35,17 +36,18 @@ def server_findings(services: Services) -> list[Finding]:
         if facts != NO_FACTS:
             advice = advise(facts, settings, tool_tokens(services, 0))
             tools = 0 if facts.tools is False else tool_tokens(services, facts.window)
-            found.append(Finding(f"server {name}", not advice, card(facts, model, tools), advice))
+            text = card(facts, model, tools, registry.get(name).speed(model))
+            found.append(Finding(f"server {name}", not advice, text, advice))
     return found
 
 
-def card(facts: ServerFacts, model: str, tools: int) -> str:
-    """Return what a server has told of itself in one line; `tools` is what they take, in tokens."""
+def card(facts: ServerFacts, model: str, tools: int, speed: Speed = NO_SPEED) -> str:
+    """Return in one line what a server has told of itself, and its speed; `tools` is what they take, in tokens."""
     slots = f"{facts.slots} slots" if facts.slots > 1 else ""
     window = f"window of {facts.window:,} tokens" if facts.window else "window unknown until the model is loaded"
     about_tools = "no tools" if facts.tools is False else f"tools take about {tools:,}" if tools else ""
     images = {True: "images", False: "no images"}.get(facts.images) if facts.images is not None else ""
-    found = (facts.model or model, facts.state, window, slots, about_tools, images, facts.version)
+    found = (facts.model or model, facts.state, window, slots, about_tools, images, speed.text, facts.version)
     return " · ".join(filter(None, found))
 
 

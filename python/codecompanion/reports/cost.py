@@ -9,7 +9,8 @@ in `context_sizes`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
@@ -21,6 +22,7 @@ from codecompanion.reports.markdown import (
     PRICE_UNKNOWN,
     Page,
     day_text,
+    duration_text,
     one_line,
     page_text,
     share_text,
@@ -53,9 +55,16 @@ class LocalCounts(msgspec.Struct, frozen=True):
 
 
 def cost_report(
-    record: Record, page: Page, budgets: Sequence[Budget] = (), counts: LocalCounts | None = None
+    record: Record,
+    page: Page,
+    budgets: Sequence[Budget] = (),
+    counts: LocalCounts | None = None,
+    speeds: Mapping[tuple[str, str], str] = MappingProxyType({}),
 ) -> CostReport:
-    """Return the report; `counts` is given where `tokenizer = "exact"`."""
+    """Return the report; `counts` is given where `tokenizer = "exact"`.
+
+    `speeds`: how fast local servers are now, in words, by adapter and model.
+    """
     calls = record.calls
     branch = [f"A branch of “{one_line(record.forked_from)}”; what it copied is counted there.", ""]
     if not record.forked_from:
@@ -73,6 +82,7 @@ def cost_report(
         *_requests(chart, sizes, sums, savings, page),
         *_tokens(sums, page),
         *_counts(counts, page),
+        *_time(calls, speeds, page),
         *_cache(calls, page),
         *_savings(savings, no_price(sums)),
         *_calls(record, sums),
@@ -138,9 +148,9 @@ def _summary(record: Record, sums: Sums, savings: Savings, page: Page) -> list[s
         lines.append(f"{PRICE_UNKNOWN.capitalize()} for {counted(sums.unpriced, 'call')} ({', '.join(models)}).")
     if sums.local:
         adapters = sorted({call.adapter for call in record.calls if call.is_local})
-        lines.append(
-            f"Answered on this machine: {counted(sums.local, 'call')} ({', '.join(adapters)}), free of charge."
-        )
+        took = f", in {duration_text(sums.local_ms)}" if sums.local_ms else ""
+        calls = counted(sums.local, "call")
+        lines.append(f"Answered on this machine: {calls} ({', '.join(adapters)}), free of charge{took}.")
     if sums.included > sums.local:
         adapters = sorted({call.adapter for call in record.calls if call.is_included and not call.is_local})
         those = counted(sums.included - sums.local, "call")
@@ -192,6 +202,21 @@ def _counts(counts: LocalCounts | None, page: Page) -> list[str]:
     note = "Messages only. Models of other vocabularies count otherwise; what their providers report corrects that."
     title = "## Messages in the context, counted here"
     return ["", title, "", *table(("by", "tokens", "difference"), rows, page.width, "lrr"), "", note]
+
+
+def _time(calls: Sequence[Call], speeds: Mapping[tuple[str, str], str], page: Page) -> list[str]:
+    """Return one line per model that this machine runs: what that costs is time."""
+    own, rows = [call for call in calls if call.is_local], []
+    for named in dict.fromkeys((call.adapter, call.model) for call in own):
+        sums = sum_calls(call for call in own if (call.adapter, call.model) == named)
+        if sums.local_ms:
+            figures = (sums.input_tokens + sums.cache_write_tokens, sums.output_tokens)
+            took = duration_text(sums.local_ms)
+            rows.append((" · ".join(filter(None, named)), *map(tokens_text, figures), took, speeds.get(named, "-")))
+    if not rows:
+        return []
+    head = ("model", "read", "written", "time", "speed now")
+    return ["", "## Time on this machine", "", *table(head, rows, page.width, "lrrr")]
 
 
 def _cache(calls: Sequence[Call], page: Page) -> list[str]:

@@ -66,6 +66,11 @@ def duration_text(ms: float) -> str:
     return f"{minutes} min {seconds} s"
 
 
+def expected_text(seconds: float) -> str:
+    """Return a duration that is a guess: `20 s`, `3 min`."""
+    return f"{round(seconds)} s" if seconds < 90 else f"{round(seconds / 60)} min"
+
+
 def clock_text(ts: float, page: Page) -> str:
     """Return day and time of an event."""
     return datetime.fromtimestamp(ts, page.zone).strftime("%Y-%m-%d %H:%M")

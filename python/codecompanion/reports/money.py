@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codecompanion.reports.markdown import INCLUDED, LOCAL, PRICE_UNKNOWN, usd_text
+from codecompanion.reports.markdown import INCLUDED, LOCAL, PRICE_UNKNOWN, duration_text, usd_text
 from codecompanion.reports.sums import Sums
 
 
@@ -36,7 +36,9 @@ def known_usd(sums: Sums) -> float:
 
 
 def price_text(sums: Sums) -> str:
-    """Return the cell of a table with what calls cost."""
+    """Return the cell of a table with what calls cost: money, or the time of this machine."""
+    if sums.local_ms and sums.local == sums.included and not sums.unpriced and not sums.priced:
+        return duration_text(sums.local_ms)
     if not sums.priced:
         return "no price" if sums.unpriced else free(sums) if sums.included else "-"
     return f"{usd_text(sums.usd)}{'+' if sums.unpriced else ''}"

@@ -24,6 +24,7 @@ class Sums(msgspec.Struct):
     """Sums over calls. `unpriced`: calls with usage but no price; `silent`: calls that reported no usage at all.
 
     `included`: calls that cost no money, which are neither: a subscription paid, or (`local`) this machine answered.
+    `local_ms`: how long this machine took for them, as far as their ends were logged.
     `estimated_tokens`: what the silent ones sent, by our own count; it is in no other sum.
     """
 
@@ -40,6 +41,7 @@ class Sums(msgspec.Struct):
     unpriced: int = 0
     included: int = 0
     local: int = 0
+    local_ms: int = 0
     silent: int = 0
     estimated_tokens: int = 0
 
@@ -76,6 +78,8 @@ def sum_calls(calls: Iterable[Call]) -> Sums:
             continue
         for usage in call.passes:
             _add(sums, usage)
+        if call.is_local and call.ended is not None:
+            sums.local_ms += call.ended.duration_ms
         for report in call.reported:
             if report.included:
                 sums.included += 1

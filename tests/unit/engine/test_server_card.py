@@ -9,6 +9,7 @@ import pytest
 
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.server_facts import ServerFacts
+from codecompanion.adapters.speed import Speed
 from codecompanion.engine.model_choice import list_models
 from codecompanion.engine.server_card import advise, brief_card, card, server_findings
 from tests.unit.session.fakes import Bench, ScriptedAdapter
@@ -22,6 +23,7 @@ def test_a_card_says_in_one_line_what_is_known() -> None:
     assert card(FACTS, "m", 2_700) == (
         "smol.gguf · window of 4,096 tokens · 4 slots · tools take about 2,700 · no images · b1"
     )
+    assert card(FACTS, "m", 0, Speed(930.4, 41.2)).endswith(" · no images · reads 930, writes 41 tokens/s · b1")
     sleeping = ServerFacts(state="sleeping", tools=False)
     assert card(sleeping, "m", 0) == "m · sleeping · window unknown until the model is loaded · no tools"
     assert brief_card(sleeping) == "sleeping · no tools"

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codecompanion.adapters.speed import Speed
 from codecompanion.formats.cutting import cells, cut_cells, squeeze_cells
 from codecompanion.model.history import PolicyEvent
 from codecompanion.model.messages import Usage
@@ -277,7 +278,7 @@ def test_what_this_machine_answers_is_free_of_charge() -> None:
     log.end()
     text = written(log)
     assert text.startswith("# Cost of this chat: local, free of charge")
-    assert "Answered on this machine: 1 call (anthropic), free of charge." in " ".join(text.split())
+    assert "Answered on this machine: 1 call (anthropic), free of charge, in 1.5 s." in " ".join(text.split())
     assert "plan" not in text
     assert PRICE_UNKNOWN not in text.lower()
     record = read_log(log.events)
@@ -289,6 +290,28 @@ def test_what_this_machine_answers_is_free_of_charge() -> None:
     assert text.startswith("# Cost of this chat: included in the plan")
     assert "Answered on this machine: 1 call (anthropic)" in text
     assert "A plan includes 1 call (anthropic)" in text
+
+
+def test_what_this_machine_answers_costs_time() -> None:
+    """By model, beside what a provider bills; the turns show it in place of money."""
+    log = LogWriter()
+    log.begin("q")
+    log.call(Usage(1_000, 10, cache_read_tokens=5_000), local=True)
+    log.call(Usage(500, 20), local=True)
+    log.end()
+    speeds = {("anthropic", "claude"): Speed(930.0, 8.25).text}
+    text = cost_report(read_log(log.events), PAGE, speeds=speeds).text
+    times, turns = (text.split(f"## {title}")[1].split("##")[0].splitlines() for title in ("Time", "Turns"))
+    (row,) = (line for line in times if "claude" in line)
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells == ["anthropic · claude", "1.5k", "30", "3.0 s", "reads 930, writes 8.2 tokens/s"]
+    assert turns[-1].split("|")[2].strip() == "3.0 s"
+    log.begin("again")
+    log.call(Usage(1_000, 10))
+    log.end()
+    text = written(log)
+    assert "1.5k" in text.split("## Time")[1].split("##")[0]
+    assert "## Time" not in written(worked_chat())
 
 
 def test_a_plan_beside_a_key_is_told_apart() -> None:

@@ -23,6 +23,7 @@ from codecompanion.adapters.base import (
 )
 from codecompanion.adapters.registry import AdapterRegistry
 from codecompanion.adapters.server_facts import NO_FACTS, ServerFacts
+from codecompanion.adapters.speed import NO_SPEED, Speed
 from codecompanion.counting import tokens
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.model.messages import ToolCall, Usage
@@ -80,6 +81,8 @@ class ScriptedAdapter:
         self.default_model = "scripted-1"
         self.told = NO_FACTS
         """What its server says of itself."""
+        self.is_fast = NO_SPEED
+        """How fast its server is."""
         self.runs_itself: bool | None = None
         """Whether it says that it runs its models."""
         self.requests: list[ChatRequest] = []
@@ -103,6 +106,9 @@ class ScriptedAdapter:
 
     def facts(self, model: str) -> ServerFacts:
         return self.told
+
+    def speed(self, model: str) -> Speed:
+        return self.is_fast
 
     def runs_model_itself(self, model: str) -> bool | None:
         return self.runs_itself

@@ -32,12 +32,14 @@ from codecompanion.adapters.base import (
 from codecompanion.adapters.clouds import credentials_of
 from codecompanion.adapters.errors.error_map import Endpoint, Remedies, error_from_exception, error_of_reply
 from codecompanion.adapters.http.reply_stream import final_cut, read_reply
+from codecompanion.adapters.http.reply_timer import ReplyTimer
 from codecompanion.adapters.http.server_reader import CONNECT_WAIT_S, ServerReader, is_own_server
 from codecompanion.adapters.keys.key_source import key_label
 from codecompanion.adapters.keys.redact import secrets_in_url
 from codecompanion.adapters.model_list import is_cloud_model
 from codecompanion.adapters.request_gate import Purpose
 from codecompanion.adapters.server_facts import ServerFacts
+from codecompanion.adapters.speed import Speed
 from codecompanion.adapters.transport.client import client_timeout
 from codecompanion.adapters.transport.exchange import Exchange, open_exchange
 from codecompanion.adapters.transport.time_limits import ANSWER_LIMIT_S, is_loopback, max_keep_alive_s, max_silence_s
@@ -140,6 +142,10 @@ class HttpAdapter:
         """Send tools to the model again, although such a server has refused them: it may have been restarted."""
         self._server.forget_tool_refusal(model or self.default_model)
 
+    def speed(self, model: str) -> Speed:
+        """Return how fast such a server was of late with the model."""
+        return self._server.speed(model or self.default_model)
+
     async def know_server(self, model: str) -> None:
         """Ask such a server what it is, if what it said before may not hold any more; never waits for long."""
         if not (model or self.default_model) and self._is_own:
@@ -180,7 +186,7 @@ class HttpAdapter:
         while True:
             yielded = False
             try:
-                async with aclosing(self._attempt(request.model, call, deadline)) as events:
+                async with aclosing(self._attempt(request, call, deadline)) as events:
                     async for event in events:
                         if not yielded:
                             self._server.reply_began(request.model)
@@ -406,10 +412,13 @@ class HttpAdapter:
             self._gate.require_valid(call.chunks, purpose)
         return call
 
-    async def _attempt(self, model: str, call: HttpCall, deadline: float) -> AsyncGenerator[StreamEvent, None]:
+    async def _attempt(
+        self, request: ChatRequest, call: HttpCall, deadline: float
+    ) -> AsyncGenerator[StreamEvent, None]:
         """Send the request once and yield its events."""
         silence_s = max_silence_s(self._settings, call.size_bytes)
-        endpoint = msgspec.structs.replace(await self._endpoint(model), silence_s=silence_s)
+        endpoint = msgspec.structs.replace(await self._endpoint(request.model), silence_s=silence_s)
+        timer = ReplyTimer(request, self.facts(request.model), self._clock)
         response = await self._send(call, endpoint, stream=True)
         endpoint = self._with_secrets(endpoint)
         decoder = self._wire.decoder(endpoint)
@@ -418,6 +427,10 @@ class HttpAdapter:
             judge = self._patience(endpoint, deadline)
             async with aclosing(read_reply(response, decoder, endpoint, judge)) as events:
                 async for event in events:
+                    if decoder.seen_output:
+                        timer.see_output()
+                    if isinstance(event, Finished):
+                        self._server.learn_speed(decoder.timings or timer.timings(event.usage), request.model)
                     yield event
         except errors.AdapterError:
             raise

@@ -36,6 +36,7 @@ from codecompanion.adapters.server_facts import (
     read_props,
     tool_refusal,
 )
+from codecompanion.adapters.speed import NO_SPEED, Speed, Timings, mean_speed
 from codecompanion.adapters.transport.time_limits import is_loopback, place_of
 from codecompanion.errors import AdapterError, NetworkFailed, RequestRejected, StreamCut
 
@@ -99,6 +100,7 @@ class ServerReader:
         self._distrusted_at = self._lost_at = -1.0
         self._asked: set[str] = set()
         self._toolless: dict[str, str] = {}
+        self._speeds: dict[str, tuple[float, Speed]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     # ---- what is known
@@ -120,6 +122,21 @@ class ServerReader:
     def forget_tool_refusal(self, model: str) -> None:
         """Forget that the server refused tools: the user wants them sent again."""
         self._toolless.pop(model, None)
+
+    def speed(self, model: str) -> Speed:
+        """Return how fast the model has been since the connection was last lost."""
+        timed_at, speed = self._speeds.get(model, (-1.0, NO_SPEED))
+        return speed if timed_at > self._lost_at else NO_SPEED
+
+    def learn_speed(self, timings: Timings, model: str) -> None:
+        """Take in what a reply took."""
+        if not self._is_local:
+            return
+        speed = mean_speed(self.speed(model), timings.speed)
+        self._speeds.pop(model, None)
+        for oldest in list(self._speeds)[: max(0, len(self._speeds) - MAX_MODELS + 1)]:
+            del self._speeds[oldest]
+        self._speeds[model] = self._clock(), speed
 
     def _told(self, model: str) -> ServerFacts:
         newest = max(tuple(self._answers.values()), key=lambda answer: answer.asked_at, default=None)

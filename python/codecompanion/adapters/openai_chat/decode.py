@@ -29,6 +29,7 @@ from codecompanion.adapters.openai_chat.tool_deltas import ToolCallAssembler, To
 from codecompanion.adapters.openai_chat.usage import normalise_usage
 from codecompanion.adapters.reply_decoder import ReplyDecoder, decode_payload
 from codecompanion.adapters.reply_events import require_few_parts
+from codecompanion.adapters.speed import read_timings
 from codecompanion.adapters.sse import ErrorData
 from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
@@ -79,6 +80,7 @@ class _Chunk(msgspec.Struct):
     model: Any = None
     x_groq: Any = None
     prompt_progress: Any = None
+    timings: Any = None
     done: Any = None
 
 
@@ -132,6 +134,8 @@ class ChatDecoder(ReplyDecoder):
             self._usage = chunk.x_groq["usage"]
         if chunk.prompt_progress is not None and not self.seen_output:
             self._read_progress(chunk.prompt_progress)
+        if chunk.timings is not None:
+            self.timings = read_timings(chunk.timings)
         if chunk.choices:
             require_few_parts(len(chunk.choices))
             for choice in chunk.choices:

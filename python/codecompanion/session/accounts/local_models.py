@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from codecompanion.adapters.registry import AdapterRegistry
+from codecompanion.adapters.speed import NO_SPEED, Speed
 from codecompanion.errors import ConfigError
 
 
@@ -24,6 +25,12 @@ def is_own_server(adapters: AdapterRegistry, adapter: str, model: str) -> bool:
     if adapter not in adapters.names() or not adapters.settings(adapter).local_server:
         return False
     return _runs_model(adapters, adapter, model)
+
+
+def speed_of(adapters: AdapterRegistry, adapter: str, model: str) -> Speed:
+    """Return how fast a server of the user's own was of late."""
+    is_asked = adapter in adapters.names() and adapters.is_made(adapter) and is_own_server(adapters, adapter, model)
+    return adapters.get(adapter).speed(model) if is_asked else NO_SPEED
 
 
 def _runs_model(adapters: AdapterRegistry, adapter: str, model: str) -> bool:

@@ -17,6 +17,7 @@ from codecompanion.reports.cost import LocalCounts, cost_report
 from codecompanion.reports.markdown import Page
 from codecompanion.reports.record import LogReader, Record
 from codecompanion.reports.trace import find_turn, trace_report
+from codecompanion.session.accounts.local_models import speed_of
 from codecompanion.session.actions.spending import Spending
 from codecompanion.session.services import Services
 from codecompanion.wire.requests import ShowCost, ShowTrace
@@ -42,7 +43,8 @@ class Reports:
         with self._lock:
             page = _page(request.width, ascii=request.ascii)
             counts = _local_counts(services, request.chat)
-            report = cost_report(self._record(services, request.chat), page, budgets, counts)
+            record = self._record(services, request.chat)
+            report = cost_report(record, page, budgets, counts, _speeds(services, record))
         return {"title": "Cost", "text": report.text, "spans": report.spans}
 
     def show_trace(self, services: Services, request: ShowTrace) -> dict[str, Any]:
@@ -66,6 +68,12 @@ class Reports:
         while len(self._readers) > MAX_CHATS:
             del self._readers[next(iter(self._readers))]
         return reader.record()
+
+
+def _speeds(services: Services, record: Record) -> dict[tuple[str, str], str]:
+    """Return how fast the local servers of the chat are now, by adapter and model."""
+    named = {(call.adapter, call.model) for call in record.calls if call.is_local}
+    return {one: text for one in named if (text := speed_of(services.adapters, *one).text)}
 
 
 def _local_counts(services: Services, chat_id: str) -> LocalCounts | None:

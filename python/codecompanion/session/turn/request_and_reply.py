@@ -13,11 +13,15 @@ from codecompanion.errors import StoreError, StoreUnavailable
 from codecompanion.model.history import EventPayload, MessageAdded, RequestSent, ServerEdited, UsageReported
 from codecompanion.model.messages import Message
 from codecompanion.session.accounts.accounting import RequestRecord
+from codecompanion.session.accounts.local_models import speed_of
 from codecompanion.session.chat.chat import Chat
 from codecompanion.session.chat.streamed_reply import ReplySoFar, stream_reply
 from codecompanion.session.state import State
 from codecompanion.tools.tool_registry import ToolRegistry
 from codecompanion.wire.events import ReplyFinished, ReplyStarted, Severity
+
+MIN_SHOWN_S = 3.0
+"""A shorter wait for a prompt to be read is not announced."""
 
 
 class Exchange:
@@ -72,7 +76,7 @@ class Exchange:
         sent = chat.parts.described(request, sent)
         chat.log.write_unawaited(chat.contents.described(request, chat.control.shaper.sent, sent))
         storing = asyncio.create_task(chat.contents.store())  # the request does not wait for the disk
-        chat.enter(State.STREAMING, "waiting for the model")
+        chat.enter(State.STREAMING, self._wait_label())
         chat.emit(ReplyStarted(chat=chat.chat_id, adapter=chat.adapter_name, model=chat.model))
         self.reply = reply = ReplySoFar()
         self._chat.arrived = reply, ""
@@ -102,6 +106,18 @@ class Exchange:
             estimated -= schemas
         await self._log_reply(record, reply, finished, estimated, compacted=native.done)
         return finished
+
+    def _wait_label(self) -> str:
+        """Return what is shown until something arrives: how long reading takes, if that is known and worth saying."""
+        chat = self._chat
+        speed = speed_of(chat.services.adapters, *chat.control.named)
+        tokens = chat.control.shaper.unread_tokens() if speed.reads else 0
+        seconds = speed.seconds_to_read(tokens)
+        if seconds < MIN_SHOWN_S:
+            return "waiting for the model"
+        from codecompanion.reports.markdown import expected_text, tokens_text  # only local servers have a speed
+
+        return f"reading about {tokens_text(tokens)} tokens, ≈ {expected_text(seconds)}"
 
     async def _log_reply(
         self, record: RequestRecord, reply: ReplySoFar, finished: Finished, estimated: int, *, compacted: bool

@@ -70,6 +70,9 @@ class RequestShaper:
         self._prior_turns = PriorTurns(chat.log)
         self.sent: Shaped | None = None
         """The request that was made last."""
+        self._before: Shaped | None = None
+        """The one before it, if it went to the same model."""
+        self._sent_to = ("", "")
 
     def env(self, instructions: str = "", *, manual: bool = False) -> Env:
         """Return what is known of the next request besides its messages, and how one of it is measured as sent."""
@@ -117,9 +120,21 @@ class RequestShaper:
 
     def take(self) -> Shaped:
         """Return the request that goes out now; what it shaped stays so within the turn (R-343)."""
-        self.sent = self.current()
+        is_same, self._sent_to = self._sent_to == self._chat.named, self._chat.named
+        self._before, self.sent = self.sent if is_same else None, self.current()
         self._kept = self.sent.kept
         return self.sent
+
+    def unread_tokens(self) -> int:
+        """Return how much of the request that was made last its server has not read or written before, by estimate."""
+        now = self.sent or self.current()
+        shared = count_shared(self._before, now)
+        if shared < 0 or self._chat.cache_state().is_cold:
+            return now.measure.tokens
+        new = now.messages[shared:]
+        if new and new[0].role == "assistant":
+            new = new[1:]  # the model wrote it
+        return round(self._chat.meter.calibration.ratio * sum(message.tokens for message in new))
 
     def request_of(self, shaped: Shaped, compact_at: int) -> ChatRequest:
         """Return the request that was shaped like this, with room left for the reply (R-507)."""

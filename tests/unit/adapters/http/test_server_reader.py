@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from codecompanion.adapters.base import AdapterSettings
-from codecompanion.adapters.http.server_reader import FRESH_S, NEAR_FRESH_S, ServerReader
+from codecompanion.adapters.http.server_reader import FRESH_S, MAX_MODELS, NEAR_FRESH_S, ServerReader
 from codecompanion.adapters.server_facts import NO_FACTS
+from codecompanion.adapters.speed import NO_SPEED, Speed, Timings
 from codecompanion.errors import AdapterError, ContextOverflow, NetworkFailed, Overloaded, RequestRejected
 from tests.unit.adapters.test_server_facts import LLAMA_CPP, ROUTER
 
+FAST, SLOW = Timings(1_000, 1.0, 100, 2.0), Timings(1_000, 2.0, 100, 4.0)
 REFUSED, LOST = RequestRejected("t: no"), NetworkFailed("t: gone")
 NO_JINJA = "t: tools param requires --jinja flag"
 
@@ -81,6 +83,32 @@ async def server() -> AsyncIterator[Server]:
     one = Server({"/props": llama_cpp(4096)})
     yield one
     await one.reader.aclose()
+
+
+async def test_its_speed_is_a_running_mean_until_the_connection_is_lost(server: Server) -> None:
+    """Then it may be another server, or another model."""
+    server.reader.learn_speed(FAST, "m")
+    assert server.reader.speed("m") == Speed(1_000.0, 50.0)
+    server.reader.learn_speed(SLOW, "m")
+    assert server.reader.speed("m") == Speed(850.0, 42.5)
+    server.reader.doubt(REFUSED)
+    assert server.reader.speed("m") == Speed(850.0, 42.5)
+    server.now += 1
+    server.reader.doubt(LOST)
+    assert server.reader.speed("m") == NO_SPEED
+    server.now += 1
+    server.reader.learn_speed(SLOW, "m")
+    assert server.reader.speed("m") == Speed(500.0, 25.0)
+
+
+async def test_speeds_are_kept_of_few_models_and_of_local_servers_only(server: Server) -> None:
+    for number in range(2 * MAX_MODELS):
+        server.reader.learn_speed(FAST, f"m{number}")
+    known = [server.reader.speed(f"m{number}") != NO_SPEED for number in range(2 * MAX_MODELS)]
+    assert known == [False] * MAX_MODELS + [True] * MAX_MODELS
+    hosted = Server({}, local_server=False)
+    hosted.reader.learn_speed(FAST, "m")
+    assert hosted.reader.speed("m") == NO_SPEED
 
 
 async def test_one_on_this_machine_is_asked_before_a_request_unless_that_was_just_done(server: Server) -> None:

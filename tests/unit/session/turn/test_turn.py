@@ -10,6 +10,7 @@ from concurrent.futures import Future
 import pytest
 
 from codecompanion.adapters.base import AdapterSettings, Finished, PromptRead, TextDelta
+from codecompanion.adapters.speed import Speed
 from codecompanion.context.summary_text.recall_keys import without_span
 from codecompanion.errors import InputError, NetworkFailed, RequestRejected, StoreUnavailable, StreamCut
 from codecompanion.model import history
@@ -18,6 +19,7 @@ from codecompanion.model.invariants import violations
 from codecompanion.model.messages import Message, Usage
 from codecompanion.model.view import project
 from codecompanion.placeholders import CANCELLED_BY_USER, SUMMARY_PREFIX, TOOL_RESULT_CLEARED
+from codecompanion.reports.markdown import tokens_text
 from codecompanion.session.actions.forecast_compaction import forecast
 from codecompanion.session.compaction import compaction
 from codecompanion.session.state import State
@@ -656,6 +658,27 @@ async def test_the_progress_of_a_local_server_is_shown(tmp_path):
     await talk(bench, session, 1)
     labels = [event.label for event in bench.of(events.State) if event.label]
     assert labels == ["waiting for the model", "reading 2.0k of 6.1k tokens", "streaming"]
+
+
+@pytest.mark.parametrize("tokens_per_s", [50, 2_000])
+async def test_how_long_a_local_server_reads_is_told_where_it_takes_long(tmp_path, tokens_per_s):
+    """What it has read or written before is not read again."""
+    adapter = ScriptedAdapter("s", [says("Hi " * 4_000), says("Ho")])
+    adapter.is_fast = Speed(float(tokens_per_s), 5.0)
+    bench = Bench(tmp_path, adapter)
+    bench.services.adapters.add(adapter, AdapterSettings(name="s", kind="offline", local_server=True))
+    session = await bench.open()
+    session.submit(submit("a question to begin with", 1))
+    await bench.idle(session)
+    session.submit(submit("word " * 1_000, 2))
+    await bench.idle(session)
+    labels = [event.label for event in bench.of(events.State) if event.label and event.label != "streaming"]
+    whole = bench.of(events.Meter)[0].tokens
+    long = [
+        f"reading about {tokens_text(whole)} tokens, ≈ {round(whole / 50)} s",
+        "reading about 1.1k tokens, ≈ 22 s",
+    ]
+    assert labels == (long if tokens_per_s == 50 else 2 * ["waiting for the model"])
 
 
 async def test_a_summariser_that_hangs_is_given_up(tmp_path):

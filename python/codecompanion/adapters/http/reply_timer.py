@@ -1,0 +1,38 @@
+"""Times a reply that its server does not time itself (`speed.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from codecompanion.adapters.base import ChatRequest
+from codecompanion.adapters.server_facts import ServerFacts
+from codecompanion.adapters.speed import Timings
+from codecompanion.model.messages import Usage
+
+
+class ReplyTimer:
+    """Made when the request is sent. `facts` are those of its server, which may have to load the model first."""
+
+    def __init__(self, request: ChatRequest, facts: ServerFacts, clock: Callable[[], float]) -> None:
+        self._clock, self._began_at, self._first_at = clock, clock(), 0.0
+        self._is_loaded = facts.window > 0 and not facts.state
+        self._is_first = all(message.role != "assistant" for message in request.messages)
+
+    def see_output(self) -> None:
+        """Take in that something of the reply has arrived."""
+        self._first_at = self._first_at or self._clock()
+
+    def timings(self, usage: Usage | None) -> Timings:
+        """Return what the reply took, now that it is complete.
+
+        How much of the prompt was read is known if the server told its cache hits, or the chat had nothing before.
+        """
+        if usage is None or not self._first_at:
+            return Timings()
+        knows_read = self._is_loaded and (self._is_first or usage.cache_read_tokens > 0)
+        return Timings(
+            read_tokens=usage.input_tokens + usage.cache_write_tokens if knows_read else 0,
+            read_s=self._first_at - self._began_at,
+            written_tokens=usage.output_tokens - 1,  # the first one ended the reading
+            written_s=self._clock() - self._first_at,
+        )
