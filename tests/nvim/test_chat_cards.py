@@ -122,14 +122,21 @@ def test_the_card_of_cowork_is_as_its_document_has_it(
         assert (f"- line {number}.5" in closed) == (number not in (1, 7, 8, 9)), number
 
 
-def test_the_details_of_a_card_say_when_no_model_wrote_it(chat: ChatDriver) -> None:
+@pytest.mark.parametrize(
+    ("summariser", "shown"),
+    [
+        ("no model (claude-haiku failed)", r"written by code, without a model \(claude-haiku failed\)"),
+        ("no model: small-1 wrote no usable summary", "written from the log: small-1 wrote no usable summary"),
+    ],
+)
+def test_the_details_of_a_card_say_when_no_model_wrote_it(chat: ChatDriver, summariser: str, shown: str) -> None:
     """R-543: the failure of the model that was asked is not lost, and a card of an older log lacks nothing."""
     turn(chat, 1)
-    chat.push(card(1, summariser="no model (claude-haiku failed)", trigger="reactive", messages=1, duration_ms=0))
+    chat.push(card(1, summariser=summariser, trigger="reactive", messages=1, duration_ms=0))
     chat.nvim.wait_screen("▎ Summary · 1 message · 108.4k → 14.9k")
     chat.nvim.lua("vim.fn.search('Summary', 'bw')")
     chat.nvim.feed("K")
-    screen = chat.nvim.wait_screen("written by code, without a model \\(claude-haiku failed\\)")
+    screen = chat.nvim.wait_screen(shown)
     assert "trigger: the window was full" in screen
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from codecompanion.context.stage_report import StageReport
+from codecompanion.context.summary.spare_model import UNUSABLE
 
 NO_MODEL = "no model"
 """Who wrote a summary that came from the log alone, as the user reads it."""
@@ -16,8 +17,11 @@ _SHOWN = 5
 def author_of(report: StageReport, asked: Sequence[str]) -> str:
     """Return who wrote the summary, and who was asked before without success: `no model (gpt-x failed)`.
 
-    `asked` are the names of those who were asked, in order.
+    `asked` are the names of those who were asked, in order; `no model: …` says why nobody was.
     """
+    known = report.details.failure or ""
+    if not report.asked and known.endswith(UNUSABLE):
+        return f"{NO_MODEL}: {known}"
     names = list(dict.fromkeys(asked))
     by_model = bool(names) and report.asked and _is_by_model(report)
     author, failed = (names[-1], names[:-1]) if by_model else (NO_MODEL, names)

@@ -24,9 +24,10 @@ from codecompanion.context.work import (
 class StageReport(msgspec.Struct, frozen=True, kw_only=True):
     """What one stage did. `outcome` is `changed`, `skipped` or `failed`; `work` is set when changed.
 
-    `asked`: a model was asked for a summary; `not_asked`: why none was any more, by what failed before. `way`: the tier
-    that ran last; `problems` what was wrong with those tried before, `curtailed` that those that summarise were left
-    out. A stage that only writes to the memory is `changed` with equal messages.
+    `asked`: a model was asked for a summary; `not_asked`: why none was any more, by what failed before; `wrote_none`:
+    it answered, but with no usable summary. `way`: the tier that ran last; `problems` what was wrong with those tried
+    before, `curtailed` that those that summarise were left out. A stage that only writes to the memory is `changed`
+    with equal messages.
     """
 
     stage: Stage
@@ -39,6 +40,7 @@ class StageReport(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
     asked: bool = False
     not_asked: str = ""
+    wrote_none: bool = False
     way: Tier | None = None
     problems: tuple[str, ...] = ()
     curtailed: bool = False

@@ -99,7 +99,8 @@ def _run_tiers(
             result = result if stage.event == "memory_flushed" else _checked(result, before, after)
         report = report_of(stage, result, before, after, trigger, tier)
         whether = {"asked": asked_at_all, "not_asked": "" if asked_at_all else not_asked}
-        report = msgspec.structs.replace(report, **whether, problems=tuple(problems))
+        wrote_none = asked_at_all and writers.wrote_none
+        report = msgspec.structs.replace(report, **whether, wrote_none=wrote_none, problems=tuple(problems))
         if report.work is None:
             problems.append(f"{tier.id or stage.id}: {report.detail}")
             continue
@@ -161,11 +162,12 @@ def _drive(
 
     Whoever has been found to fail is not asked: the steps are told why instead.
     """
-    stage, writers, asked = calls.stage, calls.writers, False
+    stage, writers, wanted, asked = calls.stage, calls.writers, False, False
     from codecompanion.context.read_ahead import read_ahead
 
     try:
         request = next(steps)
+        wanted = True
         while True:
             why_not = writers.why_not(calls.kind, chat_adapter=chat_adapter)
             if why_not:
@@ -184,7 +186,8 @@ def _drive(
             request = steps.send(reply)
     except StopIteration as stop:
         outcome: Outcome = stop.value
-        writers.take_outcome(outcome, calls.kind, chat_adapter=chat_adapter)
+        if wanted:
+            writers.take_outcome(outcome, calls.kind, chat_adapter=chat_adapter, asked=asked)
         return outcome, asked
     finally:
         steps.close()

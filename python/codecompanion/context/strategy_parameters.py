@@ -271,6 +271,7 @@ class SummarizeOne(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     never falls below `min_tokens` (R-427, R-428). The number of calls is bounded by the run's deadline alone (R-120).
     `in_place`: the chat's own model is asked in the chat itself where that costs less than a transcript. In a window of
     fewer than `spares_below` tokens a model is asked once, and only if that can pay; else code writes from the log.
+    `asks_unusable` false: so it does at once where the model wrote no usable summary before in this chat.
     """
 
     schema: SchemaName = "cc_9"
@@ -281,6 +282,7 @@ class SummarizeOne(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     share_of_slack: float = 0.0
     available_reserve: int = 8000
     spares_below: NotNegative = 0
+    asks_unusable: bool = True
 
 
 class ChunkFormula(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -304,7 +306,8 @@ class SummarizeChunked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of S9. `schema` says in what form a part is written, `max_tokens` caps each reply.
 
     `max_message_chars` caps a message before it is sent (R-127). There may be any number of chunks: what ends a run is
-    its deadline, and they may be written at the same time (R-120). `spares_below` as for `SummarizeOne`.
+    its deadline, and they may be written at the same time (R-120). `spares_below` and
+    `asks_unusable` as for `SummarizeOne`.
     """
 
     chunk: ChunkFormula = ChunkFormula()
@@ -312,6 +315,7 @@ class SummarizeChunked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     schema: SchemaName = "brief"
     max_tokens: int = 2048
     spares_below: NotNegative = 0
+    asks_unusable: bool = True
 
 
 class SummarySize(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -330,6 +334,7 @@ class SummarizeArtifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     `reason` is what an automatic run calls itself (R-325). `overlay`: whether a utility model is asked, `configured` =
     when one is; `overlay_in_target`: only when the result fits the stage's target, because it is thrown away otherwise.
     `sentences`: plain sentences that decide, constrain, block, warn or announce count besides labelled lines.
+    `asks_unusable` as for `SummarizeOne`.
     """
 
     reason: Literal["semantic_closure", "token_pressure"] = "token_pressure"
@@ -337,6 +342,7 @@ class SummarizeArtifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     overlay_in_target: bool = False
     overlay_tokens: int = 2000
     sentences: bool = False
+    asks_unusable: bool = True
     size: SummarySize = SummarySize()
 
 
@@ -379,6 +385,7 @@ class SummarizeFlush(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `max_tokens` is the length of the reply; `max_chars` of the newest messages are read, `max_entry_chars` of each. In
     a window of fewer than `spares_below` tokens nothing is asked: the compaction's own summary goes to the memory.
+    `asks_unusable` false: nor is it after the model wrote no usable summary in this chat.
     """
 
     min_messages: int = 4
@@ -388,6 +395,7 @@ class SummarizeFlush(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_chars: int = 24_000
     max_entry_chars: int = 1_500
     spares_below: NotNegative = 0
+    asks_unusable: bool = True
 
 
 class FitSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -100,8 +100,9 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     counts a request as it goes out, where that is shaped and so smaller than what `measure` counts (R-338; None = it
     goes out as it is). `asks_models` false: whoever writes summaries has failed too often, and nobody is asked (R-532).
     `has_summary`: the text of the summary is given (on the command line), so that asking for it costs nothing.
-    `writer_is_proven` false: the first part of a long history is asked for alone. `continuation` tells the size of the
-    chat for a writer who has read it: the chat's own model (None = somebody else writes, or it is not to be asked so).
+    `writer_is_proven` false: the first part of a long history is asked for alone. `unusable_writer` names the model
+    that wrote no usable summary in this chat when last asked ("" = it did). `continuation` tells the size of the chat
+    for a writer who has read it: the chat's own model (None = somebody else writes, or it is not to be asked so).
     `original` gives a message as it was before an earlier stage or turn cleared it, itself where that is not known (on
     the command line).
     """
@@ -133,6 +134,7 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     asks_models: bool = True
     has_summary: bool = False
     writer_is_proven: bool = True
+    unusable_writer: str = ""
     continuation: Callable[[], Continuation] | None = None
     folds: Folds = msgspec.field(default_factory=Folds)
     resends: Callable[[ReasoningPart], bool] = lambda part: True

@@ -75,9 +75,12 @@ class ToolRegistry:
     def specs(self, *, something_removed: bool = False) -> tuple[ToolSpec, ...]:
         """Return what the model is told, always in the same order (the prompt cache depends on it).
 
-        `something_removed`: something was taken out of the chat, so that what brings it back is offered, too.
+        `something_removed`: something was taken out of the chat, so that what brings it back is offered, too: after all
+        others, which the cache still has.
         """
-        return tuple(tool.spec for tool in self._tools.values() if something_removed or not tool.only_when_removed)
+        always = [tool.spec for tool in self._tools.values() if not tool.only_when_removed]
+        later = [tool.spec for tool in self._tools.values() if tool.only_when_removed]
+        return (*always, *(later if something_removed else ()))
 
     def get(self, name: str) -> Tool:
         """Return the tool.

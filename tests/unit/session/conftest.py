@@ -9,7 +9,9 @@ import pytest
 
 from codecompanion.session.compaction import summarise
 
-JUDGING = frozenset({"test_scripted_summarisers", "test_failing_summariser", "test_facts_in_small_windows"})
+JUDGING = frozenset(
+    ("test_scripted_summarisers", "test_failing_summariser", "test_facts_in_small_windows", "test_unusable_writer")
+)
 """Modules whose summarisers are judged as models are (R-526)."""
 
 

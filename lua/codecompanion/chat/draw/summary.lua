@@ -89,11 +89,13 @@ end
 ---@return string[]
 local function facts(event)
   local by = blocks.one_line(event.summariser or "")
+  local took = (event.duration_ms or 0) > 0 and " in " .. numbers.duration(event.duration_ms) or ""
+  local why = by:match("^no model: (.+)")
   if vim.startswith(by, "no model") then
     by = "code, without a model" .. by:sub(#"no model" + 1)
   end
-  local took = (event.duration_ms or 0) > 0 and " in " .. numbers.duration(event.duration_ms) or ""
-  local found = { by ~= "" and ("- written by %s%s"):format(by, took) or nil }
+  local written = why and ("- written from the log%s: %s"):format(took, why) or ("- written by %s%s"):format(by, took)
+  local found = { by ~= "" and written or nil }
   found[#found + 1] = TRIGGERS[event.trigger] and "- trigger: " .. TRIGGERS[event.trigger] or nil
   local messages, cycles = event.messages or 0, event.cycles or { 0, 0 }
   if messages > 0 then

@@ -195,6 +195,8 @@ def _wants_model(work: Work, params: SummarizeArtifact, env: Env, text: str) -> 
     """Return whether a utility model is asked: one is there, and what it writes would be used."""
     if params.overlay == "never" or (params.overlay == "configured" and not env.has_utility):
         return False
+    if env.unusable_writer and not params.asks_unusable:
+        return False
     if not params.overlay_in_target or env.target <= 0:
         return True
     placed = Message(id="", role="assistant", content=text, tag=SUMMARY_TAG)

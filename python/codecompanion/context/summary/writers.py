@@ -24,6 +24,8 @@ class Writers:
         self._are_one = not env.has_utility
         self._failed: dict[bool, str] = {}
         self._rejected: dict[tuple[bool, Kind], str] = {}
+        self.wrote_none = False
+        """Whether one who answered wrote no summary that can be used."""
 
     def why_not(self, kind: Kind, *, chat_adapter: bool) -> str:
         """Return why this one is not asked, "" when it may be."""
@@ -40,8 +42,8 @@ class Writers:
             if error:
                 self._failed.setdefault(self._who(chat_adapter), error)
 
-    def take_outcome(self, outcome: Outcome, kind: Kind, *, chat_adapter: bool) -> None:
-        """Take in what steps made of the replies."""
+    def take_outcome(self, outcome: Outcome, kind: Kind, *, chat_adapter: bool, asked: bool) -> None:
+        """Take in what steps made of the replies; `asked`: there were some."""
         why = ""
         if isinstance(outcome, Failed) and outcome.by_writer:
             why = outcome.reason
@@ -49,6 +51,7 @@ class Writers:
             why = outcome.details.summary_detail or outcome.details.failure or ""
         if why:
             self._rejected.setdefault((self._who(chat_adapter), kind), why)
+            self.wrote_none = self.wrote_none or (asked and self._who(chat_adapter) not in self._failed)
 
     def _who(self, chat_adapter: bool) -> bool:
         return chat_adapter and not self._are_one

@@ -100,23 +100,29 @@ class CompactionWatch:
         self.writer = CompactionGuard()
         self.writer_is_proven = False
         """Whether what the model wrote last was a summary: only then parts are asked for several at once."""
+        self.unusable_writer = ""
+        """The model whose last replies were no summary, until it writes one or another is chosen."""
         self.writes_in_place = True
         """Whether the model may be asked in the chat itself: it did not go on with the task instead."""
 
     def reset(self) -> None:
         """Forget failures: the view was cleared or the model changed."""
         self.compactions = self.writer = CompactionGuard()
-        self.writer_is_proven, self.writes_in_place = False, True
+        self.writer_is_proven, self.writes_in_place, self.unusable_writer = False, True, ""
 
     def allows_asking(self, cycle: int, tokens: int) -> bool:
         """Return whether a model may be asked for a summary that the user did not ask for."""
         return self.writer.allows(cycle, tokens) and self.compactions.allows(cycle, tokens)
 
-    def see_writer(self, prepared: Prepared) -> None:
-        """Take in whether the model wrote what it was asked for, by whomever."""
+    def see_writer(self, prepared: Prepared, name: Callable[[], str]) -> None:
+        """Take in whether the model wrote what it was asked for, by whomever; `name` tells what it is called."""
         for report in prepared.reports:
             if report.asked and report.event == "context_compacted":
                 self.writer_is_proven = report.work is not None and not why_not_by_model(report)
+                if self.writer_is_proven:
+                    self.unusable_writer = ""
+                elif report.wrote_none:
+                    self.unusable_writer = name()
                 self.writes_in_place = self.writes_in_place and report.details.in_place is not False
 
     def take(self, prepared: Prepared, standing: Standing) -> None:

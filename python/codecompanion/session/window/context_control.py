@@ -318,7 +318,7 @@ class ContextControl(ChatModel):
             prepared = await compactor.run(preparation, self.policy)
         finally:
             self._refusal, self._has_told_failure = compactor.refusal, compactor.has_told
-        self.watch.see_writer(prepared)
+        self.watch.see_writer(prepared, lambda: self._summariser(False).label)
         return prepared
 
     def _as_sent(self) -> ChatRequest:

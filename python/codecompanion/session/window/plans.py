@@ -49,7 +49,7 @@ class Plans:
         """Return the environment of what the user did not ask for: who is paused is not asked (R-532)."""
         chat = self._chat
         asks = self._watch.allows_asking(chat.log.view.cycle, chat.measured().tokens)
-        return msgspec.structs.replace(env, asks_models=asks)
+        return msgspec.structs.replace(env, asks_models=asks, unusable_writer=self._watch.unusable_writer)
 
     def compaction(self, instructions: str = "") -> Preparation:
         """Return a compaction at any token count (R-533)."""

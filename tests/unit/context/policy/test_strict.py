@@ -56,10 +56,13 @@ def is_wordy(ask: Ask) -> SummaryReply:
     return SummaryReply(text=600 * SAID) if is_in_parts else writes(ask)
 
 
+WROTE_NONE = "one who wrote no usable summary before"
+"""Only for what does not ask such a model again."""
 WRITERS: dict[str, Script] = {
     "one who writes": writes,
     "nobody": lambda ask: SummaryReply(error="no model"),
     "one who is wordy": is_wordy,
+    WROTE_NONE: writes,
 }
 SHARES = (0.7, 0.87, 0.93, 0.98, 1.3)
 """How full the window is."""
@@ -103,9 +106,11 @@ def outcome(policy: Policy, scene: str, share: float, writer: str) -> tuple[Any,
     messages = SCENES[scene]
     size = sum(map(count, messages))
     window = round(size / share)
-    warm = {"cache": CacheState(warm_tokens=window // 2), "now": 1.0} if "cache" in scene else {}
+    warm: dict[str, Any] = {"cache": CacheState(warm_tokens=window // 2), "now": 1.0} if "cache" in scene else {}
     if "read again" in scene:
         warm = {"cache": CacheState(warm_tokens=size), "continuation": lambda: Continuation(size, 0)}
+    if writer == WROTE_NONE:
+        warm |= {"unusable_writer": "small-1", "has_utility": policy.name.startswith("kodacode")}
     keys = {message.id: f"r{place}" for place, message in enumerate(messages)}
     prepared, asked = run(
         messages, window, policy=policy, script=WRITERS[writer], reserve=window // 20,
@@ -140,7 +145,8 @@ def test_what_is_marked_makes_a_difference(name: str, place: str) -> None:
     other = without(marked(name, place), frozenset({place}))
     stage = "reactive." if place.startswith("reactive.") else ""
     scenes = [scene for scene in SCENES if (scene == READ_AGAIN) == place.endswith(".in_place")]
-    cases = itertools.product(scenes, SHARES, WRITERS)
+    who = [writer for writer in WRITERS if (writer == WROTE_NONE) == place.endswith(".asks_unusable")]
+    cases = itertools.product(scenes, SHARES, who)
     assert any(usual(name, stage, *case) != outcome(other, *case) for case in cases)
 
 

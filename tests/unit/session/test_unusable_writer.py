@@ -1,0 +1,100 @@
+"""A model that wrote no usable summary is not asked again in its chat: the log is summarised at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codecompanion.adapters.base import ChatRequest
+from codecompanion.context.policy.policy_catalog import policy_names
+from codecompanion.errors import NetworkFailed
+from codecompanion.wire.events import Compacted
+from tests.summaries import nine_sections
+from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, says, submit
+
+ANSWER = "A queue is a list that is read from its front; what comes first is served first. "
+JUNK = "Sure! I am happy to help you."
+SAID = "The user asks what a queue is and how the harbour of the project uses one."
+KNOWN = "no model: scripted-1 wrote no usable summary"
+
+
+class Played:
+    """A chat whose model answers requests for summaries with `summary`."""
+
+    def __init__(self, tmp_path: Path, policy: str, window: int) -> None:
+        self.summary: Reply = says(JUNK)
+        self.bench = Bench(tmp_path, ScriptedAdapter("s", self.reply), window=window, settings={"policy": policy})
+        self.answer = says(ANSWER * (window // 300))
+        self.number = 0
+
+    def reply(self, request: ChatRequest) -> Reply:
+        return self.summary if request.purpose == "summary" else self.answer
+
+    async def start(self) -> None:
+        self.session = await self.bench.open()
+
+    async def until_compacted(self, times: int) -> list[str]:
+        """Go on until the chat was compacted that many times in all; return who wrote the summaries."""
+        while len(self.bench.of(Compacted)) < times and self.number < 150:
+            self.number += 1
+            text = f"Question {self.number}: what is a queue, and how does the harbour use it? " + "Please tell. " * 40
+            self.session.submit(submit(text, self.number))
+            await self.bench.idle(self.session)
+        assert not self.bench.bugs
+        return [event.summariser for event in self.bench.of(Compacted)]
+
+    async def compact(self) -> None:
+        self.session.compact("")
+        await self.bench.idle(self.session)
+
+    @property
+    def asked(self) -> int:
+        return sum(request.purpose == "summary" for request in self.bench.adapter.requests)
+
+
+@pytest.mark.parametrize("window", [4_096, 8_192, 24_000])
+@pytest.mark.parametrize("policy", [name for name in policy_names() if name != "kodacode"])
+async def test_after_one_compaction_without_a_usable_summary_nobody_waits_for_the_model(
+    tmp_path: Path, policy: str, window: int
+) -> None:
+    """SmolLM2-135M wrote none in 24 turns, and each attempt took as long as the one before."""
+    chat = Played(tmp_path, policy, window)
+    await chat.start()
+    await chat.until_compacted(1)
+    before = chat.asked
+    written = await chat.until_compacted(4)
+    assert before <= 4
+    assert before or window < 6_000  # where it may not pay to ask at all
+    assert chat.asked == before
+    assert written[1:] == [KNOWN if before else "no model"] * 3
+
+
+async def test_compacting_by_hand_asks_again_and_a_usable_summary_counts(tmp_path: Path) -> None:
+    chat = Played(tmp_path, "codecompanion", 8_192)
+    await chat.start()
+    await chat.until_compacted(2)
+    before = chat.asked
+    chat.summary = says(nine_sections(SAID))
+    await chat.compact()
+    assert chat.asked == before + 1
+    written = await chat.until_compacted(4)
+    assert written[-1].startswith("scripted-1")
+
+
+async def test_a_failed_call_says_nothing_about_the_model(tmp_path: Path) -> None:
+    chat = Played(tmp_path, "adaptive", 8_192)
+    chat.summary = (NetworkFailed("The provider is down."),)
+    await chat.start()
+    written = await chat.until_compacted(2)
+    assert chat.asked == 2
+    assert KNOWN not in written
+
+
+async def test_strict_asks_as_its_document_says(tmp_path: Path) -> None:
+    chat = Played(tmp_path, "cowork strict", 8_192)
+    await chat.start()
+    await chat.until_compacted(1)
+    before = chat.asked
+    await chat.until_compacted(2)
+    assert chat.asked > before
