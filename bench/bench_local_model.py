@@ -2,11 +2,11 @@
 
 `make test-local-model` first: it puts llama.cpp's server and SmolLM2 below .cache/local-model. Then
 
-    python -m bench.bench_local_model [--windows 2048 4096] [--policies adaptive cowork] [--peer CHECKOUT] [--markdown]
+    python -m bench.bench_local_model [--windows 2048 4096] [--policies adaptive cowork] [--peer CHECKOUT]
 
 In every turn the user states one short fact and asks a small question. A turn counts as failed when it ends without a
-reply. Tokens are those that the server says it processed: what its cache held is not among them. A fact is kept when
-its value stands in the last request.
+reply. Tokens are those that the server reports as processed, without what was in its cache. A fact is kept if its value
+is in the last request.
 """
 
 from __future__ import annotations
@@ -139,8 +139,8 @@ def _say(chat: RealChat, text: str) -> bool:
         if time.monotonic() > deadline:
             return False
         time.sleep(0.05)
-    if draft := chat.draft():  # what could not be sent was given back
-        chat.nvim.feed("ggdG" if not draft else "Gdip")
+    if chat.draft():  # what could not be sent was given back
+        chat.nvim.feed("Gdip")
         return False
     messages = chat.view().messages
     return bool(messages) and messages[-1].role == "assistant" and bool(messages[-1].text.strip())
@@ -176,7 +176,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--windows", type=int, nargs="+", default=list(WINDOWS))
     parser.add_argument("--policies", nargs="*", default=list(POLICIES))
     parser.add_argument("--peer", type=Path, help="a checkout of codecompanion.nvim, plenary.nvim beside it")
-    parser.add_argument("--markdown", action="store_true")
     chosen = parser.parse_args(argv)
     print("| " + " | ".join(HEAD) + " |\n|" + "---|" * len(HEAD), flush=True)
     for window in chosen.windows:

@@ -87,7 +87,7 @@ class AdapterRegistry:
         self._keys = KeyReader(secrets, environ=environ, on_key=on_key)
         self._made: dict[str, Adapter] = {}
         self.on_facts: Callable[[str], None] = lambda name: None
-        """Called with an adapter's name when its server has told something new of itself."""
+        """Called with an adapter's name when its server reports something new about itself."""
         self._with_login: dict[str, LoginAdapter] = {}
 
     def names(self) -> list[str]:

@@ -35,7 +35,7 @@ class CodeRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CodeReply(msgspec.Struct, frozen=True):
-    """The code. `is_cut`: the limit of tokens ended it, not the model. `model` is the one that says it wrote it."""
+    """The code. `is_cut`: the token limit ended it, not the model. `model` is the model that the reply names."""
 
     text: str
     is_cut: bool = False
