@@ -103,8 +103,8 @@ class PromptRead(msgspec.Struct, frozen=True):
 class RetryScheduled(msgspec.Struct, frozen=True):
     """An attempt failed; the next starts in `wait_ms`. Only sent before anything else of this request.
 
-    `brief` is the reason in two or three words. `waiting`: what is waited for while a server on this machine starts,
-    "" when a request failed; nothing was sent then, and it comes again with every look.
+    `brief` is the reason in two or three words. `waiting` names the local server that is starting or
+    loading ("" = an attempt failed): nothing was sent yet, and the event comes again with every check.
     """
 
     reason: str
@@ -175,7 +175,7 @@ class Adapter(Protocol):
         return None
 
     def facts(self, model: str) -> ServerFacts:
-        """Return what a server on the user's machine or network has said of itself and the model."""
+        """Return what a server on the user's machine or network reports about itself and the model."""
         return NO_FACTS
 
     def speed(self, model: str) -> Speed:

@@ -54,7 +54,10 @@ async def test_outdated_reads_are_cleared_when_the_cache_is_cold(tmp_path: Path)
 async def test_a_server_of_the_users_own_keeps_its_cache_over_a_break(tmp_path: Path) -> None:
     """Clearing would only make it read again; when the window gets tight it is done all the same."""
     bench, session = await make_chat(tmp_path)
-    bench.services.adapters.add(bench.adapter, AdapterSettings(name="first", kind="offline", local_server=True))
+    bench.services.adapters.add(
+        bench.adapter,
+        AdapterSettings(name="first", kind="offline", base_url="http://localhost:8080", local_server=True),
+    )
     await play(bench, session, TURNS)
     bench.services.clock = lambda: 1000.0 + 100 * bench.adapter.cache_lifetime_s
     await play(bench, session, 1)

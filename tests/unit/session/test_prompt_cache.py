@@ -10,6 +10,7 @@ import pytest
 from codecompanion.adapters.anthropic_messages.options import MessagesOptions
 from codecompanion.adapters.anthropic_messages.wire import AnthropicMessages
 from codecompanion.adapters.base import AdapterSettings
+from codecompanion.context.editing.cache_state import READ_PRICE
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
 
 
@@ -50,11 +51,24 @@ async def test_a_server_of_the_users_own_costs_time_and_its_cache_does_not_age(
     adapter = ScriptedAdapter("first", [])
     adapter.default_model, adapter.runs_itself = model, says
     bench = Bench(tmp_path, adapter)
-    entry = AdapterSettings(name="first", kind="offline", limits_path=limits_path, local_server=True)
+    entry = AdapterSettings(
+        name="first", kind="offline", limits_path=limits_path, base_url="http://localhost:8080", local_server=True
+    )
     bench.services.adapters.add(adapter, entry)
     session = await bench.open()
     cache = session.control.shaper.env().cache
     assert (cache.read_price, cache.lifetime_s) == (read_price, lifetime_s)
+
+
+async def test_a_server_at_a_public_address_is_weighed_like_a_provider(tmp_path: Path) -> None:
+    """An entry for vLLM may point at a hosted one, which sends a bill."""
+    adapter = ScriptedAdapter("first", [])
+    bench = Bench(tmp_path, adapter)
+    entry = AdapterSettings(name="first", kind="offline", base_url="https://gpu.example.com", local_server=True)
+    bench.services.adapters.add(adapter, entry)
+    session = await bench.open()
+    cache = session.control.shaper.env().cache
+    assert (cache.read_price, cache.lifetime_s) == (READ_PRICE, adapter.cache_lifetime_s)
 
 
 @pytest.mark.parametrize(

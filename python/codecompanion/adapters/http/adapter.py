@@ -32,8 +32,7 @@ from codecompanion.adapters.base import (
 from codecompanion.adapters.clouds import credentials_of
 from codecompanion.adapters.errors.error_map import Endpoint, Remedies, error_from_exception, error_of_reply
 from codecompanion.adapters.http.reply_stream import final_cut, read_reply
-from codecompanion.adapters.http.reply_timer import ReplyTimer
-from codecompanion.adapters.http.server_reader import CONNECT_WAIT_S, ServerReader, is_own_server
+from codecompanion.adapters.http.server_reader import CONNECT_WAIT_S, ServerReader
 from codecompanion.adapters.keys.key_source import key_label
 from codecompanion.adapters.keys.redact import secrets_in_url
 from codecompanion.adapters.model_list import is_cloud_model
@@ -42,7 +41,13 @@ from codecompanion.adapters.server_facts import ServerFacts
 from codecompanion.adapters.speed import Speed
 from codecompanion.adapters.transport.client import client_timeout
 from codecompanion.adapters.transport.exchange import Exchange, open_exchange
-from codecompanion.adapters.transport.time_limits import ANSWER_LIMIT_S, is_loopback, max_keep_alive_s, max_silence_s
+from codecompanion.adapters.transport.time_limits import (
+    ANSWER_LIMIT_S,
+    is_loopback,
+    is_own_server,
+    max_keep_alive_s,
+    max_silence_s,
+)
 from codecompanion.adapters.wire_format import KEY_TEMPLATE, HttpCall, WireFormat, origin_of
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.formats.bounded import LimitHit, has_too_many_values
@@ -51,6 +56,7 @@ from codecompanion.formats.byte_limits import ASIDE_BYTES, LISTING, MAX_JSON_VAL
 if TYPE_CHECKING:
     import httpx2
 
+    from codecompanion.adapters.http.reply_timer import ReplyTimer
     from codecompanion.adapters.http.server_wait import ServerWait
 
 _log = logging.getLogger(__name__)
@@ -66,7 +72,7 @@ class HttpAdapter:
 
     `environ` is the user's environment, where the client of a cloud finds credentials. `on_secret` hears each token
     that the exchange puts into requests by itself, so that no text will show it. `on_facts` is called when the server
-    has told something new of itself.
+    reports something new about itself.
     """
 
     def __init__(
@@ -135,7 +141,7 @@ class HttpAdapter:
         return ModelLimits(window) if window else self._wire.limits(model)
 
     def facts(self, model: str) -> ServerFacts:
-        """Return what a server on the user's machine or network has said of itself and the model."""
+        """Return what a server on the user's machine or network reports about itself and the model."""
         return self._server.facts(model or self.default_model)
 
     def forget_tool_refusal(self, model: str) -> None:
@@ -418,7 +424,7 @@ class HttpAdapter:
         """Send the request once and yield its events."""
         silence_s = max_silence_s(self._settings, call.size_bytes)
         endpoint = msgspec.structs.replace(await self._endpoint(request.model), silence_s=silence_s)
-        timer = ReplyTimer(request, self.facts(request.model), self._clock)
+        timer = self._reply_timer(request) if self._is_own else None
         response = await self._send(call, endpoint, stream=True)
         endpoint = self._with_secrets(endpoint)
         decoder = self._wire.decoder(endpoint)
@@ -427,10 +433,11 @@ class HttpAdapter:
             judge = self._patience(endpoint, deadline)
             async with aclosing(read_reply(response, decoder, endpoint, judge)) as events:
                 async for event in events:
-                    if decoder.seen_output:
-                        timer.see_output()
-                    if isinstance(event, Finished):
-                        self._server.learn_speed(decoder.timings or timer.timings(event.usage), request.model)
+                    if timer is not None:
+                        if decoder.seen_output:
+                            timer.see_output()
+                        if isinstance(event, Finished):
+                            self._server.learn_speed(decoder.timings or timer.timings(event.usage), request.model)
                     yield event
         except errors.AdapterError:
             raise
@@ -491,6 +498,11 @@ class HttpAdapter:
 
         most, random = self._settings.max_retries, self._random()
         return wait_before_retry(error, attempt, max_retries=most, random=random, is_free=is_free)
+
+    def _reply_timer(self, request: ChatRequest) -> ReplyTimer:
+        from codecompanion.adapters.http.reply_timer import ReplyTimer  # not part of the start
+
+        return ReplyTimer(request, self.facts(request.model), self._clock)
 
     def _server_wait(self) -> ServerWait:
         from codecompanion.adapters.http.server_wait import ServerWait  # not part of the start

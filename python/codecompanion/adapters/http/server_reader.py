@@ -37,7 +37,7 @@ from codecompanion.adapters.server_facts import (
     tool_refusal,
 )
 from codecompanion.adapters.speed import NO_SPEED, Speed, Timings, mean_speed
-from codecompanion.adapters.transport.time_limits import is_loopback, place_of
+from codecompanion.adapters.transport.time_limits import is_loopback, is_own_server
 from codecompanion.errors import AdapterError, NetworkFailed, RequestRejected, StreamCut
 
 _log = logging.getLogger(__name__)
@@ -57,11 +57,6 @@ _SHOW_PATH = "/api/show"
 
 Get = Callable[[str], Awaitable[bytes]]
 Post = Callable[[str, bytes], Awaitable[bytes]]
-
-
-def is_own_server(settings: AdapterSettings) -> bool:
-    """Return whether an entry is for a server that runs models on the user's machine or network."""
-    return settings.local_server and place_of(settings.base_url) != "public"
 
 
 class _Answer(msgspec.Struct, frozen=True):

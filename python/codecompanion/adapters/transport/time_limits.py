@@ -50,6 +50,11 @@ def is_loopback(address: str) -> bool:
     return place_of(address) == "loopback"
 
 
+def is_own_server(settings: AdapterSettings) -> bool:
+    """Return whether an entry is for a server that runs models on the user's machine or network."""
+    return settings.local_server and place_of(settings.base_url) != "public"
+
+
 def place_of(address: str) -> Place:
     """Return where an address is; one that cannot be read is somewhere else."""
     try:

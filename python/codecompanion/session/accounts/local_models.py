@@ -20,17 +20,20 @@ def is_local(adapters: AdapterRegistry, adapter: str, model: str) -> bool:
     return _runs_model(adapters, adapter, model)
 
 
-def is_own_server(adapters: AdapterRegistry, adapter: str, model: str) -> bool:
-    """Return whether the model runs on a server that its entry is written for, on this machine or another."""
-    if adapter not in adapters.names() or not adapters.settings(adapter).local_server:
+def runs_on_own_server(adapters: AdapterRegistry, adapter: str, model: str) -> bool:
+    """Return whether a server on the user's machine or network runs the model."""
+    from codecompanion.adapters.transport.time_limits import is_own_server
+
+    if adapter not in adapters.names() or not is_own_server(adapters.settings(adapter)):
         return False
     return _runs_model(adapters, adapter, model)
 
 
 def speed_of(adapters: AdapterRegistry, adapter: str, model: str) -> Speed:
     """Return how fast a server of the user's own was of late."""
-    is_asked = adapter in adapters.names() and adapters.is_made(adapter) and is_own_server(adapters, adapter, model)
-    return adapters.get(adapter).speed(model) if is_asked else NO_SPEED
+    is_asked = adapter in adapters.names() and adapters.is_made(adapter)
+    is_timed = is_asked and runs_on_own_server(adapters, adapter, model)
+    return adapters.get(adapter).speed(model) if is_timed else NO_SPEED
 
 
 def _runs_model(adapters: AdapterRegistry, adapter: str, model: str) -> bool:

@@ -25,7 +25,7 @@ from codecompanion.counting.calibration import Calibration
 from codecompanion.counting.model_windows import ResolvedLimits
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.model.messages import Message, ToolSpec
-from codecompanion.session.accounts.local_models import is_own_server
+from codecompanion.session.accounts.local_models import runs_on_own_server
 from codecompanion.session.accounts.meter import ContextMeter
 from codecompanion.session.compaction.watch import Standing
 from codecompanion.session.history.chat_log import ChatLog
@@ -157,7 +157,7 @@ class ChatModel:
     def cache_state(self) -> CacheState:
         """Return what the cache of the chat's model likely holds of the next request, and what reading costs there."""
         services, view, lifetime_s = self.services, self.log.view, self.adapter().cache_lifetime_s
-        is_own = is_own_server(services.adapters, *self.named)
+        is_own = runs_on_own_server(services.adapters, *self.named)
         if is_own:
             lifetime_s = own_cache_lifetime_s(services.adapters.settings(self.adapter_name).limits_path)
         return find_cache_state(view.messages, services.clock(), lifetime_s, view.tokens, is_own=is_own)

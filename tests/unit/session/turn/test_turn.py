@@ -666,7 +666,9 @@ async def test_how_long_a_local_server_reads_is_told_where_it_takes_long(tmp_pat
     adapter = ScriptedAdapter("s", [says("Hi " * 4_000), says("Ho")])
     adapter.is_fast = Speed(float(tokens_per_s), 5.0)
     bench = Bench(tmp_path, adapter)
-    bench.services.adapters.add(adapter, AdapterSettings(name="s", kind="offline", local_server=True))
+    bench.services.adapters.add(
+        adapter, AdapterSettings(name="s", kind="offline", base_url="http://localhost:8080", local_server=True)
+    )
     session = await bench.open()
     session.submit(submit("a question to begin with", 1))
     await bench.idle(session)
