@@ -32,6 +32,10 @@ class Speed(msgspec.Struct, frozen=True):
         """Return how long a prompt takes of which so many tokens are new, 0 when nobody knows."""
         return tokens / self.reads if self.reads else 0.0
 
+    def seconds_to_reply(self, read: int, written: int) -> float:
+        """Return how long a request with this many unread tokens and its reply take; both speeds are known."""
+        return read / self.reads + written / self.writes
+
     @property
     def text(self) -> str:
         """Return it in words, "" when nothing is known."""

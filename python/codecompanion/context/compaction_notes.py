@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from codecompanion.context.stage_report import StageReport
-from codecompanion.context.summary.spare_model import UNUSABLE
+from codecompanion.context.summary.spare_model import TOO_SLOW, UNUSABLE
 
 NO_MODEL = "no model"
 """Who wrote a summary that came from the log alone, as the user reads it."""
@@ -20,7 +20,7 @@ def author_of(report: StageReport, asked: Sequence[str]) -> str:
     `asked` are the names of those who were asked, in order; `no model: …` says why nobody was.
     """
     known = report.details.failure or ""
-    if not report.asked and known.endswith(UNUSABLE):
+    if not report.asked and (known.endswith(UNUSABLE) or known.startswith(TOO_SLOW)):
         return f"{NO_MODEL}: {known}"
     names = list(dict.fromkeys(asked))
     by_model = bool(names) and report.asked and _is_by_model(report)

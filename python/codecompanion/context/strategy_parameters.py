@@ -271,7 +271,8 @@ class SummarizeOne(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     never falls below `min_tokens` (R-427, R-428). The number of calls is bounded by the run's deadline alone (R-120).
     `in_place`: the chat's own model is asked in the chat itself where that costs less than a transcript. In a window of
     fewer than `spares_below` tokens a model is asked once, and only if that can pay; else code writes from the log.
-    `asks_unusable` false: so it does at once where the model wrote no usable summary before in this chat.
+    `asks_unusable` false: so it does at once where the model wrote no usable summary before in this chat, and where
+    the user would wait more than `max_wait_s` seconds for a model on a server of their own (0 = any time).
     """
 
     schema: SchemaName = "cc_9"
@@ -283,6 +284,7 @@ class SummarizeOne(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     available_reserve: int = 8000
     spares_below: NotNegative = 0
     asks_unusable: bool = True
+    max_wait_s: NotNegative = 0
 
 
 class ChunkFormula(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -306,8 +308,8 @@ class SummarizeChunked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of S9. `schema` says in what form a part is written, `max_tokens` caps each reply.
 
     `max_message_chars` caps a message before it is sent (R-127). There may be any number of chunks: what ends a run is
-    its deadline, and they may be written at the same time (R-120). `spares_below` and
-    `asks_unusable` as for `SummarizeOne`.
+    its deadline, and they may be written at the same time (R-120). `spares_below`, `asks_unusable` and `max_wait_s` as
+    for `SummarizeOne`.
     """
 
     chunk: ChunkFormula = ChunkFormula()
@@ -316,6 +318,7 @@ class SummarizeChunked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_tokens: int = 2048
     spares_below: NotNegative = 0
     asks_unusable: bool = True
+    max_wait_s: NotNegative = 0
 
 
 class SummarySize(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -385,7 +388,8 @@ class SummarizeFlush(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `max_tokens` is the length of the reply; `max_chars` of the newest messages are read, `max_entry_chars` of each. In
     a window of fewer than `spares_below` tokens nothing is asked: the compaction's own summary goes to the memory.
-    `asks_unusable` false: nor is it after the model wrote no usable summary in this chat.
+    `asks_unusable` false: nor is it after the model wrote no usable summary in this chat, or where it would take
+    longer than `max_wait_s` (see `SummarizeOne`).
     """
 
     min_messages: int = 4
@@ -396,6 +400,7 @@ class SummarizeFlush(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_entry_chars: int = 1_500
     spares_below: NotNegative = 0
     asks_unusable: bool = True
+    max_wait_s: NotNegative = 0
 
 
 class FitSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

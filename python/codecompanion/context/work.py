@@ -103,6 +103,8 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     `writer_is_proven` false: the first part of a long history is asked for alone. `unusable_writer` names the model
     that wrote no usable summary in this chat when last asked ("" = it did). `continuation` tells the size of the chat
     for a writer who has read it: the chat's own model (None = somebody else writes, or it is not to be asked so).
+    `writer_seconds` estimates how long a server of the user's own needs to read and write this many tokens (None = its
+    speed is not known, or a provider writes).
     `original` gives a message as it was before an earlier stage or turn cleared it, itself where that is not known (on
     the command line).
     """
@@ -136,6 +138,7 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     writer_is_proven: bool = True
     unusable_writer: str = ""
     continuation: Callable[[], Continuation] | None = None
+    writer_seconds: Callable[[int, int], float] | None = None
     folds: Folds = msgspec.field(default_factory=Folds)
     resends: Callable[[ReasoningPart], bool] = lambda part: True
     original: Callable[[Message], Message] = lambda message: message
@@ -163,8 +166,8 @@ class SummaryRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     `max_output_tokens` is how long the text may be, `room_tokens` what the summariser's window leaves for text and
     thinking together (0 = the same), `prompt_tokens` the estimate of the prompt (0: nobody has counted it). `beside`
-    are further requests that may be answered at the same time (R-120). `in_place`: the prompt is to follow the
-    chat as it would go out now, which holds what it is about.
+    are further requests that may be answered at the same time (R-120). `in_place`: the prompt follows the chat as it
+    would be sent now; `unread_tokens` is the part of it that no prompt cache holds (0 = all).
     """
 
     prompt: str
@@ -172,6 +175,7 @@ class SummaryRequest(msgspec.Struct, frozen=True, kw_only=True):
     max_output_tokens: int
     room_tokens: int = 0
     prompt_tokens: int = 0
+    unread_tokens: int = 0
     part: int = 1
     parts: int = 1
     in_place: bool = False

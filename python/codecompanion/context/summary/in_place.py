@@ -9,6 +9,7 @@ cheaper here, and the chat's own model writes the summary. A reply that is no su
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import takewhile
 
 from codecompanion import prompts
@@ -20,35 +21,46 @@ TRANSCRIPT_PRICE = 1.0
 MIN_SAVED = 1_000
 """Tokens of plain input: for less it is not worth that a model may go on with the task instead."""
 MIN_OUTPUT_SHARE = 0.5
-"""So much of the summary's budget must be left by the window; most summaries are shorter than they may be."""
+"""Part of the summary's budget that the window must leave; most summaries are shorter than allowed."""
+MIN_OUTPUT_TOKENS = 400
+"""Enough where reading the chat again costs nothing: a local server with the chat in its cache."""
 
 
-def in_place(request: SummaryRequest, order: str, work: Work, env: Env) -> SummaryRequest | None:
-    """Return the request for the same in the chat itself, None where the transcript is better or the only way.
+def in_place(request: SummaryRequest, order: Callable[[int], str], work: Work, env: Env) -> SummaryRequest | None:
+    """Return the request for the same summary in the chat itself, None if the transcript is better or the only way.
 
-    `order` says what is to be written.
+    `order` returns the instructions for a summary of at most this many tokens.
     """
     if env.continuation is None or env.cache.is_cold or request.parts > 1:
         return None
-    prompt = prompts.load("summary_in_place").format(order=order)
-    if kept := _newest_kept(work):
-        prompt += "\n\n" + prompts.load("summary_in_place_kept").format(count=kept)
-    tokens = math.ceil(env.count_text(prompt) * env.summariser_ratio)
-    chat = env.continuation()
+    chat, output = env.continuation(), request.max_output_tokens
+    prompt, tokens = _instructions(order(output), work, env)
     room = env.window - chat.tokens - tokens
-    if room < MIN_OUTPUT_SHARE * request.max_output_tokens:
+    enough = MIN_OUTPUT_SHARE * output
+    if room < (enough if env.cache.read_price else min(enough, MIN_OUTPUT_TOKENS)):
         return None
     transcript = TRANSCRIPT_PRICE * request.prompt_tokens * env.summariser_ratio
     if transcript - price_of(chat, tokens, env) < MIN_SAVED:
         return None
+    if room < output:
+        prompt, _ = _instructions(order(room), work, env)
     return SummaryRequest(
         prompt=prompt,
         subject=request.subject,
-        max_output_tokens=min(request.max_output_tokens, room),
+        max_output_tokens=min(output, room),
         room_tokens=room,
         prompt_tokens=chat.tokens + tokens,
+        unread_tokens=min(chat.new, chat.tokens) + tokens,
         in_place=True,
     )
+
+
+def _instructions(order: str, work: Work, env: Env) -> tuple[str, int]:
+    """Return the message that asks for the summary, and its tokens."""
+    prompt = prompts.load("summary_in_place").format(order=order)
+    if kept := _newest_kept(work):
+        prompt += "\n\n" + prompts.load("summary_in_place_kept").format(count=kept)
+    return prompt, math.ceil(env.count_text(prompt) * env.summariser_ratio)
 
 
 def _newest_kept(work: Work) -> int:

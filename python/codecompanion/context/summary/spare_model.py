@@ -1,10 +1,9 @@
-"""When no model is asked for a summary (ours; off under `strict`): it wrote none that can be used, or it cannot pay.
+"""Decide when code writes a summary from the log instead of a model (ours; off under `strict`).
 
-A model that wrote no usable summary, asked again with the reason, writes none the next time either, and somebody waits.
-In a small window a model is asked once, and only where that can pay: reading the chat and writing the summary takes
-time or money. Once the summary is there, each later request is smaller
-by what was freed, until the window is full again: at 2,048 tokens that is less than the summary took. Where it cannot
-pay, and where the one answer was no summary, code writes it from the log, at once.
+- The model wrote no usable summary before: asked again, it would write another one of these while the user waits.
+- The window is small: there a model is asked once, and only if the summary can save more tokens than it takes. Each
+  later request is smaller by the freed tokens until the window is full again; at 2,048 tokens that is too little.
+- The model runs on a server of the user's own, whose speed is known, and would take longer than the user should wait.
 """
 
 from __future__ import annotations
@@ -14,7 +13,11 @@ from collections.abc import Iterable
 from codecompanion.context.work import Env, Failed, SummaryRequest, Work
 
 UNUSABLE = "wrote no usable summary"
-"""What is said of a model that is not asked again in its chat, after its name."""
+"""Follows the name of a model that is not asked again in its chat."""
+TOO_SLOW = "a summary by the model would take about "
+"""Precedes the expected time."""
+EXPECTED_TOKENS = 700
+"""Length of a summary, unless less is allowed: measured with hosted models, 400 to 1,000."""
 NOT_WORTH_IT = Failed("in a window this small a summary by a model takes more tokens than it can save")
 
 
@@ -23,6 +26,17 @@ def why_not_again(env: Env, *, asks_unusable: bool) -> Failed | None:
     if asks_unusable or not env.unusable_writer:
         return None
     return Failed(f"{env.unusable_writer} {UNUSABLE}")
+
+
+def takes_too_long(requests: Iterable[SummaryRequest], max_wait_s: float, env: Env) -> Failed | None:
+    """Return the reason if the requests would take longer than `max_wait_s`, None if not or if the speed is unknown."""
+    if not max_wait_s or env.writer_seconds is None:
+        return None
+    seconds = 0.0
+    for request in requests:
+        unread = request.unread_tokens or request.prompt_tokens * env.summariser_ratio
+        seconds += env.writer_seconds(round(unread), min(request.max_output_tokens, EXPECTED_TOKENS))
+    return Failed(f"{TOO_SLOW}{seconds:,.0f} s") if seconds > max_wait_s else None
 
 
 def costs_more_than_it_saves(work: Work, requests: Iterable[SummaryRequest], written: int, env: Env) -> bool:

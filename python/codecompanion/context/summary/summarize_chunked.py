@@ -42,7 +42,7 @@ def summarize_chunked(work: Work, params: SummarizeChunked, env: Env) -> Steps:
     chunks, notes = run.plan(work.removed)
     parts = yield from run.summarise_parts(chunks)
     if isinstance(parts, Failed):
-        return by_code(work, parts, env) if run.spares else parts
+        return by_code(work, parts, env) if run.falls_back else parts
     text, said = run.done((yield from run.merge(parts)))
     summary = "\n\n".join(block for block in (text, "\n".join(notes)) if block)
     return msgspec.structs.replace(said.saying(chunks=len(chunks), omitted_messages=len(notes)), summary=summary)
@@ -55,7 +55,8 @@ class _Run(SummaryRun):
     """One run of S9: the windows it has to fit into."""
 
     def __init__(self, work: Work, params: SummarizeChunked, env: Env) -> None:
-        super().__init__(work, env, params.schema, params.max_tokens, 1 / 8, spares_below=params.spares_below)
+        spares = {"spares_below": params.spares_below, "max_wait_s": params.max_wait_s}
+        super().__init__(work, env, params.schema, params.max_tokens, 1 / 8, **spares)
         self.params, self.env = params, env
         notes = f"{prompts.load('summary_part')}\n\n{prompts.load('summary_again')}"
         self.room = self.free_tokens(f"{self.prompt}\n\n{notes}\n\n{wrap(())}")

@@ -24,8 +24,11 @@ def summarize_flush(work: Work, params: SummarizeFlush, env: Env) -> Steps:
     read = format_transcript(chosen, FormatTranscript(max_entry_chars=params.max_entry_chars), env)
     if not isinstance(read, Work):
         return read
-    summary = SummarizeOne(schema="flush", max_tokens=params.max_tokens)
-    return (yield from summarize_one(read, summary, env))
+    summary = SummarizeOne(schema="flush", max_tokens=params.max_tokens, max_wait_s=params.max_wait_s)
+    written = yield from summarize_one(read, summary, env)
+    if isinstance(written, Work) and written.details.summary_source == "summarize_ledger":
+        return Skipped("slow_writer", written.details.failure or "")
+    return written
 
 
 def _select(work: Work, params: SummarizeFlush, env: Env) -> Outcome:

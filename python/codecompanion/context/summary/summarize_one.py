@@ -52,7 +52,7 @@ def summarize_one(work: Work, params: SummarizeOne, env: Env) -> Steps:
     run = _Run(work, params, env, budget)
     text = yield from run.reduce(work.transcript)
     if isinstance(text, Failed):
-        return by_code(work, text, env, params.schema) if run.spares else text
+        return by_code(work, text, env, params.schema) if run.falls_back else text
     text, said = run.done(text)
     said = said.saying(summary_budget_tokens=budget)
     if run.source == "model" and run.schema.section:
@@ -111,7 +111,8 @@ class _Run(SummaryRun):
     """One run of S8: what fits into a request."""
 
     def __init__(self, work: Work, params: SummarizeOne, env: Env, budget: int) -> None:
-        super().__init__(work, env, params.schema, budget, 1 / 4, spares_below=params.spares_below)
+        spares = {"spares_below": params.spares_below, "max_wait_s": params.max_wait_s}
+        super().__init__(work, env, params.schema, budget, 1 / 4, **spares)
         self._env = env if params.in_place else None
         self._estimate, self._sizes = env.count_text, dict[int, tuple[tuple[str, ...], int]]()
         taken = self.count_text(self.prompt) + self.count_text(prompts.load("summary_again"))
@@ -144,7 +145,7 @@ class _Run(SummaryRun):
         """Return the question as it is asked in the chat itself, where that is cheaper."""
         if self._env is None:
             return question
-        asked = in_place(question.request, self.prompt, self.work, self._env)
+        asked = in_place(question.request, self.order, self.work, self._env)
         if asked is None:
             return question
         return msgspec.structs.replace(question, request=asked, otherwise=question.request)

@@ -15,7 +15,7 @@ import msgspec
 
 from codecompanion import prompts
 from codecompanion.context.summary.judge_reply import accept_reply
-from codecompanion.context.summary.spare_model import NOT_WORTH_IT, costs_more_than_it_saves
+from codecompanion.context.summary.spare_model import NOT_WORTH_IT, costs_more_than_it_saves, takes_too_long
 from codecompanion.context.summary.topic_evidence import READ_CHARS, cut_evenly
 from codecompanion.context.summary_text.sections import Schema, load_schema
 from codecompanion.context.transcript.format_transcript import escape, wrap
@@ -86,19 +86,32 @@ class SummaryRun:
     """
 
     def __init__(
-        self, work: Work, env: Env, schema: str, max_tokens: int, window_share: float, *, spares_below: int = 0
+        self,
+        work: Work,
+        env: Env,
+        schema: str,
+        max_tokens: int,
+        window_share: float,
+        *,
+        spares_below: int = 0,
+        max_wait_s: float = 0,
     ) -> None:
         self.work, self._count_text, self.counts = work, env.count_text, dict[str, int]()
-        self.schema = load_schema(schema)
+        self.schema, self._instructions, self._title = load_schema(schema), env.instructions, env.title
         self.window = env.summariser_window or env.window
         self.output = max(1, min(max_tokens, int(self.window * window_share)))
-        self.prompt = summary_prompt(schema, env.instructions, self.output, env.title)
+        self.prompt = self.order(self.output)
         self.ratio, self._is_proven = env.summariser_ratio, env.writer_is_proven
         self.source = ""
         self.in_place: bool | None = None
-        self.spares = env.window < spares_below
-        """Whether the model is asked once, and only if that can pay."""
-        self._weighs: Env | None = env if self.spares and not (env.manual or env.has_summary) else None
+        self._spares, self._max_wait_s = env.window < spares_below, max_wait_s
+        self.falls_back = self._spares
+        """Whether code writes the summary if the model did not."""
+        self._weighs: Env | None = None if env.manual or env.has_summary else env
+
+    def order(self, max_tokens: int) -> str:
+        """Return the instructions for a summary of at most this many tokens."""
+        return summary_prompt(self.schema.name, self._instructions, max_tokens, self._title)
 
     @property
     def too_small(self) -> Failed:
@@ -146,12 +159,9 @@ class SummaryRun:
 
     def ask(self, questions: Sequence[Question]) -> Texts:
         """Return the answers; remember when it was not a model that gave them."""
-        env, self._weighs = self._weighs, None
-        if env is not None and costs_more_than_it_saves(
-            self.work, (one.request for one in questions), self.output, env
-        ):
-            return NOT_WORTH_IT
-        answers = yield from ask_all(questions, is_proven=self._is_proven, again=not self.spares)
+        if declined := self._decline([question.request for question in questions]):
+            return declined
+        answers = yield from ask_all(questions, is_proven=self._is_proven, again=not self._spares)
         if isinstance(answers, Failed):
             return answers
         self._is_proven = True
@@ -159,6 +169,17 @@ class SummaryRun:
         if any(question.otherwise is not None for question in questions):
             self.in_place = any(answer.in_place for answer in answers)
         return tuple(answer.text for answer in answers)
+
+    def _decline(self, requests: list[SummaryRequest]) -> Failed | None:
+        """Return why the model is not asked at all; the first requests decide for the whole run."""
+        env, self._weighs = self._weighs, None
+        if env is None:
+            return None
+        if self._spares and costs_more_than_it_saves(self.work, requests, self.output, env):
+            return NOT_WORTH_IT
+        declined = takes_too_long(requests, self._max_wait_s, env)
+        self.falls_back = self.falls_back or declined is not None
+        return declined
 
     def done(self, text: str) -> tuple[str, Work]:
         """Return the text without orders to a model (R-433), and the work with what is to be said of it."""

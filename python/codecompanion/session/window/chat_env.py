@@ -8,6 +8,7 @@ from collections.abc import Callable
 from codecompanion.context.summary_text.recall_keys import no_key
 from codecompanion.context.work import CacheState, Continuation, Env, Folds, Measure, Messages
 from codecompanion.model.references import with_true_references
+from codecompanion.session.accounts.local_models import speed_of
 from codecompanion.session.compaction.effects import EffectRunner
 from codecompanion.session.compaction.summary_sources import SummarySources
 from codecompanion.session.compaction.watch import CompactionWatch
@@ -48,6 +49,7 @@ class ChatEnv:
             last_flush=self._effects.last_flush,
             writer_is_proven=self._watch.writer_is_proven,
             continuation=self._continuation(cache),
+            writer_seconds=self._writer_seconds(),
             cache=cache,
             folds=self._folds,
             original=self._sources.original,
@@ -69,15 +71,19 @@ class ChatEnv:
 
         return read
 
+    def _writer_seconds(self) -> Callable[[int, int], float] | None:
+        """Return the estimate of how long the model that writes summaries takes, None where its speed is unknown."""
+        speed = speed_of(self._chat.services.adapters, *self._chat.writer)
+        return speed.seconds_to_reply if speed.reads and speed.writes else None
+
     def _summariser_size(self) -> tuple[int, float]:
         """Return the summariser's window, and how far its tokens exceed the estimate (lesson 3)."""
-        chat, wanted, services = self._chat, self._chat.policy.summary_adapter, self._chat.services
-        if not wanted.name or wanted.name not in services.adapters.names():
+        chat = self._chat
+        if chat.writer == chat.named:
             calibration = chat.meter.calibration
             return chat.limits.context_window, calibration.ratio * (1 + calibration.margin)
-        model = wanted.model or services.adapters.get(wanted.name).default_model
-        limits = services.limits(wanted.name, model, chat.policy.default_window)
-        calibration = services.calibration(wanted.name, model)
+        limits = chat.services.limits(*chat.writer, chat.policy.default_window)
+        calibration = chat.services.calibration(*chat.writer)
         return limits.context_window, calibration.ratio * (1 + calibration.margin)
 
 

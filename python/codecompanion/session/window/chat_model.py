@@ -101,6 +101,14 @@ class ChatModel:
         """Return adapter and model by name."""
         return self.adapter_name, self.model
 
+    @property
+    def writer(self) -> tuple[str, str]:
+        """Return the names of the adapter and the model that write summaries."""
+        wanted, adapters = self.policy.summary_adapter, self.services.adapters
+        if not wanted.name or wanted.name not in adapters.names():
+            return self.named
+        return wanted.name, wanted.model or adapters.get(wanted.name).default_model
+
     # ---- what goes with every request
 
     def fragments(self) -> tuple[Fragment, ...]:

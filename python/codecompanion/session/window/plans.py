@@ -49,7 +49,10 @@ class Plans:
         """Return the environment of what the user did not ask for: who is paused is not asked (R-532)."""
         chat = self._chat
         asks = self._watch.allows_asking(chat.log.view.cycle, chat.measured().tokens)
-        return msgspec.structs.replace(env, asks_models=asks, unusable_writer=self._watch.unusable_writer)
+        unusable = self._watch.unusable_writer
+        if not unusable and chat.writer in chat.services.unusable_writers:
+            unusable = chat.writer[1] or chat.writer[0]
+        return msgspec.structs.replace(env, asks_models=asks, unusable_writer=unusable)
 
     def compaction(self, instructions: str = "") -> Preparation:
         """Return a compaction at any token count (R-533)."""

@@ -58,8 +58,10 @@ def is_wordy(ask: Ask) -> SummaryReply:
 
 WROTE_NONE = "one who wrote no usable summary before"
 """Only for what does not ask such a model again."""
+SLOW = "one who takes a minute"
 WRITERS: dict[str, Script] = {
     "one who writes": writes,
+    SLOW: writes,
     "nobody": lambda ask: SummaryReply(error="no model"),
     "one who is wordy": is_wordy,
     WROTE_NONE: writes,
@@ -111,6 +113,8 @@ def outcome(policy: Policy, scene: str, share: float, writer: str) -> tuple[Any,
         warm = {"cache": CacheState(warm_tokens=size), "continuation": lambda: Continuation(size, 0)}
     if writer == WROTE_NONE:
         warm |= {"unusable_writer": "small-1", "has_utility": policy.name.startswith("kodacode")}
+    if writer == SLOW:
+        warm |= {"writer_seconds": lambda read, written: 60.0}
     keys = {message.id: f"r{place}" for place, message in enumerate(messages)}
     prepared, asked = run(
         messages, window, policy=policy, script=WRITERS[writer], reserve=window // 20,
@@ -145,7 +149,9 @@ def test_what_is_marked_makes_a_difference(name: str, place: str) -> None:
     other = without(marked(name, place), frozenset({place}))
     stage = "reactive." if place.startswith("reactive.") else ""
     scenes = [scene for scene in SCENES if (scene == READ_AGAIN) == place.endswith(".in_place")]
-    who = [writer for writer in WRITERS if (writer == WROTE_NONE) == place.endswith(".asks_unusable")]
+    special = {"asks_unusable": WROTE_NONE, "max_wait_s": SLOW}
+    only = special.get(place.rpartition(".")[2])
+    who = [only] if only else [writer for writer in WRITERS if writer not in special.values()]
     cases = itertools.product(scenes, SHARES, who)
     assert any(usual(name, stage, *case) != outcome(other, *case) for case in cases)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from codecompanion.context.policy.policy_catalog import load_policy, policy_names
@@ -103,3 +104,26 @@ def test_a_model_that_cannot_be_reached_is_not_asked_again():
 def test_strict_sends_the_transcript(name):
     steps = [s.params for stage in load_policy(f"{name} strict").stages for tier in stage.tiers for s in tier.steps]
     assert not any(params.in_place for params in steps if isinstance(params, SummarizeOne))
+
+
+OWN = CacheState(warm_tokens=6_000, read_price=0.0, write_price=1.0, lifetime_s=float("inf"))
+
+
+def test_a_short_summary_is_enough_where_the_cache_costs_nothing():
+    (request,), _ = asked(
+        work_of(4_000), [SummaryReply(text=WRITTEN)], cache=OWN, window=8_192,
+        continuation=lambda: Continuation(7_300, 200),
+    )  # fmt: skip
+    assert request.in_place
+    assert request.unread_tokens == 200 + request.prompt_tokens - 7_300
+    assert request.max_output_tokens == request.room_tokens < 1_000
+    assert f"{round(0.7 * request.room_tokens, -1):.0f} words" in request.prompt
+
+
+def test_a_model_that_takes_too_long_is_not_asked():
+    requests, outcome = asked(
+        work_of(), [], msgspec.structs.replace(PARAMS, max_wait_s=30), writer_seconds=lambda read, written: 82.0
+    )
+    assert requests == []
+    assert outcome.details.written_by == "code"
+    assert outcome.details.failure == "a summary by the model would take about 82 s"

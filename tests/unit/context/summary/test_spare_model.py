@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.context.summary.spare_model import costs_more_than_it_saves
+from codecompanion.context.summary.spare_model import TOO_SLOW, costs_more_than_it_saves, takes_too_long
 from codecompanion.context.work import SummaryRequest, Work
 from tests.unit.context.builders import assistant, env, made, user
 
@@ -33,3 +33,31 @@ def test_requests_are_weighed_against_what_is_freed_until_the_window_is_full_aga
     work = Work(before=CHAT, messages=CHAT[removed:], removed=CHAT[:removed])
     asked = [request(*figures) for figures in requests]
     assert costs_more_than_it_saves(work, asked, written, env(CHAT, 4_096)) is costs
+
+
+def seconds(read: int, written: int) -> float:
+    """Return the time of a server that reads 100 tokens a second and writes 20."""
+    return read / 100 + written / 20
+
+
+@pytest.mark.parametrize(
+    ("requests", "max_wait_s", "expected"),
+    [
+        ([(2_000, 2_000)], 30, 55),  # a summary of 700 tokens is expected
+        ([(2_000, 200)], 30, None),
+        ([(2_000, 100), (2_000, 100)], 30, 50),  # one after the other
+        ([(20_000, 2_000)], 0, None),
+    ],
+)
+def test_a_model_that_takes_longer_than_the_user_should_wait_is_not_asked(
+    requests: list[tuple[int, int]], max_wait_s: float, expected: int | None
+) -> None:
+    asked = [request(*figures) for figures in requests]
+    declined = takes_too_long(asked, max_wait_s, env(CHAT, 8_192, writer_seconds=seconds))
+    assert (declined and declined.reason) == (f"{TOO_SLOW}{expected} s" if expected else None)
+    assert takes_too_long(asked, max_wait_s, env(CHAT, 8_192)) is None  # a provider, or no speed is known
+
+
+def test_tokens_in_the_cache_take_no_time() -> None:
+    asked = SummaryRequest(prompt="", subject=CHAT, prompt_tokens=6_000, unread_tokens=500, max_output_tokens=300)
+    assert takes_too_long([asked], 30, env(CHAT, 8_192, writer_seconds=seconds)) is None
