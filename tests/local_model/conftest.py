@@ -16,7 +16,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "nvim"))
 
 from harness import REPO, Nvim
+from real_chat import KEY
 from tests.local_model.llama_server import LlamaServer
+from tests.peers.litellm_proxy import LiteLLMProxy
 
 FOLDER = REPO / ".cache" / "local-model"
 
@@ -30,6 +32,18 @@ def llama(tmp_path: Path) -> Iterator[LlamaServer]:
     server = LlamaServer(FOLDER / "bin" / "llama-server", FOLDER / "smollm2.gguf", tmp_path)
     yield server
     server.stop()
+
+
+@pytest.fixture
+def litellm(llama: LlamaServer, tmp_path: Path) -> Iterator[LiteLLMProxy]:
+    """Return LiteLLM's proxy before a running server with a window of 4,096 tokens."""
+    program = REPO / ".cache" / "peers" / "litellm" / "bin" / "litellm"
+    if not program.exists():
+        pytest.skip("LiteLLM is not in .cache/peers: run make test-peers")
+    llama.start(4096)
+    proxy = LiteLLMProxy(program, tmp_path, llama.url, KEY)
+    yield proxy
+    proxy.process.stop()
 
 
 @pytest.fixture

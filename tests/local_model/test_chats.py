@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from codecompanion.model.invariants import violations
 from harness import Nvim
 from real_chat import RealChat, start_chat
 from tests.local_model.llama_server import LlamaServer
+from tests.peers.endpoints import WIRES, Endpoint
 from tests.peers.tap import Tap
 
 Start = Callable[..., Nvim]
 
 
-def chat_with(llama: LlamaServer, nvim_factory: Start, root: Path, *, url: str = "", **options: Any) -> RealChat:
+def chat_with(
+    llama: LlamaServer, nvim_factory: Start, root: Path, *, url: str = "", policy: str = "codecompanion", **options: Any
+) -> RealChat:
     """Start a chat with the built-in adapter for llama.cpp and default options, short replies."""
     entry = {
         "extends": "llama_cpp",
@@ -23,6 +29,7 @@ def chat_with(llama: LlamaServer, nvim_factory: Start, root: Path, *, url: str =
         "schema": {"max_tokens": {"default": 48}, "temperature": {"default": 0}},
     }
     chosen = {"adapters": {"http": {"local": entry}}, "interactions": {"chat": {"adapter": "local"}}}
+    chosen["interactions"]["chat"]["opts"] = {"policy": policy}
     return start_chat(nvim_factory, root, llama, options=chosen, **options)
 
 
@@ -114,4 +121,95 @@ def test_a_server_killed_in_the_middle_costs_one_sentence(llama, nvim_factory, t
         llama.start(4096)
         chat.say("Name one colour.")
         assert answered(chat)
+    assert violations(chat.view().messages) == []
+
+
+def put(chat: RealChat, text: str) -> None:
+    """Put a text into the input at once; typing a long one takes longer than the test."""
+    chat.nvim.lua(
+        """local text = ...
+           require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').current(), text)""",
+        text,
+    )
+
+
+def test_a_message_larger_than_the_window_is_given_back_with_one_sentence(llama, nvim_factory, tmp_path):
+    llama.start(2048)
+    with Tap(llama.url) as tap:
+        chat = chat_with(llama, nvim_factory, tmp_path, url=tap.url)
+        chat.say("hello")
+        sent = len(tap.exchanges)
+        put(chat, "word " * 6000)
+        chat.say("Go.")
+        assert [one for one in tap.exchanges[sent:] if "word word" in one.body.decode()] == []
+        assert "word word" in chat.draft()
+        put(chat, "Name one colour.")
+        chat.say("")
+        assert answered(chat)
+    assert violations(chat.view().messages) == []
+
+
+def test_two_chats_share_a_slot(llama, nvim_factory, tmp_path):
+    llama.start(4096)
+    chat = chat_with(llama, nvim_factory, tmp_path)
+    chat.say("My dog is called Rex.")
+    chat.open()
+    chat.say("My cat is called Tom.")
+    assert answered(chat)
+    assert "Rex" not in str(chat.view())
+
+
+def test_a_message_sent_while_a_reply_streams_waits_in_the_queue(llama, nvim_factory, tmp_path):
+    llama.start(4096)
+    chat = chat_with(llama, nvim_factory, tmp_path)
+    chat.send("Count from one to one hundred, in words.")
+    chat.wait_state("streaming")
+    chat.send("Name one colour.")
+    chat.nvim.wait_for(lambda: chat.finished() >= 2 and answered(chat), "the second reply")
+    said = [message.text for message in chat.view().messages if message.role == "user"]
+    assert any("Name one colour." in text for text in said)
+    assert violations(chat.view().messages) == []
+
+
+def test_compact_writes_a_summary_that_the_next_request_has(llama, nvim_factory, tmp_path):
+    """Written by the model or from the log: the user's words survive either way."""
+    llama.start(4096)
+    with Tap(llama.url) as tap:
+        chat = chat_with(llama, nvim_factory, tmp_path, url=tap.url)
+        chat.say("The deploy code is Ka-4711. What is a queue?")
+        chat.say("Say a word about tests.")
+        chat.say("/compact")
+        chat.nvim.wait_for(lambda: "Compacted" in [type(event).__name__ for event in chat.log()], "the compaction")
+        chat.say("Name one colour.")
+        assert answered(chat)
+        assert "Ka-4711" in tap.exchanges[-1].body.decode()
+
+
+def test_a_router_shows_the_model_and_its_window(llama, nvim_factory, tmp_path):
+    models = tmp_path / "models"
+    models.mkdir()
+    shutil.copy(llama.model, models / "smollm2.gguf")
+    llama.start(4096, "--models-dir", str(models))
+    chat = chat_with(llama, nvim_factory, tmp_path)
+    chat.say("hello")
+    assert answered(chat)
+    wait_for_window(chat, 4096)
+    assert "smollm2" in chat.nvim.screen()
+
+
+@pytest.mark.parametrize("policy", ["codecompanion", "adaptive", "codebuddy", "kodacode", "cowork", "cowork_chat"])
+def test_ten_turns_at_2k_stay_alive_with_automatic_compaction(llama, nvim_factory, tmp_path, policy):
+    llama.start(2048)
+    chat = chat_with(llama, nvim_factory, tmp_path, policy=policy)
+    for number in range(10):
+        chat.say(f"Note: port {number} is {4700 + number}. " + "Say a word about tests. " * 8)
+        assert answered(chat)
+    assert violations(chat.view().messages) == []
+
+
+@pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.adapter)
+def test_a_gateway_passes_each_wire_format_on(llama, litellm, nvim_factory, tmp_path, wire):
+    chat = Endpoint(litellm.url, wire, wire.gateway_model).start_chat(nvim_factory, tmp_path)
+    chat.say("hello")
+    assert answered(chat)
     assert violations(chat.view().messages) == []
