@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -86,3 +87,24 @@ def test_a_python_without_the_packages_names_the_program(tmp_path: Path, argumen
     assert (done.returncode, done.stdout) == (1, "")
     assert f"is missing from {sys.executable}; run {PROGRAM}, which" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def recipe(clone: Path, home: Path) -> str:
+    """Return the lines that a clone prints; no Python is installed for it."""
+    given = {"PATH": os.environ["PATH"], "HOME": str(home), "GIT_CONFIG_GLOBAL": "/dev/null"}
+    program = [str(clone / "bin/codecompanion"), "recipe"]
+    return subprocess.run(program, cwd=home, env=given, capture_output=True, text=True, timeout=60, check=True).stdout
+
+
+def test_a_clone_prints_the_lines_that_install_it(tmp_path: Path) -> None:
+    clone = tmp_path / "src" / "my companion"
+    (clone / "bin").mkdir(parents=True)
+    shutil.copy(PROGRAM, clone / "bin")
+    assert '{ dir = "~/src/my companion", name = "codecompanion", opts = {} },' in recipe(clone, tmp_path)
+    assert "no remote address" in recipe(clone, tmp_path)
+    git = ["git", "-C", str(clone)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "remote", "add", "origin", "https://me:t0ken@git.example/cc.git"], check=True)
+    printed = recipe(clone, tmp_path)
+    assert printed.count("https://git.example/cc.git") == 3
+    assert "t0ken" not in printed
