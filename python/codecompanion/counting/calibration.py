@@ -97,13 +97,14 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
     exact: bool = False
 
 
-def wants_provider_count(count: Count, thresholds: Iterable[int]) -> bool:
+def wants_provider_count(count: Count, thresholds: Iterable[int], coming: int = 0) -> bool:
     """Return whether the provider should be asked: a threshold lies within the doubt, and the doubt is more than 1 %.
 
-    Soon after a report the doubt is smaller than that: then nobody is asked.
+    Soon after a report the doubt is smaller than that: then nobody is asked. `coming`: up to so many tokens will be
+    added before it matters.
     """
     doubt = max(count.upper - count.tokens, count.tokens - count.lower)
-    return doubt > _GOOD_ENOUGH * count.tokens and any(count.lower <= at <= count.upper for at in thresholds)
+    return doubt > _GOOD_ENOUGH * count.tokens and any(count.lower <= at <= count.upper + coming for at in thresholds)
 
 
 def _adapted(side: float, off: float, bound: int) -> float:

@@ -6,7 +6,7 @@ A submit while busy waits in the queue and is delivered exactly once, at the nex
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from codecompanion.session.actions.view_edits import ViewEdits
     from codecompanion.session.turn.edit_turn import EditTurn
 
+IDLE_S = 1.0
+"""A chat in which nothing has happened for so long is counted, if nobody knows how large it is."""
+
 
 class Session(Chat):
     """One chat of this host, and what its user may ask of it."""
@@ -44,6 +47,8 @@ class Session(Chat):
         """The turn that runs, or ran last."""
         self._edit: EditTurn | None = None
         """The edit in place whose reply is awaited."""
+        self._counting: asyncio.Task[None] | None = None
+        """Has the next request counted while the chat is idle."""
 
     @cached_property
     def edits(self) -> ViewEdits:
@@ -230,6 +235,9 @@ class Session(Chat):
         self.fetches.stop()
         self.stop_telling_older()
         await self.stop()
+        self._stop_counting()
+        if self._counting is not None:
+            await asyncio.wait([self._counting])
         await self.log.write_late()
         await self.effects.close()
 
@@ -240,7 +248,36 @@ class Session(Chat):
         if told is not None:
             super().emit(told)
 
+    def show_meter(self) -> None:
+        """Show how large the next request is; where nobody knows that exactly, it is counted while the chat is idle."""
+        super().show_meter()
+        self._count_idle()
+
+    def begin(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Begin to work on the history; nothing else is asked of the endpoint."""
+        self._stop_counting()
+        super().begin(work)
+
     # ---- inside
+
+    def _count_idle(self) -> None:
+        """Let the next request be counted in a moment, unless something happens before (issue 24)."""
+        self._stop_counting()
+        if self.task is None and self.control.fitting.wants_idle_count:
+            self._counting = asyncio.get_running_loop().create_task(self._count())
+
+    def _stop_counting(self) -> None:
+        if self._counting is not None and self._counting is not asyncio.current_task():
+            self._counting.cancel()
+
+    async def _count(self) -> None:
+        try:
+            await asyncio.sleep(IDLE_S)
+            if await self.control.fitting.count_idle():
+                self.keep_calibration()
+                self.show_meter()
+        except Exception as error:
+            self.services.report_bug(error)  # in the log only: nobody has asked for it
 
     def _finished(self) -> None:
         """Go on with what came meanwhile."""
@@ -251,6 +288,8 @@ class Session(Chat):
             self.begin(self._turns)
         elif self.compaction_request is not None:
             self.compact(self.take_compaction_request() or "", go_on=self._goes_on)
+        else:
+            self._count_idle()
 
     async def _turns(self, *, answer_again: str = "") -> None:
         """Run turns until nothing is queued; first one of this id that answers what was answered before."""

@@ -22,6 +22,7 @@ from typing import Any
 
 from tests.providers.chat.alternation import refusal_of_template
 from tests.providers.chat.answers import Counted, answer_from, reply
+from tests.providers.chat.counting import counted
 from tests.providers.chat.prompt import lay_out
 from tests.providers.chat.rules import Extras, refusal_of
 from tests.providers.loopback.answers import Answer, failure, json_answer
@@ -34,6 +35,7 @@ class ChatServer(LoopbackServer):
     """The server; see the module's text. `key` "" = no key is asked for. `window` is in tokens, 0 = unlimited.
 
     `pages` are JSON bodies by path, for whatever else an endpoint can be asked with GET; they may be changed later.
+    `counts` is the path at which it counts prompts (`counting.py`), "" = it does not.
     `alternates`: the status with which its chat template refuses roles that do not alternate, 0 = it takes them.
     `extra_arguments`, `reasoning_fields` and `call_fields` are what it takes besides OpenAI's (`chat_rules.Extras`).
     """
@@ -53,6 +55,7 @@ class ChatServer(LoopbackServer):
         pages: Mapping[str, Any] | None = None,
         default: Callable[[Received], Answer | Counted] | None = None,
         alternates: int = 0,
+        counts: str = "",
         tls: bool = False,
     ) -> None:
         super().__init__(tls=tls)
@@ -61,6 +64,7 @@ class ChatServer(LoopbackServer):
         self._key, self._models, self._window = key, models, window
         self._check, self._echo_key, self._alternates = check, echo_key, alternates
         self._extras = Extras(extra_arguments, reasoning_fields, call_fields)
+        self._counts = counts
         self.cache = PromptCache()
         self.pages: dict[str, Any] = dict(pages or {})
         self._default = default or self._repeat_last
@@ -75,6 +79,8 @@ class ChatServer(LoopbackServer):
             return json_answer(self.pages[request.path])
         if request.method == "GET" and request.path == "/v1/models":
             return json_answer({"object": "list", "data": [{"id": name} for name in self._models]})
+        if request.path == self._counts:
+            return counted(request.path, request.json, self._window)
         if request.path != "/v1/chat/completions":
             return failure(404, f"Invalid URL ({request.method} {request.path})")
         if not self._check:

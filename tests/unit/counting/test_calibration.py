@@ -201,6 +201,13 @@ def test_the_provider_is_asked_when_a_threshold_lies_within_more_than_a_percent_
     assert not wants_provider_count(count, [])
 
 
+@pytest.mark.parametrize(("threshold", "asked"), [(79_999, False), (100_500, True), (100_501, False)])
+def test_the_provider_is_asked_when_what_comes_may_reach_a_threshold(threshold: int, asked: bool) -> None:
+    """An idle chat is counted for the message that comes next."""
+    count = Count(tokens=90_000, lower=80_000, upper=100_000)
+    assert wants_provider_count(count, [threshold], coming=500) is asked
+
+
 def test_a_history_that_was_cut_is_not_plausible() -> None:
     assert is_plausible(1200, 1000)
     assert is_plausible(0, 10)

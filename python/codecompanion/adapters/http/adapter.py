@@ -263,6 +263,8 @@ class HttpAdapter:
         Raises:
             AdapterError: it could not be asked.
         """
+        if self._is_own and not await self._server.is_awake(request.model):
+            raise errors.RequestRejected(f"{self.name}: not counted, as {request.model} is not loaded.")
         endpoint = await self._endpoint(request.model)
         body = await self._ask("count", request, endpoint, lambda: self._wire.render_count(request))
         if body is None:

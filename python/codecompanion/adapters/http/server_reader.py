@@ -157,6 +157,12 @@ class ServerReader:
         if self._asks and (answer is None or self._clock() - answer.asked_at > JUST_ASKED_S):
             await asyncio.wait([self._asking(model)])
 
+    async def is_awake(self, model: str) -> bool:
+        """Ask, and return whether the server answers and has the model loaded: no more than a message may load it."""
+        await self.ask(model)
+        answer = self._answers.get(model)
+        return answer is not None and answer.asked_at > self._lost_at and not self.facts(model).state
+
     async def make_sure(self, model: str) -> None:
         """Ask if what is known may not hold any more; wait for the answer of a server on this machine, not for long."""
         if not self._is_local or self._is_fresh(model):

@@ -42,6 +42,8 @@ FOREIGN_CALL = {"google": {"thought_signature": "skip_thought_signature_validato
 (https://ai.google.dev/gemini-api/docs/thought-signatures)."""
 _USER = user_form("text")
 """`no_reply` stands after a tool's result also for Mistral's own endpoint, which takes neighbours otherwise."""
+_COUNTED = ("chat_template_kwargs", "reasoning_effort")
+"""Parameters that change the prompt, at servers that count it (llama.cpp, vLLM)."""
 _CHATS_KEPT = 4
 _QUOTED_CHARS = 40
 
@@ -108,7 +110,14 @@ class ChatRenderer:
 
     def render(self, request: ChatRequest, learned: Learned = NOTHING_LEARNED) -> tuple[bytes, ...]:
         """Return the request body in chunks, heeding what was learned about the model."""
-        head = encode({"model": request.model, **self._parameters(request, learned)})[:-1] + b',"messages":['
+        return self._body(request, learned, self._parameters(request, learned))
+
+    def render_count(self, request: ChatRequest, learned: Learned = NOTHING_LEARNED) -> tuple[bytes, ...]:
+        """Return the body that counts the prompt of the request: what the chat template gets, and nothing else."""
+        return self._body(request, learned, {k: v for k, v in self._settings.parameters.items() if k in _COUNTED})
+
+    def _body(self, request: ChatRequest, learned: Learned, fields: Mapping[str, Any]) -> tuple[bytes, ...]:
+        head = encode({"model": request.model, **fields})[:-1] + b',"messages":['
         tail = b"]" + self._tools(request, learned) + b"}"
         return self._rendered(request, _Manner(learned, request.send_encrypted)).joined.between(head, tail)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from typing import Literal
 
 import msgspec
 
@@ -23,14 +24,27 @@ from codecompanion.adapters.openai_chat.gate import ChatJudge
 from codecompanion.adapters.openai_chat.refusals import NOTHING_LEARNED, Learned, learn
 from codecompanion.adapters.openai_chat.render import ChatRenderer, RenderOptions
 from codecompanion.adapters.request_gate import Purpose, RequestGate
-from codecompanion.adapters.transport.time_limits import is_loopback
+from codecompanion.adapters.transport.time_limits import is_loopback, is_own_server
 from codecompanion.adapters.wire_format import HttpCall, WireFormat, origin_of
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import AdapterError
+from codecompanion.formats import typed
+from codecompanion.formats.outside_text import NOT_READABLE
 
 PATH = "/chat/completions"
+_COUNTS = {"/props": (PATH, f"{PATH}/input_tokens"), "/v1/models": (f"/v1{PATH}", "/tokenize")}
+"""How servers of the user's own count a prompt, by the path at which they tell their window: the end of the path of
+their replies, and what takes its place. llama.cpp (`tools/server`) and vLLM (`entrypoints/serve/tokenize`)."""
 LLAMA_CPP = "llamacpp"
 """The owner that llama.cpp's server names in its listing; nobody else is asked for the progress of reading."""
+_NO_COUNT = (400, 404, 405, 422, 501)
+
+
+class _Count(msgspec.Struct):
+    """What either answers: llama.cpp `input_tokens`, vLLM `count`."""
+
+    input_tokens: int = -1
+    count: int = -1
 
 
 def new_call_id() -> str:
@@ -39,7 +53,7 @@ def new_call_id() -> str:
 
 
 class OpenAIChat(WireFormat):
-    """Chat Completions; it has neither compaction nor a count endpoint."""
+    """Chat Completions; it has no compaction, and only servers of the user's own count."""
 
     origin_name = "openai_chat"
 
@@ -60,6 +74,8 @@ class OpenAIChat(WireFormat):
         self._learned: dict[str, Learned] = {}
         self._limits: dict[str, ModelLimits] = {}
         self._owners: dict[str, str] = {}
+        self._count_path = _count_path(settings, self._path)
+        self._counts_nothing: set[str] = set()
 
     def render(self, request: ChatRequest) -> HttpCall:
         """Return the request as sent."""
@@ -82,6 +98,27 @@ class OpenAIChat(WireFormat):
 
         return RequestGate(self._settings.name, "messages", new_judge)
 
+    def render_count(self, request: ChatRequest) -> HttpCall | None:
+        """Return the request that counts a prompt, None when the endpoint has none or passes requests on."""
+        passes_on = self.runs_model_itself(request.model) is False
+        if not self._count_path or passes_on or request.model in self._counts_nothing:
+            return None
+        return HttpCall(self._count_path, self._renderer.render_count(request, self._known(request)))
+
+    def read_count(self, body: bytes) -> int | None:
+        """Return the count, None when the answer holds none."""
+        try:
+            answer = typed.read_json(body, type=_Count)
+        except NOT_READABLE:
+            return None
+        count = max(answer.input_tokens, answer.count)
+        return count if count >= 0 else None
+
+    def learn_missing(self, what: Literal["compaction", "count"], error: AdapterError, model: str) -> None:
+        """Remember that the server does not count, when that is what the error says."""
+        if what == "count" and error.status in _NO_COUNT:
+            self._counts_nothing.add(model)
+
     def decoder(self, endpoint: Endpoint) -> ChatDecoder:
         """Return a fresh decoder for one reply."""
         return ChatDecoder(endpoint, self._new_id, self._origin)
@@ -96,6 +133,7 @@ class OpenAIChat(WireFormat):
         """Forget what a listing has told: another server answers at the address."""
         self._limits.clear()
         self._owners.clear()
+        self._counts_nothing.clear()
 
     def limits(self, model: str) -> ModelLimits | None:
         """Return what the endpoint has told about the model."""
@@ -126,3 +164,9 @@ class OpenAIChat(WireFormat):
         if is_llama and learned.tells_progress is None:
             learned = msgspec.structs.replace(learned, tells_progress=True)
         return learned
+
+
+def _count_path(settings: AdapterSettings, path: str) -> str:
+    """Return where a server of the user's own counts prompts, "" where none does."""
+    end, counts = _COUNTS.get(settings.limits_path, ("", ""))
+    return path.removesuffix(end) + counts if end and path.endswith(end) and is_own_server(settings) else ""

@@ -18,6 +18,7 @@ from codecompanion.counting.calibration import wants_provider_count
 from codecompanion.errors import AdapterError, ContextOverflow
 from codecompanion.model.messages import GATHERED_TAG, Message, goes_along, is_protected
 from codecompanion.model.view import View, append
+from codecompanion.session.accounts.local_models import is_local, runs_on_own_server
 from codecompanion.session.compaction.dry_run import dry_run
 from codecompanion.session.window.chat_model import ChatModel
 from codecompanion.session.window.native_side import NativeSide
@@ -31,6 +32,8 @@ COUNT_LIMIT_S = 5.0
 """A provider's count is worth waiting for this long; then the estimate decides."""
 SUMMARY_TOKENS = 2_000
 """A summary without a model takes at most this much, or an eighth of a smaller window."""
+NEXT_MESSAGE_TOKENS = 500
+"""A message that the user types is seldom longer; an idle chat is this much closer to its limits."""
 
 
 class Fitting:
@@ -40,6 +43,7 @@ class Fitting:
         self._chat, self._shaper, self._native, self._pause, self._plans = chat, shaper, native, pause, plans
         self._late: set[tuple[str, str]] = set()
         self._last: tuple[tuple[object, ...], int] | None = None
+        self._counted_idle: tuple[View, tuple[str, str]] | None = None
 
     @property
     def room(self) -> int:
@@ -174,16 +178,65 @@ class Fitting:
         return await self._ask(messages) if least <= room else 0
 
     async def ask_when_close(self) -> None:
-        """Ask the provider how large the request is, when it decides what happens and nobody knows exactly."""
+        """Ask the provider how large the request is, when it decides what happens and nobody knows exactly.
+
+        A server of the user's own was asked while nobody waited (`count_idle`).
+        """
         chat = self._chat
-        count = chat.meter.count(chat.log.view)
-        limits = [at for at in (*chat.thresholds(), chat.limits.prompt_tokens) if at]
-        if not wants_provider_count(count, limits):
+        if not self._is_close() or runs_on_own_server(chat.services.adapters, *chat.named):
             return
         known = chat.named
         counted = await self._ask(chat.log.view.messages)
         if known == chat.named:
             chat.meter.take_provider_count(counted, chat.log.view)
+
+    def _is_close(self, coming: int = 0) -> bool:
+        """Return whether the count decides what happens, and nobody knows it exactly; so many tokens may be added."""
+        chat = self._chat
+        limits = [at for at in (*chat.thresholds(), chat.limits.prompt_tokens) if at]
+        return wants_provider_count(chat.meter.count(chat.log.view), limits, coming)
+
+    @property
+    def wants_idle_count(self) -> bool:
+        """Return whether the endpoint of an idle chat should count it now, for the message that comes next."""
+        chat = self._chat
+        view, known = chat.log.view, chat.named
+        done = self._counted_idle
+        if not view.messages or (done is not None and done[0] is view and done[1] == known):
+            return False
+        is_asked = known not in self._late and self._is_close(NEXT_MESSAGE_TOKENS) and self._may_see(view.messages)
+        return is_asked and chat.adapter().counts_tokens(chat.model)
+
+    def _may_see(self, messages: Messages) -> bool:
+        """Return whether a count shows the endpoint nothing new: what was attached since, only the user sends.
+
+        A server on this machine may see everything.
+        """
+        if is_local(self._chat.services.adapters, *self._chat.named):
+            return True
+        sent = self._shaper.sent_ids
+        new = [message for message in messages if message.id not in sent]
+        return bool(sent) and (not new or (new == [messages[-1]] and new[0].role == "assistant"))
+
+    async def count_idle(self) -> bool:
+        """Let the endpoint count the idle chat, once; return whether it did.
+
+        A message that is hardly longer than its frame stands for the one to come: a prompt that ends with a reply is
+        one to be continued, and many models refuse that.
+        """
+        chat = self._chat
+        view, known = chat.log.view, chat.named
+        self._counted_idle = view, known
+        counted = view
+        if view.messages[-1].role == "assistant":
+            counted = append(
+                view, chat.meter.counted(Message(id="next", role="user", content=".", cycle=view.cycle + 1))
+            )
+        tokens = await self._ask(counted.messages)
+        if not tokens or view is not chat.log.view or known != chat.named:
+            return False
+        chat.meter.take_provider_count(tokens, counted)
+        return True
 
     async def _ask(self, messages: Messages) -> int:
         """Return what the provider counts of a request of these messages, 0 when it cannot or not in time."""

@@ -125,6 +125,13 @@ class RequestShaper:
         self._kept = self.sent.kept
         return self.sent
 
+    @property
+    def sent_ids(self) -> frozenset[str]:
+        """Return the ids of the messages in the last request, if it went to the model in use."""
+        if self.sent is None or self._sent_to != self._chat.named:
+            return frozenset()
+        return frozenset(message.id for message in self.sent.messages)
+
     def unread_tokens(self) -> int:
         """Return how much of the request that was made last its server has not read or written before, by estimate."""
         now = self.sent or self.current()
