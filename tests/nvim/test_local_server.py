@@ -8,6 +8,7 @@ from pathlib import Path
 from harness import Nvim
 from real_chat import KEY, start_chat
 from tests.providers.chat.answers import reply
+from tests.providers.chat.counting import LLAMA_CPP as COUNTS
 from tests.providers.chat.thread import ChatServerThread
 from tests.unit.adapters.test_server_facts import LLAMA_CPP
 
@@ -26,3 +27,21 @@ def test_a_model_whose_template_has_no_tools(nvim_factory: Callable[..., Nvim], 
         assert "SmolLM2-135M.gguf · window of 4,096 tokens · 4 slots · no tools" in chat.health()
         chat.nvim.feed("ga")
         chat.nvim.wait_screen("test-model · 4.1k · no tools · current")
+
+
+def test_what_is_attached_near_a_limit_is_counted_before_it_is_sent(
+    nvim_factory: Callable[..., Nvim], tmp_path: Path
+) -> None:
+    """Issue 24: the estimate of a file is off by some percent, and 85 % is near; the server counts for nothing."""
+    told = {**LLAMA_CPP, "default_generation_settings": {"n_ctx": 8192}}
+    with ChatServerThread([reply("ok")], key=KEY, pages={"/props": told}, counts=COUNTS) as server:
+        options = {"adapters": {"http": {"loop": {"opts": {"context_window": 0}}}}}
+        files = [("a.txt", "one two three four\n" * 1_000)]
+        chat = start_chat(
+            nvim_factory, tmp_path, server, extends="llama_cpp", options=options, files=files, size=(120, 30)
+        )
+        chat.nvim.wait_screen("test-model · ~")
+        chat.send("/file a.txt")
+        chat.nvim.wait_for(lambda: any(seen.path == COUNTS for seen in server.requests), "the count")
+        chat.nvim.wait_screen(r"test-model · \d")
+        assert [seen.path for seen in server.requests if seen.method == "POST"] == [COUNTS]
