@@ -74,7 +74,9 @@ class Request:
     """One recorded request: what was predicted just before it, and what was reported.
 
     `cold`, `chars4` and `unreported` are what other ways of counting say of the whole history; after a cut that is not
-    what is sent. `unreported` knows what earlier chats taught (None: there were none), and no report of this one.
+    what is sent. `unreported` knows what earlier chats taught (None: there were none), and no report of this one;
+    `idle` knows besides what the provider would have counted of the idle chat before the request (None: it is the
+    first).
     """
 
     file: str
@@ -83,6 +85,7 @@ class Request:
     count: Count
     cold: int
     unreported: Count | None
+    idle: Count | None
     chars4: int
     cuts: int
     after_cut: bool
@@ -133,11 +136,13 @@ def replay(name: str, messages: Iterable[Message], calibration: Calibration, win
     meter = ContextMeter(counter, calibration)
     meter.window, meter.assumed_window = window, window or _ASSUMED
     view, before, start, has_cached, cuts, cut = View(), None, 0, False, 0, False
+    system: Message | None = None
     quarters, requests, taken_back = 0, list[Request](), list[float]()
     prompts: list[tuple[int, int]] = []  # (messages, tokens reported) of the sound requests since the last cut
     for message in messages:
         if message.role == "system" and not view.messages:
             meter.set_fixed_part(message, ())
+            system = message
             quarters += quarter.message(message)
             continue
         message = meter.counted(message)
@@ -147,7 +152,10 @@ def replay(name: str, messages: Iterable[Message], calibration: Calibration, win
             kind = classify(before, usage, view.messages[start:], has_cached, reply)
             cold = meter.calibration.count(meter.estimated_prompt(view)).tokens
             first = calibration.count(meter.estimated_prompt(view)) if calibration.weight else None
-            counts = meter.count(view), cold, first, quarters
+            idle = None
+            if before is not None and not cuts:
+                idle = _after_idle_count(ContextMeter(counter, calibration), system, view, start, before)
+            counts = meter.count(view), cold, first, idle, quarters
             requests.append(Request(name, kind, usage.prompt_tokens, *counts, cuts, cut))
             if kind == "cut":
                 view = _with_summary(meter, view, start, usage)
@@ -164,6 +172,17 @@ def replay(name: str, messages: Iterable[Message], calibration: Calibration, win
             view = append(view, message)
         quarters += quarter.message(message)
     return Replay(tuple(requests), tuple(taken_back), meter.calibration)
+
+
+def _after_idle_count(meter: ContextMeter, system: Message | None, view: View, start: int, before: Usage) -> Count:
+    """Return the count of a chat nobody has reported on, after one of its first messages while it was idle."""
+    meter.window, meter.assumed_window = 0, _ASSUMED
+    if system is not None:
+        meter.set_fixed_part(system, ())
+    next_message = meter.counted(Message(id="next", role="user", content="."))
+    known = append(with_messages(view, view.messages[:start]), next_message)
+    meter.take_provider_count(before.prompt_tokens + before.output_tokens + next_message.tokens, known)
+    return meter.count(view)
 
 
 def _with_summary(meter: ContextMeter, view: View, start: int, usage: Usage) -> View:
@@ -299,6 +318,8 @@ def summarise(replays: Sequence[Replay]) -> dict[str, dict[str, float]]:
     new = [(request.unreported, request.reported) for request in whole if request.unreported is not None]
     rows["- nothing reported in this chat"] = percentiles(abs(count.tokens / true - 1) for count, true in new)
     rows["- of these beyond its bounds"] = {"n": sum(not count.lower <= true <= count.upper for count, true in new)}
+    idle = [(r.idle, r.reported) for r in whole if r.idle is not None and r.unreported is not None]
+    rows["- counted while the chat was idle"] = percentiles(abs(count.tokens / true - 1) for count, true in idle)
     rows["- right after a cut"] = percentiles(request.error for request in sound if request.after_cut)
     rows["taken back"] = percentiles(error for done in replays for error in done.taken_back)
     for name, kinds in (("as recorded", ("sound", "cold", "rewritten")), ("every request", _KINDS[:-2])):
