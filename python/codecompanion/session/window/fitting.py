@@ -214,8 +214,8 @@ class Fitting:
         """
         if is_local(self._chat.services.adapters, *self._chat.named):
             return True
-        sent = self._shaper.sent_ids
-        new = [message for message in messages if message.id not in sent]
+        sent = self._shaper.sent_contents()
+        new = [message for message in messages if sent.get(message.id) != message.content]
         return bool(sent) and (not new or (new == [messages[-1]] and new[0].role == "assistant"))
 
     async def count_idle(self) -> bool:

@@ -31,7 +31,7 @@ from codecompanion.context.shaping.context_packet import (
 )
 from codecompanion.context.strategy_parameters import ContextPacket
 from codecompanion.context.work import Env, Measure, Messages
-from codecompanion.model.messages import Message, ToolSpec, is_typed_by_user
+from codecompanion.model.messages import Content, Message, ToolSpec, is_typed_by_user
 from codecompanion.model.view import View
 from codecompanion.session.accounts.meter import FixedPart
 from codecompanion.session.compaction.announcer import tell
@@ -125,12 +125,11 @@ class RequestShaper:
         self._kept = self.sent.kept
         return self.sent
 
-    @property
-    def sent_ids(self) -> frozenset[str]:
-        """Return the ids of the messages in the last request, if it went to the model in use."""
+    def sent_contents(self) -> dict[str, Content]:
+        """Return the contents of the last request by the ids of their messages, if it went to the model in use."""
         if self.sent is None or self._sent_to != self._chat.named:
-            return frozenset()
-        return frozenset(message.id for message in self.sent.messages)
+            return {}
+        return {message.id: message.content for message in self.sent.messages}
 
     def unread_tokens(self) -> int:
         """Return how much of the request that was made last its server has not read or written before, by estimate."""

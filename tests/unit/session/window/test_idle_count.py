@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from codecompanion.adapters.base import AdapterSettings, ChatRequest
 from codecompanion.errors import Overloaded
-from codecompanion.model.messages import Message, Usage
+from codecompanion.model.messages import Message, Usage, with_changes
 from codecompanion.session import session as session_module
 from codecompanion.session.session import Session
 from codecompanion.wire.events import CompactionStarted, Meter, Notice
@@ -114,6 +115,24 @@ async def test_a_provider_counts_what_it_has_seen(tmp_path: Path) -> None:
     await attach(session, 200, "b")
     assert not is_counting(session)
     assert [message.text for message in session.log.view.messages][1] == "ok"
+
+
+async def test_a_provider_does_not_see_what_its_requests_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A policy may have sent less of a message than the view has."""
+    monkeypatch.setattr(session_module, "IDLE_S", 600.0)
+    adapter = ScriptedAdapter("s", [says("ok")], counts=[Overloaded("s: overloaded"), 83_500])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await say(bench, session, "word " * CLOSE)
+    shaper = session.control.shaper
+    assert session.control.fitting.wants_idle_count
+    assert shaper.sent is not None
+    shorter = (with_changes(shaper.sent.messages[0], content="word"), *shaper.sent.messages[1:])
+    shaper.sent = msgspec.structs.replace(shaper.sent, messages=shorter)
+    assert not session.control.fitting.wants_idle_count
+    await session.close()
 
 
 class Hanging(ScriptedAdapter):
