@@ -54,7 +54,7 @@ STATUS = (
     *(
         Row(
             kind="status", name=f"too long, {how}", answers=(refusal,), past_words=2_000, arrives=2, because=SMALLER,
-            says="takes 8,192 tokens, not 100,000" if "8192" in refusal.message else "",
+            says="is 8,192 tokens, not 100,000" if "8192" in refusal.message else "",
             expect="compacted, and sent again in a smaller request; the card says so, and a named window is learned",
         )
         for how, refusal in OVERFLOWS.items()
@@ -551,7 +551,7 @@ WINDOW = (
     ),
     Row(
         kind="window", name="smaller on the server than believed", window=100_000, server_window=12_000,
-        past_words=6_000, arrives=2, because=SMALLER, says="takes 12,000 tokens, not 100,000",
+        past_words=6_000, arrives=2, because=SMALLER, says="is 12,000 tokens, not 100,000",
         wires=("chat", "messages"), expect="the true size is learned, the chat compacted, and the message answered",
     ),
     Row(

@@ -98,7 +98,9 @@ class WindowWatch:
         self.resolve()
         # A server that tells its window needs no line in the configuration, which would be wrong after its next start.
         advice = "" if self._facts.window else f" In setup(): {self._line(tokens)}"
-        self._chat.notice(Severity.WARN, f"{self._name} takes {tokens:,} tokens, not {old.context_window:,}.{advice}")
+        self._chat.notice(
+            Severity.WARN, f"The window of {self._name} is {tokens:,} tokens, not {old.context_window:,}.{advice}"
+        )
 
     async def make_sure(self) -> None:
         """Ask the endpoint for an unknown window before the first request; say when a guess decides (R-506, lesson 30).

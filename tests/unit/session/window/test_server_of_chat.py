@@ -100,7 +100,7 @@ async def test_a_window_that_a_refusal_named_holds_until_the_server_tells_anothe
     session = await bench.open()
     await say(bench, session, "word " * 3000)
     assert session.control.limits.context_window == 6000
-    assert notices(bench, "6,000") == ["scripted-1 takes 6,000 tokens, not 8,192."]
+    assert notices(bench, "6,000") == ["The window of scripted-1 is 6,000 tokens, not 8,192."]
     adapter.told = ServerFacts(window=12_000, tools=False)
     await say(bench, session, "hello")
     assert session.control.limits.context_window == 12_000
