@@ -312,8 +312,8 @@
 ---
 ---`assumed`: nobody has said how large the window is (`?`, R-506). `paused`: neither happens by itself, because the
 ---user undid one, until they compact, redo or choose a policy. `stopped` is the policy that the chat should have and
----that does not run, because the option `stopped_by` is wrong; neither is sent while it runs. `no_tools`: the model
----does not see tools, so that none are sent.
+---that does not run, because the option `stopped_by` is wrong; neither is sent while it runs. `no_tools`: why
+---the model would not see tools, so that none are sent. `held_back`: the tools that are not sent in a small window.
 ---@class CodeCompanion.Event.Meter
 ---@field type "meter"
 ---@field chat string
@@ -327,7 +327,8 @@
 ---@field paused boolean
 ---@field stopped string
 ---@field stopped_by string
----@field no_tools boolean
+---@field no_tools string
+---@field held_back string[]
 
 ---One line of the context block: `kind` is the message tag, `label` the path or name, `note` more to show.
 ---

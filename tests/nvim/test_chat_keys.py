@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -136,3 +137,25 @@ def test_closing_a_busy_chat_asks(chat: ChatDriver) -> None:
     chat.nvim.feed("c")
     chat.nvim.wait_for(lambda: chat.sent("close_chat"), "close_chat")
     chat.nvim.wait_screen("Chat closed, its turn stopped; :CodeCompanionChat Resume brings it back.")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 20)])
+def test_the_help_names_the_tools_that_are_not_sent(nvim_factory: Callable[..., Nvim], size: tuple[int, int]) -> None:
+    """A small window holds some back; a model whose template has none gets none, for the reason that is given."""
+    chat = make_chat(nvim_factory, size=size)
+    names = [f"tool_{number}" for number in range(25)]
+
+    def told(**of_tools: Any) -> str:
+        chat.push(events.Meter(tokens=100, window=4096, ratio=0.02, exact=True, **of_tools))
+        chat.nvim.feed("g?")
+        chat.nvim.wait_screen("q close")
+        lines = chat.nvim.lines()
+        assert max(map(len, lines)) <= size[0]
+        chat.nvim.feed("q")
+        return " ".join(" ".join(lines).split())
+
+    some = told(held_back=tuple(names[:2]))
+    assert some.startswith("Tools not sent in this small window: tool_0, tool_1. /tools full offers all. g? ")
+    assert "tool_19, 5 more. /tools full offers all." in told(held_back=tuple(names))
+    assert told(no_tools="the model does not support them").startswith("No tools are sent: the model does not support")
+    assert "not sent" not in told()

@@ -25,6 +25,9 @@ def test_a_model_whose_template_has_no_tools(nvim_factory: Callable[..., Nvim], 
         (sent,) = [seen.json for seen in server.requests if seen.method == "POST"]
         assert "tools" not in sent
         assert "SmolLM2-135M.gguf · window of 4,096 tokens · 4 slots · no tools" in chat.health()
+        chat.nvim.feed("g?")
+        chat.nvim.wait_screen("No tools are sent: the chat template of SmolLM2-135M.gguf does not support them.")
+        chat.nvim.feed("q")
         chat.nvim.feed("ga")
         chat.nvim.wait_screen("test-model · 4.1k · no tools · current")
 

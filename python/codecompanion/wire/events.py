@@ -360,8 +360,8 @@ class Meter(Event, frozen=True, kw_only=True, tag="meter"):
 
     `assumed`: nobody has said how large the window is (`?`, R-506). `paused`: neither happens by itself, because the
     user undid one, until they compact, redo or choose a policy. `stopped` is the policy that the chat should have and
-    that does not run, because the option `stopped_by` is wrong; neither is sent while it runs. `no_tools`: the model
-    does not see tools, so that none are sent.
+    that does not run, because the option `stopped_by` is wrong; neither is sent while it runs. `no_tools`: why
+    the model would not see tools, so that none are sent. `held_back`: the tools that are not sent in a small window.
     """
 
     tokens: int
@@ -374,7 +374,8 @@ class Meter(Event, frozen=True, kw_only=True, tag="meter"):
     paused: bool = False
     stopped: str | msgspec.UnsetType = msgspec.UNSET
     stopped_by: str | msgspec.UnsetType = msgspec.UNSET
-    no_tools: bool | msgspec.UnsetType = msgspec.UNSET
+    no_tools: str | msgspec.UnsetType = msgspec.UNSET
+    held_back: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 class ContextItem(msgspec.Struct, frozen=True):

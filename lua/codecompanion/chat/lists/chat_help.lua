@@ -1,4 +1,4 @@
----The help of a chat (`g?`, `/help`): its keys and the slash commands.
+---The help of a chat (`g?`, `/help`): its keys, the slash commands, and the tools that are not sent.
 
 local api = vim.api
 local changes = require("codecompanion.changes.decision_keys")
@@ -9,6 +9,9 @@ local keys = require("codecompanion.chat.state.configured_keys")
 local scratch = require("codecompanion.screen.scratch_buffer")
 
 local M = {}
+
+---Names of tools that are listed.
+local MAX_NAMES = 20
 
 ---@class CodeCompanion.HelpRow
 ---@field keys string
@@ -86,11 +89,31 @@ local function add_columns(lines, rows, width)
   end
 end
 
+---@param meter CodeCompanion.Event.Meter?
+---@return string sentence Which tools are not sent, and why; "" when all are
+local function unsent_tools(meter)
+  if meter and meter.no_tools then
+    return ("No tools are sent: %s."):format(meter.no_tools)
+  elseif meter and meter.held_back then
+    local names = vim.list_slice(meter.held_back, 1, MAX_NAMES)
+    if #names < #meter.held_back then
+      names[#names + 1] = ("%d more"):format(#meter.held_back - #names)
+    end
+    return ("Tools not sent in this small window: %s. /tools full offers all."):format(table.concat(names, ", "))
+  end
+  return ""
+end
+
 ---@param commands CodeCompanion.SlashCommand[]
+---@param meter CodeCompanion.Event.Meter?
 ---@param width integer Cells there are
 ---@return string[]
-local function help_lines(commands, width)
-  local lines = {}
+local function help_lines(commands, meter, width)
+  local lines, unsent = {}, unsent_tools(meter)
+  if unsent ~= "" then
+    vim.list_extend(lines, fit.wrap(unsent, width))
+    vim.list_extend(lines, { "" })
+  end
   add_columns(lines, key_rows(), width)
   vim.list_extend(lines, { "" })
   vim.list_extend(lines, fit.wrap("Slash commands, at the start of the input:", width))
@@ -99,11 +122,12 @@ local function help_lines(commands, width)
 end
 
 ---@param commands CodeCompanion.SlashCommand[]
+---@param meter CodeCompanion.Event.Meter?
 ---@return string[] lines
 ---@return integer width
-local function layout(commands)
+local function layout(commands, meter)
   local most = math.max(20, vim.o.columns - 4)
-  local lines, width = help_lines(commands, most), 30
+  local lines, width = help_lines(commands, meter, most), 30
   for _, line in ipairs(lines) do
     width = math.max(width, api.nvim_strwidth(line) + 1)
   end
@@ -119,14 +143,15 @@ end
 
 ---Show the keys and the slash commands.
 ---@param commands CodeCompanion.SlashCommand[]
-function M.open(commands)
-  local lines, width = layout(commands)
+---@param meter CodeCompanion.Event.Meter? Of the chat
+function M.open(commands, meter)
+  local lines, width = layout(commands, meter)
   local bufnr = float.open({
     title = "Keys and slash commands",
     lines = lines,
     width = width,
     layout = function()
-      return layout(commands)
+      return layout(commands, meter)
     end,
     on_resize = colour,
     footer = { "q close" },

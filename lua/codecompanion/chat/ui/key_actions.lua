@@ -17,8 +17,9 @@ local view = require("codecompanion.chat.buffer.scroll")
 ---@type table<string, fun(chat: CodeCompanion.Chat)>
 local M = {}
 
-function M.options()
-  require("codecompanion.chat.lists.chat_help").open(require("codecompanion.chat.slash").list())
+---@param chat CodeCompanion.Chat
+function M.options(chat)
+  require("codecompanion.chat.lists.chat_help").open(require("codecompanion.chat.slash").list(), chat.meter)
 end
 
 function M.completion()

@@ -265,6 +265,7 @@ function M.meter(chat, event)
     stopped = event.stopped,
     stopped_by = event.stopped_by,
     no_tools = event.no_tools,
+    held_back = event.held_back,
   }
   if not event.paused then
     notices.pause_is_over(chat)

@@ -202,6 +202,11 @@ class ChatModel:
         return ""
 
     @property
+    def held_back(self) -> tuple[str, ...]:
+        """Return the tools that are not sent because the window is small."""
+        return self.tools.held_back if self.may_have_tools else ()
+
+    @property
     def endpoint(self) -> str:
         """Return adapter and address as one name."""
         return self.services.endpoint(self.adapter_name)

@@ -376,7 +376,8 @@ class ContextControl(ChatModel):
             paused=self.pause.is_on,
             stopped=name,
             stopped_by=stopped.key if stopped else UNSET,
-            no_tools=bool(self.wants_tools and self.lacks_tools) or UNSET,
+            no_tools=(self.lacks_tools if self.wants_tools else "") or UNSET,
+            held_back=self.held_back or UNSET,
         )
 
     def request_limits(self) -> dict[str, int]:

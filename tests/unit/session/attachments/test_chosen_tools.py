@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from codecompanion.engine.chats import carry_out
 from codecompanion.errors import InputError
@@ -14,7 +15,7 @@ from codecompanion.model.history import ViewChanged
 from codecompanion.session.session import Session
 from codecompanion.settings_sections import ToolGroupSettings
 from codecompanion.tools.tool_provider import GivenTools
-from codecompanion.wire.events import ContextItems, Notice, SubmitFailed
+from codecompanion.wire.events import ContextItems, Meter, Notice, SubmitFailed
 from codecompanion.wire.requests import ChooseTools, Detach, ListTools, RedoChange, UndoChange
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
 from tests.unit.tools.test_toolbox import tool
@@ -67,6 +68,9 @@ async def test_a_small_window_offers_few_tools_until_some_are_chosen(tmp_path: P
     assert await say(bench, session, "hello") == ESSENTIAL
     control = session.control
     assert control.meter.counter.tools(control.specs) <= 0.2 * window
+    held_back = bench.of(Meter)[-1].held_back
+    assert isinstance(held_back, tuple)
+    assert {"memory", *ESSENTIAL} & set(held_back) == {"memory"}
     listed = await carry_out(bench.services, session, ListTools(chat="chat-1"))
     assert listed["is_default"]
     assert {row["name"]: row["why_not"] for row in listed["tools"]}["memory"] == "held back in a small window"
@@ -77,6 +81,7 @@ async def test_a_small_window_offers_few_tools_until_some_are_chosen(tmp_path: P
     assert await say(bench, session, "with memory") == [*ESSENTIAL, "memory"]
     listed = await carry_out(bench.services, session, ListTools(chat="chat-1"))
     assert listed["note"] == ""
+    assert bench.of(Meter)[-1].held_back is UNSET
     await carry_out(bench.services, session, ChooseTools(chat="chat-1", names=("full",), how="only"))
     assert len(control.specs) == 10
     await carry_out(bench.services, session, ChooseTools(chat="chat-1", names=(), how="only"))

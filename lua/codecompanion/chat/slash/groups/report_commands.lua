@@ -37,7 +37,7 @@ return {
       if argument ~= "" then
         return require("codecompanion.chat.sources.attach_source").help(chat, argument, refuse)
       end
-      require("codecompanion.chat.lists.chat_help").open(commands)
+      require("codecompanion.chat.lists.chat_help").open(commands, chat.meter)
     end,
   },
 }
