@@ -89,6 +89,15 @@ def cut_cells(text: str, max_cells: int) -> str:
     return kept.rstrip() + ELLIPSIS
 
 
+def cut_cells_at_word(text: str, max_cells: int) -> str:
+    """Return the beginning of the text in screen cells, with whole words unless that takes more than half of it."""
+    short = cut_cells(text, max_cells)
+    if short == text or text[len(short) - 1 :][:1].isspace():
+        return short
+    head = short.rpartition(" ")[0].rstrip(" ,;:")
+    return head + ELLIPSIS if 2 * cells(head) >= max_cells else short
+
+
 def squeeze_cells(text: str, max_cells: int) -> str:
     """Return the text in screen cells, its middle left out: the ends of a name say more than its first half."""
     if cells(text) <= max_cells or max_cells < _MIN_SQUEEZED:

@@ -103,7 +103,8 @@ class UsageReported(Payload, frozen=True, omit_defaults=True, kw_only=True, tag=
     `other_passes` were billed with it and are no part of the context (R-538): the provider's own compaction, or, with
     an empty `usage`, a call that gave no reply (`message_id` then names the compaction). `cost_usd` is for all of them
     at the prices of that day, None when nobody knows the price; `prices` are those of a prompt of that size.
-    `included`: a subscription pays for them, so that they cost no money; `local`: or this machine does. `request_id`
+    `included`: a subscription pays for them, so that they cost no money; `local`: or a server of the user's own
+    answered. `request_id`
     names the `RequestSent`.
     """
 

@@ -30,12 +30,14 @@ from codecompanion.reports.markdown import (
     tokens_text,
     usd_text,
 )
-from codecompanion.reports.money import headline, known_usd, net_text, no_price, price_text
+from codecompanion.reports.money import costs_time, headline, known_usd, net_text, no_price, price_text
 from codecompanion.reports.record import Call, Record, Stretch
 from codecompanion.reports.spending_budgets import Budget
 from codecompanion.reports.sums import Savings, Sums, estimate_savings, sum_calls
 
 FENCE = "```"
+NARROW = 60
+"""Columns below which a table has the shorter words."""
 EMPTY = "Nothing has been sent yet, so nothing has been paid."
 
 
@@ -63,7 +65,7 @@ def cost_report(
 ) -> CostReport:
     """Return the report; `counts` is given where `tokenizer = "exact"`.
 
-    `speeds`: how fast local servers are now, in words, by adapter and model.
+    `speeds`: how fast servers of the user's own are now, in words, by adapter and model.
     """
     calls = record.calls
     branch = [f"A branch of “{one_line(record.forked_from)}”; what it copied is counted there.", ""]
@@ -83,11 +85,11 @@ def cost_report(
         *_tokens(sums, page),
         *_counts(counts, page),
         *_time(calls, speeds, page),
-        *_cache(calls, page),
-        *_savings(savings, no_price(sums)),
+        *_cache(calls, sums, page),
+        *_savings(savings, sums),
         *_calls(record, sums),
         *_budgets(budgets),
-        *_turns(record, page),
+        *_turns(record, sums, page),
     ]
     text = page_text(lines)
     return CostReport(text, _spans(text, chart))
@@ -122,7 +124,7 @@ def _requests(
         ("without", f"~{tokens_text(sent + savings.tokens)}", would),
         ("saved", f"~{tokens_text(savings.tokens)}", saved),
     ]
-    lines += ["", *table(("", "tokens", "money"), rows, page.width, "lrr")]
+    lines += ["", *_money_table(("", "tokens", "money"), rows, sums, page)]
     note = "Without: each request with everything still in it that edits, compactions and shaping had taken out."
     if savings.too_large:
         those = counted(savings.too_large, "request") if savings.too_large > 1 else "One request"
@@ -150,7 +152,7 @@ def _summary(record: Record, sums: Sums, savings: Savings, page: Page) -> list[s
         adapters = sorted({call.adapter for call in record.calls if call.is_local})
         took = f", in {duration_text(sums.local_ms)}" if sums.local_ms else ""
         calls = counted(sums.local, "call")
-        lines.append(f"Answered on this machine: {calls} ({', '.join(adapters)}), free of charge{took}.")
+        lines.append(f"Answered by your own servers: {calls} ({', '.join(adapters)}), no money{took}.")
     if sums.included > sums.local:
         adapters = sorted({call.adapter for call in record.calls if call.is_included and not call.is_local})
         those = counted(sums.included - sums.local, "call")
@@ -166,27 +168,39 @@ def _saved(sums: Sums, savings: Savings, page: Page) -> list[str]:
     rows = []
     if sums.uses_cache:
         money = f"~{usd_text(sums.uncached_usd - sums.usd)}" if sums.priced else no_price(sums)
-        hits = share_text(sums.cache_read_tokens, sums.prompt_tokens)
+        hits = f"{share_text(sums.cache_read_tokens, sums.prompt_tokens)} hits"
         rows.append(("the cache", f"{tokens_text(sums.cache_read_tokens)} read", hits, money))
     if savings.tokens or savings.edits or savings.compactions:
         money = no_price(sums) if savings.usd is None else f"~{usd_text(savings.usd)}"
         broken = f"broken {savings.broken_caches}×" if savings.broken_caches else "-"
         rows.append(("context management", f"~{tokens_text(savings.tokens)} not sent", broken, money))
-    return ["", *table(("saved by", "tokens", "hits", "money"), rows, page.width, "lrrr")] if rows else []
+    return ["", *_money_table(("saved by", "tokens", "cache", "money"), rows, sums, page)] if rows else []
+
+
+def _money_table(head: Sequence[str], rows: Sequence[Sequence[str]], sums: Sums, page: Page) -> list[str]:
+    """Return a table of figures whose last column is money; without it where all calls cost only time."""
+    end = len(head) - costs_time(sums)
+    return table(head[:end], [row[:end] for row in rows], page.width, "l" + "r" * (end - 1))
 
 
 def _tokens(sums: Sums, page: Page) -> list[str]:
+    is_narrow = page.width < NARROW
+    prompt = "" if is_narrow else "prompt, "
     figures = (
-        ("prompt, not cached", sums.input_tokens, sums.prompt_tokens, "of the prompts"),
-        ("prompt, read from cache", sums.cache_read_tokens, sums.prompt_tokens, "of the prompts"),
-        ("prompt, written to cache", sums.cache_write_tokens, sums.prompt_tokens, "of the prompts"),
-        ("output", sums.output_tokens, sums.total_tokens, "of everything"),
-        ("reasoning", sums.reasoning_tokens, sums.output_tokens, "of the output"),
+        (f"{prompt}not cached", sums.input_tokens, sums.prompt_tokens, " of the prompts"),
+        (f"{prompt}read from cache", sums.cache_read_tokens, sums.prompt_tokens, " of the prompts"),
+        (f"{prompt}written to cache", sums.cache_write_tokens, sums.prompt_tokens, " of the prompts"),
+        ("output", sums.output_tokens, sums.total_tokens, " of everything"),
+        ("reasoning", sums.reasoning_tokens, sums.output_tokens, " of the output"),
         ("everything", sums.total_tokens, 0, ""),
     )
-    rows = [(what, f"{n:,}", f"{share_text(n, whole)} {of}" if whole else "") for what, n, whole, of in figures]
+    rows = [
+        (what, f"{n:,}", f"{share_text(n, whole)}{'' if is_narrow else of}" if whole else "")
+        for what, n, whole, of in figures
+    ]
     if sums.estimated_tokens:
-        rows.append(("prompts without usage", f"~{sums.estimated_tokens:,}", "an estimate, not above"))
+        not_above = "not above" if is_narrow else "an estimate, not above"
+        rows.append((f"{'' if is_narrow else 'prompts '}without usage", f"~{sums.estimated_tokens:,}", not_above))
     return ["", "## Tokens", "", *table(("what", "tokens", "share"), rows, page.width, "lr")]
 
 
@@ -205,21 +219,23 @@ def _counts(counts: LocalCounts | None, page: Page) -> list[str]:
 
 
 def _time(calls: Sequence[Call], speeds: Mapping[tuple[str, str], str], page: Page) -> list[str]:
-    """Return one line per model that this machine runs: what that costs is time."""
-    own, rows = [call for call in calls if call.is_local], []
+    """Return one line per model that a server of the user's own runs: what that costs is time."""
+    own, rows, said = [call for call in calls if call.is_local], [], []
     for named in dict.fromkeys((call.adapter, call.model) for call in own):
         sums = sum_calls(call for call in own if (call.adapter, call.model) == named)
         if sums.local_ms:
             figures = (sums.input_tokens + sums.cache_write_tokens, sums.output_tokens)
-            took = duration_text(sums.local_ms)
-            rows.append((" · ".join(filter(None, named)), *map(tokens_text, figures), took, speeds.get(named, "-")))
+            name = " · ".join(filter(None, named))
+            rows.append((name, *map(tokens_text, figures), duration_text(sums.local_ms)))
+            said += [f"- {name} now {speeds[named]}"] if named in speeds else []
     if not rows:
         return []
-    head = ("model", "read", "written", "time", "speed now")
-    return ["", "## Time on this machine", "", *table(head, rows, page.width, "lrrr")]
+    lines = table(("model", "read", "written", "time"), rows, page.width, "lrrr")
+    gap = [""] if said and len(lines) > len(rows) else []
+    return ["", "## Time on your own servers", "", *lines, *gap, *said]
 
 
-def _cache(calls: Sequence[Call], page: Page) -> list[str]:
+def _cache(calls: Sequence[Call], whole: Sums, page: Page) -> list[str]:
     """Return one line per model: whether its provider reported a cache, and what that saved."""
     names = dict.fromkeys((call.adapter, call.model) for call in calls)
     rows = []
@@ -233,11 +249,11 @@ def _cache(calls: Sequence[Call], page: Page) -> list[str]:
         name = f"{adapter} · {model}" if model else adapter
         rows.append((name, *(figures if sums.uses_cache else ("-", "-", "none reported")), saved))
     head = ("model", "read", "written", "hits", "saved")
-    return ["", "## Cache", "", *table(head, rows, page.width, "lrrrr")]
+    return ["", "## Cache", "", *_money_table(head, rows, whole, page)]
 
 
-def _savings(savings: Savings, unknown: str) -> list[str]:
-    lines = ["", "## Savings of context management (estimates)", ""]
+def _savings(savings: Savings, sums: Sums) -> list[str]:
+    unknown, lines = no_price(sums), ["", "## Savings of context management (estimates)", ""]
     if not savings.edits and not savings.compactions and not savings.tokens:
         return [*lines, "Nothing was edited or compacted yet."]
     done = [counted(savings.edits, "edit"), counted(savings.compactions, "compaction")]
@@ -247,13 +263,13 @@ def _savings(savings: Savings, unknown: str) -> list[str]:
     shaped = f", {tokens_text(savings.shaped_tokens)} of them by shaping requests" if savings.shaped_tokens else ""
     lines.append(f"- ~{tokens_text(savings.tokens)} tokens were not sent again{shaped}")
     if savings.broken_caches:
-        lines.append(
-            f"- the cache was broken {counted(savings.broken_caches, 'time')} by a change, which is counted below"
-        )
+        below = "" if costs_time(sums) else ", which is counted below"
+        lines.append(f"- the cache was broken {counted(savings.broken_caches, 'time')} by a change{below}")
     if savings.summary_tokens:
         price = usd_text(savings.summary_usd) if savings.summary_usd else unknown
         lines.append(f"- summaries took {tokens_text(savings.summary_tokens)} tokens, {price}")
-    lines.append(f"- money: {unknown if savings.usd is None else net_text(savings.usd)}")
+    if not costs_time(sums):
+        lines.append(f"- money: {unknown if savings.usd is None else net_text(savings.usd)}")
     return lines
 
 
@@ -299,12 +315,17 @@ def _budgets(budgets: Sequence[Budget]) -> list[str]:
     return ["", "## Budgets", "", *(f"- {budget.line()}" for budget in budgets)]
 
 
-def _turns(record: Record, page: Page) -> list[str]:
-    """Return the turns, most expensive first, those without a price after them by their tokens."""
+def _turns(record: Record, whole: Sums, page: Page) -> list[str]:
+    """Return the turns, most expensive first, those without a price after them by their time, then their tokens."""
     stretches = [stretch for stretch in record.stretches if stretch.calls]
     summed = [(stretch, sum_calls(stretch.calls)) for stretch in stretches]
     summed.sort(
-        key=lambda pair: (-known_usd(pair[1]), -pair[1].total_tokens - pair[1].estimated_tokens, pair[0].number)
+        key=lambda pair: (
+            -known_usd(pair[1]),
+            -pair[1].local_ms,
+            -pair[1].total_tokens - pair[1].estimated_tokens,
+            pair[0].number,
+        )
     )
     rows = [
         (
@@ -318,8 +339,8 @@ def _turns(record: Record, page: Page) -> list[str]:
         )
         for stretch, sums in summed
     ]
-    head = ("turn", "cost", "prompt", "hits", "output", "calls", "question")
-    lines = ["", "## Turns, most expensive first", ""]
+    head = ("turn", "time" if costs_time(whole) else "cost", "prompt", "hits", "output", "calls", "question")
+    lines = ["", f"## Turns, {'longest' if costs_time(whole) else 'most expensive'} first", ""]
     first, sums = summed[0]
     if sums.priced and first.number:
         lines += [

@@ -11,14 +11,14 @@ from datetime import UTC, datetime, tzinfo
 
 import msgspec
 
-from codecompanion.formats.cutting import cells, cut_cells, squeeze_cells
+from codecompanion.formats.cutting import cells, cut_cells_at_word, squeeze_cells
 
 PRICE_UNKNOWN = "price unknown"
 INCLUDED = "included"
 LOCAL = "local"
-"""In the place of a price, where a subscription pays."""
-MIN_LAST, MIN_NAME = 8, 12
-"""Cells that the last column and a name are not cut below."""
+"""In the place of a price, where a subscription pays, or servers of the user's own answer."""
+MIN_LAST, MIN_NAME = 12, 12
+"""Cells that the last column and a name are not cut below; a name not below a third of it either."""
 MAX_ITEM_ROWS = 4
 """Rows of the window that an item of a list takes at most."""
 
@@ -117,7 +117,7 @@ def _fitted(natural: Sequence[int], sides: Sequence[str], room: int) -> list[int
     """Return the widths of the columns in so many cells, None when they do not fit."""
     sizes, last = list(natural), len(natural) - 1
     for column in sorted(range(len(sizes)), key=lambda i: (i != last, -natural[i])):
-        least = min(natural[column], MIN_LAST if column == last else MIN_NAME)
+        least = min(natural[column], MIN_LAST if column == last else max(MIN_NAME, natural[column] // 3))
         if sides[column] == "l":
             sizes[column] = max(least, min(sizes[column], room - sum(sizes) + sizes[column]))
     return sizes if sum(sizes) <= room else None
@@ -127,13 +127,13 @@ def _item(head: Sequence[str], row: Sequence[str], width: int) -> str:
     """Return a row as an item of a list: its name, then each figure with what it is."""
     figures = [f"{name} {text}".strip() for name, text in zip(head[1:], row[1:], strict=True) if text not in ("", "-")]
     name = row[0] if any(not c.isdigit() for c in row[0]) else f"{head[0]} {row[0]}"
-    return cut_cells(f"- {name}: {', '.join(figures)}", MAX_ITEM_ROWS * width)
+    return cut_cells_at_word(f"- {name}: {', '.join(figures)}", MAX_ITEM_ROWS * width)
 
 
 def _row(line: Sequence[str], sizes: Sequence[int], sides: Sequence[str]) -> str:
     padded = []
     for column, (text, size, side) in enumerate(zip(line, sizes, sides, strict=True)):
-        shown = cut_cells(text, size) if column == len(line) - 1 else squeeze_cells(text, size)
+        shown = cut_cells_at_word(text, size) if column == len(line) - 1 else squeeze_cells(text, size)
         gap = " " * (size - cells(shown))
         padded.append(gap + shown if side == "r" else shown + gap)
     return f"| {' | '.join(padded)} |"

@@ -8,8 +8,10 @@ from codecompanion.reports.sums import Sums
 
 def headline(sums: Sums) -> str:
     """Return the total, or what is known of it."""
+    if costs_time(sums):
+        return f"{duration_text(sums.local_ms)}, no money" if sums.local_ms else "local, no money"
     if not sums.priced:
-        return {INCLUDED: "included in the plan", LOCAL: "local, free of charge"}.get(no_price(sums), PRICE_UNKNOWN)
+        return "included in the plan" if no_price(sums) == INCLUDED else PRICE_UNKNOWN
     return f"{usd_text(sums.usd)}{' and more' if sums.unpriced else ''}"
 
 
@@ -18,8 +20,13 @@ def no_price(sums: Sums) -> str:
     return free(sums) if sums.included and not sums.unpriced else PRICE_UNKNOWN
 
 
+def costs_time(sums: Sums) -> bool:
+    """Return whether servers of the user's own answered all calls: what these cost is time."""
+    return sums.local > 0 and sums.local == sums.included and not sums.unpriced and not sums.priced
+
+
 def free(sums: Sums) -> str:
-    """Return why calls cost nothing: a plan includes them, or this machine answered all of them."""
+    """Return why calls cost nothing: a plan includes them, or servers of the user's own answered all of them."""
     return LOCAL if sums.local == sums.included else INCLUDED
 
 
@@ -36,8 +43,8 @@ def known_usd(sums: Sums) -> float:
 
 
 def price_text(sums: Sums) -> str:
-    """Return the cell of a table with what calls cost: money, or the time of this machine."""
-    if sums.local_ms and sums.local == sums.included and not sums.unpriced and not sums.priced:
+    """Return the cell of a table with what calls cost: money, or the time of servers of the user's own."""
+    if sums.local_ms and costs_time(sums):
         return duration_text(sums.local_ms)
     if not sums.priced:
         return "no price" if sums.unpriced else free(sums) if sums.included else "-"

@@ -23,8 +23,8 @@ WARM_S = 300.0
 class Sums(msgspec.Struct):
     """Sums over calls. `unpriced`: calls with usage but no price; `silent`: calls that reported no usage at all.
 
-    `included`: calls that cost no money, which are neither: a subscription paid, or (`local`) this machine answered.
-    `local_ms`: how long this machine took for them, as far as their ends were logged.
+    `included`: calls that cost no money, which are neither: a subscription paid, or (`local`) a server of the user's
+    own answered. `local_ms`: how long these took for them, as far as their ends were logged.
     `estimated_tokens`: what the silent ones sent, by our own count; it is in no other sum.
     """
 
@@ -160,7 +160,7 @@ def _save(savings: Savings, sizes: Sequence[ContextSize]) -> None:
     changed = False
     for size in sizes:
         changed = changed or bool(size.marks)
-        savings.shaped_tokens += size.shaped
+        savings.shaped_tokens += min(size.shaped, size.saved)
         savings.tokens += size.saved
         savings.too_large += size.is_too_large
         call = size.call

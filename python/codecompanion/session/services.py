@@ -25,7 +25,7 @@ from codecompanion.formats.find_program import worked_in
 from codecompanion.model.found_code import SearchOutcome
 from codecompanion.model.history import Prices, UsageReported
 from codecompanion.model.messages import Usage
-from codecompanion.session.accounts.local_models import is_local
+from codecompanion.session.accounts.local_models import runs_on_own_server
 from codecompanion.session.accounts.usage_check import Doubt, UsageDoubts
 from codecompanion.session.stopped_policies import POLICIES_KEY, StoppedPolicy, find_stopped, running_policy
 from codecompanion.session.trust.trust import Trust
@@ -250,7 +250,7 @@ class Services(msgspec.Struct):
         passes = reported.other_passes if usage == Usage() else (usage, *reported.other_passes)
         largest = max((one.prompt_tokens for one in passes), default=0)
         cost = self.price(adapter, model, passes)
-        if cost is None and passes and is_local(self.adapters, adapter, model):
+        if cost is None and passes and runs_on_own_server(self.adapters, adapter, model):
             return msgspec.structs.replace(reported, cost_usd=0.0, included=True, local=True)
         prices = None if cost is None else self.prices(adapter, model, largest)
         return msgspec.structs.replace(reported, cost_usd=cost, prices=prices)

@@ -58,3 +58,18 @@ def test_what_is_left_out_leaves_its_mark() -> None:
     assert cutting.cut_middle_or_tail(text, 10) == "one two..."
     assert cutting.cut_with_note(text, 20, 7, " and more") == "one two and more"
     assert cutting.cut_with_note("short", 20, 3, " and more") == "short"
+
+
+@pytest.mark.parametrize(
+    ("cells", "cut"),
+    [
+        (40, "what does f do, and why"),
+        (18, "what does f do…"),
+        (10, "what does…"),
+        (9, "what doe…"),
+        (6, "what…"),
+        (3, "wh…"),
+    ],
+)
+def test_a_cell_ends_with_a_whole_word_where_that_costs_little(cells: int, cut: str) -> None:
+    assert cutting.cut_cells_at_word("what does f do, and why", cells) == cut

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -105,8 +106,8 @@ def test_savings_stand_together_and_are_marked_as_estimates() -> None:
     lines = written(worked_chat()).splitlines()
     head = next(i for i, line in enumerate(lines) if line.startswith("| saved by"))
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[head : head + 4]]
-    assert rows[0] == ["saved by", "tokens", "hits", "money"]
-    assert rows[2] == ["the cache", "63.0k read", "36 %", "~$0.13"]
+    assert rows[0] == ["saved by", "tokens", "cache", "money"]
+    assert rows[2] == ["the cache", "63.0k read", "36 % hits", "~$0.13"]
     assert rows[3][:3] == ["context management", "~88.0k not sent", "broken 2×"]
     assert rows[3][3].startswith("~")
 
@@ -270,15 +271,15 @@ def test_what_a_plan_includes_is_neither_free_nor_unknown() -> None:
     assert PRICE_UNKNOWN not in trace
 
 
-def test_what_this_machine_answers_is_free_of_charge() -> None:
+def test_what_own_servers_answer_costs_no_money() -> None:
     """Beside a plan each is named; alone it is the headline, and nothing says that a price is missing."""
     log = LogWriter()
     log.begin("q")
     log.call(Usage(1_000, 10), local=True)
     log.end()
     text = written(log)
-    assert text.startswith("# Cost of this chat: local, free of charge")
-    assert "Answered on this machine: 1 call (anthropic), free of charge, in 1.5 s." in " ".join(text.split())
+    assert text.startswith("# Cost of this chat: 1.5 s, no money")
+    assert "Answered by your own servers: 1 call (anthropic), no money, in 1.5 s." in " ".join(text.split())
     assert "plan" not in text
     assert PRICE_UNKNOWN not in text.lower()
     record = read_log(log.events)
@@ -288,11 +289,11 @@ def test_what_this_machine_answers_is_free_of_charge() -> None:
     log.end()
     text = " ".join(written(log).split())
     assert text.startswith("# Cost of this chat: included in the plan")
-    assert "Answered on this machine: 1 call (anthropic)" in text
+    assert "Answered by your own servers: 1 call (anthropic)" in text
     assert "A plan includes 1 call (anthropic)" in text
 
 
-def test_what_this_machine_answers_costs_time() -> None:
+def test_what_own_servers_answer_costs_time() -> None:
     """By model, beside what a provider bills; the turns show it in place of money."""
     log = LogWriter()
     log.begin("q")
@@ -302,16 +303,55 @@ def test_what_this_machine_answers_costs_time() -> None:
     speeds = {("anthropic", "claude"): Speed(930.0, 8.25).text}
     text = cost_report(read_log(log.events), PAGE, speeds=speeds).text
     times, turns = (text.split(f"## {title}")[1].split("##")[0].splitlines() for title in ("Time", "Turns"))
-    (row,) = (line for line in times if "claude" in line)
+    row, speed = (line for line in times if "claude" in line)
     cells = [cell.strip() for cell in row.strip("|").split("|")]
-    assert cells == ["anthropic · claude", "1.5k", "30", "3.0 s", "reads 930, writes 8.2 tokens/s"]
+    assert cells == ["anthropic · claude", "1.5k", "30", "3.0 s"]
+    assert speed == "- anthropic · claude now reads 930, writes 8.2 tokens/s"
+    assert turns[0].endswith("longest first")
+    assert turns[2].split("|")[2].strip() == "time"
     assert turns[-1].split("|")[2].strip() == "3.0 s"
+    assert not {"money", "local", "cost"} & {cell.strip() for line in text.splitlines() for cell in line.split("|")}
     log.begin("again")
     log.call(Usage(1_000, 10))
     log.end()
     text = written(log)
     assert "1.5k" in text.split("## Time")[1].split("##")[0]
     assert "## Time" not in written(worked_chat())
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_small_window_reads_well_in_every_width(width: int) -> None:
+    """No cut word, no line of a table too wide, and no part that is larger than the whole."""
+    log = LogWriter()
+    for number in range(4):
+        log.begin(f"Question number {number}: what does this function do, and why is it here?")
+        limits = {"window": 1_000, "edit": 600, "compaction": 900}
+        log.call(Usage(600, 30, cache_read_tokens=300), local=True, limits=limits, shaping={"results": 5_000})
+        log.end()
+    log.call(None, result="failed", local=True)
+    speeds = {("anthropic", "claude"): Speed(930.0, 8.25).text}
+    page = msgspec.structs.replace(PAGE, width=width)
+    text = cost_report(read_log(log.events), page, speeds=speeds).text
+    assert max(len(line) for line in text.splitlines() if line.startswith("|")) <= width
+    assert "- ~400 tokens were not sent again, 400 of them by shaping requests" in text
+    assert "now reads 930, writes 8.2 tokens/s" in text
+    asked = "Question number 0: what does this function do, and why is it here?".split()
+    for line in text.splitlines():
+        if "… " in f"{line} ":  # the middle of a name may be left out
+            assert line.split("…")[0].split()[-1] in asked
+    assert ("of the prompts" in text) == (width >= 60)
+
+
+def test_the_longest_turn_of_own_servers_is_first() -> None:
+    """Time is what they cost, however many tokens another turn had."""
+    log = LogWriter()
+    log.begin("large")
+    log.call(Usage(9_000, 10), local=True)
+    log.begin("long")
+    log.call(Usage(1_000, 10), local=True)
+    log.call(Usage(1_000, 10), local=True)
+    turns = written(log).split("## Turns")[1]
+    assert turns.index("long") < turns.index("large")
 
 
 def test_a_plan_beside_a_key_is_told_apart() -> None:

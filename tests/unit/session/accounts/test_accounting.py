@@ -41,7 +41,7 @@ async def test_a_request_is_logged_with_its_parts_its_retries_its_end_and_its_pr
     assert reported.prices == Prices(input=1, output=5, cache_read=0.1, cache_write=0)
 
 
-LOOPBACK, NETWORK = "http://localhost:11434", "http://box.lan:8080"
+LOOPBACK, NETWORK, PUBLIC = "http://localhost:11434", "http://box.lan:8080", "https://vllm.example.com"
 
 
 @pytest.mark.parametrize(
@@ -53,11 +53,16 @@ LOOPBACK, NETWORK = "http://localhost:11434", "http://box.lan:8080"
         (LOOPBACK, "qwen3:14b", True, False, False),  # a gateway at the entry of a server
         (LOOPBACK, "qwen3:14b", False, None, False),  # a gateway, as far as anybody knows
         (LOOPBACK, "qwen3:14b", False, True, True),  # the listing says who it is
-        (NETWORK, "qwen3:14b", True, True, False),
+        (NETWORK, "qwen3:14b", True, None, True),
+        (NETWORK, "qwen3:14b", True, False, False),
+        (NETWORK, "qwen3:14b", False, True, False),
+        (PUBLIC, "qwen3:14b", True, True, False),
     ],
 )
-async def test_only_a_known_server_on_this_machine_is_free(tmp_path, address, model, is_entry_of_server, told, local):
-    """R-359: a gateway (LiteLLM) on this machine may pass on to a provider that bills. A known price always counts."""
+async def test_only_a_known_server_of_the_users_own_costs_no_money(
+    tmp_path, address, model, is_entry_of_server, told, local
+):
+    """R-359: a gateway (LiteLLM) may pass on to a provider that bills. A known price always counts."""
     bench = Bench(tmp_path, ScriptedAdapter("model", lambda request: says("answer")))
     entry = bench.services.adapters.settings("model")
     entry = msgspec.structs.replace(entry, base_url=address, local_server=is_entry_of_server)
