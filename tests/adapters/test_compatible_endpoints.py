@@ -382,6 +382,30 @@ async def test_a_local_server_tells_how_fast_it_is(make_adapter: MakeAdapter, is
         assert adapter.speed("test-model") == speed
 
 
+async def test_a_local_server_with_one_slot_has_lost_a_chat_that_another_one_followed(
+    make_adapter: MakeAdapter,
+) -> None:
+    """Each model by itself; a server that was away has lost all of them."""
+    slots = {"total_slots": 1, "default_generation_settings": {"n_ctx": 4096}}
+    hosted = make_adapter("http://127.0.0.1:1/v1")
+    async with ChatServer([*[reply("ok")] * 4, Answer(parts=(DROP,))], pages={"/v1/props": slots}) as server:
+        adapter = make_adapter(server.url, limits_path="/props", local_server=True, max_retries=0)
+        await adapter.know_server("test-model")
+
+        async def losses(chat_id: str) -> list[str]:
+            await collect(adapter, request(chat_id=chat_id))
+            return [adapter.prompt_loss("test-model", chat) for chat in ("a", "b")]
+
+        assert await losses("a") == ["", ""]
+        assert await losses("b") == ["other_request", ""]
+        assert await losses("a") == ["", "other_request"]
+        adapter.learn_kept_prompt("test-model")
+        assert await losses("b") == ["", ""]
+        assert await losses("a") == ["restart", "restart"]
+    assert adapter.prompt_loss("another", "a") == ""
+    assert hosted.prompt_loss("test-model", "a") == ""
+
+
 async def test_a_model_without_vision_is_sent_a_note_in_place_of_an_image(make_adapter: MakeAdapter) -> None:
     """llama.cpp refuses the whole request otherwise."""
     props = {"default_generation_settings": {"n_ctx": 4096}, "modalities": {"vision": False}}

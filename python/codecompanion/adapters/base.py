@@ -7,7 +7,7 @@ An adapter renders (pure) and streams (effect). It never sees the log, the polic
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
@@ -16,6 +16,9 @@ from codecompanion.adapters.speed import NO_SPEED, Speed
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import RequestRejected
 from codecompanion.model.messages import CompactionPart, Message, ToolCall, ToolSpec, Usage
+
+if TYPE_CHECKING:
+    from codecompanion.adapters.prompt_slots import Loss
 
 StopReason = Literal["stop", "tool_calls", "length", "filtered", "paused", "compacted", "window"]
 """`paused`: the provider wants the same request again with the reply at its end (Anthropic `pause_turn`).
@@ -119,7 +122,8 @@ class Finished(msgspec.Struct, frozen=True):
 
     `tool_calls` are complete, in the order of the reply, with ids that are never empty nor repeated in the reply.
     `usage` is None when the endpoint did not report it; it is that of the pass that wrote the reply, so its prompt is
-    the size of the context (R-538). `other_passes` are billed too: the provider's own compaction.
+    the size of the context (R-538). `other_passes` are billed too: the provider's own compaction. `read_tokens`:
+    how much of the prompt was not in the cache, None when the endpoint does not tell.
     """
 
     stop: StopReason
@@ -128,6 +132,7 @@ class Finished(msgspec.Struct, frozen=True):
     model: str = ""
     other_passes: tuple[Usage, ...] = ()
     server_edits: tuple[ServerEdit, ...] = ()
+    read_tokens: int | None = None
 
 
 StreamEvent = (
@@ -181,6 +186,14 @@ class Adapter(Protocol):
     def speed(self, model: str) -> Speed:
         """Return how fast such a server was of late with the model."""
         return NO_SPEED
+
+    def prompt_loss(self, model: str, chat_id: str) -> Loss:
+        """Return why such a server does not have the prompt of a chat in its cache, "" when nothing tells that."""
+        return ""
+
+    def learn_kept_prompt(self, model: str) -> None:
+        """Take in that such a server kept a prompt although other requests had used all its slots since."""
+        return
 
     async def know_server(self, model: str) -> None:
         """Ask such a server what it is, if what it said before may not hold any more; never waits for long."""

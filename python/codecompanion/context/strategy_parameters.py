@@ -130,12 +130,13 @@ class ClearWhenItPays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `cache`: run only when the provider's cache has expired (`cold`), or is warm or there is none (`warm`).
     `keep_messages`, `keep_tokens`: the newest messages that stay, whichever keeps more. `keep_reads`: how long looks at
     files stay. Requests whose messages have fewer than `min_tokens` are left alone. `min_size`: tokens one message must
-    lose to be worth it; `min_freed` tokens and `min_share` (0..1) of the messages the whole batch. `repay`: how many
-    times over the gain must pay for the lost cache; 0 = at any price. `come_share`, `min_to_come`, `max_to_come`: how
-    many requests are taken to come, for each there was, within bounds; the upper bound is for a cache of five minutes,
-    and grows with its lifetime. `arguments`: which long texts of old calls are cleared as well: those that edits
-    `replaced`, those they have `written` once the file was shown again, those of `other` calls. `reasoning`: that of
-    finished turns goes, too.
+    lose to be worth it; `min_freed` tokens and `min_share` (0..1) of the messages the whole batch. `min_seconds`: how
+    much reading that must save at a server whose cache is cold and whose speed is known, in place of `min_tokens`.
+    `repay`: how many times over the gain must pay for the lost cache; 0 = at any price. `come_share`, `min_to_come`,
+    `max_to_come`: how many requests are taken to come, for each there was, within bounds; the upper bound is for a
+    cache of five minutes, and grows with its lifetime. `arguments`: which long texts of old calls are cleared as well:
+    those that edits `replaced`, those they have `written` once the file was shown again, those of `other` calls.
+    `reasoning`: that of finished turns goes, too.
     """
 
     cache: Literal["any", "cold", "warm"] = "any"
@@ -146,6 +147,7 @@ class ClearWhenItPays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     min_size: NotNegative = 100
     min_freed: NotNegative = 0
     min_share: Share = 0.05
+    min_seconds: NotNegative = 0
     repay: Annotated[float, msgspec.Meta(ge=0)] = 1.5
     come_share: Annotated[float, msgspec.Meta(ge=0)] = 0.5
     min_to_come: NotNegative = 2

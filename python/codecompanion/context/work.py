@@ -31,12 +31,19 @@ class CacheState(msgspec.Struct, frozen=True):
 
     `warm_tokens` of its prefix are likely still cached; 0 = cold, or nobody knows. `lifetime_s`: for how long a prefix
     stays once it was read, in seconds (0 = there is no cache, inf = until another prompt takes its place).
+    `reads_per_s`: how many tokens a server of the user's own reads in a second, 0 = nobody knows.
     """
 
     warm_tokens: int = 0
     read_price: float = 0.1
     write_price: float = 1.25
     lifetime_s: float = 300.0
+    reads_per_s: float = 0.0
+
+    @property
+    def costs_time(self) -> bool:
+        """Return whether what is cached is read again for nothing: no bill, only the time to read what is not."""
+        return self.read_price == 0
 
     @property
     def is_cold(self) -> bool:

@@ -97,6 +97,13 @@ class Prices(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     cache_write: float = 0.0
 
 
+class ReadTwice(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Tokens of a prompt that a server of the user's own had lost: why (`restart`, `other_request`), "" = unknown."""
+
+    tokens: int
+    why: str = ""
+
+
 class UsageReported(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="usage_reported"):
     """What the provider counted for the call that gave `message_id`.
 
@@ -120,6 +127,7 @@ class UsageReported(Payload, frozen=True, omit_defaults=True, kw_only=True, tag=
     included: bool = False
     local: bool = False
     request_id: str = ""
+    read_again: ReadTwice | None = None
 
 
 class Insertion(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

@@ -33,7 +33,7 @@ from codecompanion.reports.markdown import (
 from codecompanion.reports.money import costs_time, headline, known_usd, net_text, no_price, price_text
 from codecompanion.reports.record import Call, Record, Stretch
 from codecompanion.reports.spending_budgets import Budget
-from codecompanion.reports.sums import Savings, Sums, estimate_savings, sum_calls
+from codecompanion.reports.sums import Savings, Sums, estimate_savings, read_again, sum_calls
 
 FENCE = "```"
 NARROW = 60
@@ -228,6 +228,7 @@ def _time(calls: Sequence[Call], speeds: Mapping[tuple[str, str], str], page: Pa
             name = " · ".join(filter(None, named))
             rows.append((name, *map(tokens_text, figures), duration_text(sums.local_ms)))
             said += [f"- {name} now {speeds[named]}"] if named in speeds else []
+    said += read_again(own)
     if not rows:
         return []
     lines = table(("model", "read", "written", "time"), rows, page.width, "lrrr")

@@ -6,6 +6,7 @@ that a subscription includes is counted apart from both.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -16,6 +17,11 @@ from codecompanion.reports.context_sizes import ContextSize, context_sizes
 from codecompanion.reports.record import Call, Record
 
 PER_MILLION = 1_000_000
+_LOSSES = {
+    "": "the server no longer had them in its cache",
+    "restart": "the server was started or loaded the model again",
+    "other_request": "another chat or request used the slot",
+}
 WARM_S = 300.0
 """How long a provider's prompt cache is taken to last after a request."""
 
@@ -91,6 +97,14 @@ def sum_calls(calls: Iterable[Call]) -> Sums:
                 sums.usd += report.cost_usd
                 sums.uncached_usd += _uncached(call) if report.prices else report.cost_usd
     return sums
+
+
+def read_again(calls: Iterable[Call]) -> list[str]:
+    """Return what servers of the user's own had to read again because they had lost it, one line for each cause."""
+    tokens = Counter[str]()
+    for again in (report.read_again for call in calls for report in call.reported if report.read_again):
+        tokens[again.why] += again.tokens
+    return [f"- read again: {count:,} tokens ({_LOSSES.get(why, _LOSSES[''])})" for why, count in tokens.items()]
 
 
 def _add(sums: Sums, usage: Usage) -> None:

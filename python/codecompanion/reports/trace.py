@@ -34,7 +34,7 @@ from codecompanion.reports.markdown import (
 )
 from codecompanion.reports.money import free
 from codecompanion.reports.record import Call, Record, Stretch
-from codecompanion.reports.sums import sum_calls
+from codecompanion.reports.sums import read_again, sum_calls
 from codecompanion.reports.went_along import went_along
 
 EMPTY = "No turn yet: send a message first."
@@ -135,6 +135,7 @@ def _calls(turn: Stretch, page: Page) -> list[str]:
     if not turn.calls:
         return ["", "## Provider calls", "", "None."]
     lines = ["", "## Provider calls", "", *_call_table(turn, page)]
+    lines += ["", *again] if (again := read_again(turn.calls)) else []
     for number, call in enumerate(turn.calls, 1):
         for report in call.reported:
             lines += [

@@ -14,6 +14,7 @@ from codecompanion.model.history import (
     LogEvent,
     MessageAdded,
     Prices,
+    ReadTwice,
     RequestEnded,
     RequestSent,
     Retry,
@@ -79,6 +80,7 @@ class LogWriter:
         priced: bool = True,
         included: bool = False,
         local: bool = False,
+        again: ReadTwice | None = None,
         **more: Any,
     ) -> str:
         """Log a request and its end; without usage it failed. Returns its id."""
@@ -99,7 +101,7 @@ class LogWriter:
                     message_id=f"m{id}", adapter="anthropic", model="claude", usage=usage, estimated_prompt_tokens=1000,
                     cost_usd=0.0 if included or local else price(usage) if priced else None,
                     prices=PRICES if priced and not (included or local) else None, request_id=id,
-                    included=included or local, local=local,
+                    included=included or local, local=local, read_again=again,
                 )
             )  # fmt: skip
         self.add(RequestEnded(request_id=id, result=result, duration_ms=1500, error=error, retries=retries))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from codecompanion.adapters.speed import Speed
 from codecompanion.formats.cutting import cells, cut_cells, squeeze_cells
-from codecompanion.model.history import PolicyEvent
+from codecompanion.model.history import PolicyEvent, ReadTwice
 from codecompanion.model.messages import Usage
 from codecompanion.reports.cost import EMPTY, LocalCounts, cost_report
 from codecompanion.reports.markdown import PRICE_UNKNOWN, Page, table, tokens_text, usd_text
@@ -340,6 +340,21 @@ def test_a_small_window_reads_well_in_every_width(width: int) -> None:
         if "… " in f"{line} ":  # the middle of a name may be left out
             assert line.split("…")[0].split()[-1] in asked
     assert ("of the prompts" in text) == (width >= 60)
+
+
+def test_what_a_server_had_to_read_again_is_told_with_its_cause() -> None:
+    """Once for each cause, in `/cost` for the chat and in `/trace` for the turn."""
+    log = LogWriter()
+    log.begin("q")
+    for tokens, why in ((3_000, "other_request"), (100, "other_request"), (5_000, ""), (700, "restart")):
+        log.call(Usage(6_000, 10), local=True, again=ReadTwice(tokens, why))
+    log.end()
+    record = read_log(log.events)
+    for text in (written(log), trace_report(record, find_turn(record, 1), PAGE)):
+        assert "- read again: 3,100 tokens (another chat or request used the slot)" in text
+        assert "- read again: 5,000 tokens (the server no longer had them in its cache)" in text
+        assert "- read again: 700 tokens (the server was started or loaded the model again)" in text
+    assert "read again" not in written(worked_chat())
 
 
 def test_the_longest_turn_of_own_servers_is_first() -> None:

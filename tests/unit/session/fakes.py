@@ -21,6 +21,7 @@ from codecompanion.adapters.base import (
     StreamEvent,
     TextDelta,
 )
+from codecompanion.adapters.prompt_slots import Loss
 from codecompanion.adapters.registry import AdapterRegistry
 from codecompanion.adapters.server_facts import NO_FACTS, ServerFacts
 from codecompanion.adapters.speed import NO_SPEED, Speed
@@ -85,6 +86,8 @@ class ScriptedAdapter:
         """How fast its server is."""
         self.runs_itself: bool | None = None
         """Whether it says that it runs its models."""
+        self.loses: Loss = ""
+        """Why its server has lost the prompt of every chat."""
         self.requests: list[ChatRequest] = []
         self._replies = replies if callable(replies) else None
         self._script = iter(()) if callable(replies) else iter(replies)
@@ -109,6 +112,12 @@ class ScriptedAdapter:
 
     def speed(self, model: str) -> Speed:
         return self.is_fast
+
+    def prompt_loss(self, model: str, chat_id: str) -> Loss:
+        return self.loses
+
+    def learn_kept_prompt(self, model: str) -> None:
+        self.loses = ""
 
     def runs_model_itself(self, model: str) -> bool | None:
         return self.runs_itself

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
     from codecompanion.adapters.http.reply_timer import ReplyTimer
     from codecompanion.adapters.http.server_wait import ServerWait
+    from codecompanion.adapters.prompt_slots import Loss
 
 _log = logging.getLogger(__name__)
 _MAX_LESSONS = 4
@@ -151,6 +152,14 @@ class HttpAdapter:
     def speed(self, model: str) -> Speed:
         """Return how fast such a server was of late with the model."""
         return self._server.speed(model or self.default_model)
+
+    def prompt_loss(self, model: str, chat_id: str) -> Loss:
+        """Return why such a server does not have the prompt of a chat in its cache, "" when nothing tells that."""
+        return self._server.prompt_loss(model or self.default_model, chat_id)
+
+    def learn_kept_prompt(self, model: str) -> None:
+        """Take in that such a server kept a prompt although other requests had used all its slots since."""
+        self._server.slots_of(model or self.default_model).learn_kept()
 
     async def know_server(self, model: str) -> None:
         """Ask such a server what it is, if what it said before may not hold any more; never waits for long."""
@@ -428,6 +437,8 @@ class HttpAdapter:
         endpoint = msgspec.structs.replace(await self._endpoint(request.model), silence_s=silence_s)
         timer = self._reply_timer(request) if self._is_own else None
         response = await self._send(call, endpoint, stream=True)
+        if self._is_own:
+            self._server.read_prompt(request.chat_id or request.purpose, request.model)
         endpoint = self._with_secrets(endpoint)
         decoder = self._wire.decoder(endpoint)
         error: errors.AdapterError | None = None

@@ -18,6 +18,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import msgspec
@@ -39,6 +40,9 @@ from codecompanion.adapters.server_facts import (
 from codecompanion.adapters.speed import NO_SPEED, Speed, Timings, mean_speed
 from codecompanion.adapters.transport.time_limits import is_loopback, is_own_server
 from codecompanion.errors import AdapterError, NetworkFailed, RequestRejected, StreamCut
+
+if TYPE_CHECKING:
+    from codecompanion.adapters.prompt_slots import Loss, PromptSlots
 
 _log = logging.getLogger(__name__)
 
@@ -96,6 +100,7 @@ class ServerReader:
         self._asked: set[str] = set()
         self._toolless: dict[str, str] = {}
         self._speeds: dict[str, tuple[float, Speed]] = {}
+        self._slots: dict[str, PromptSlots] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     # ---- what is known
@@ -132,6 +137,28 @@ class ServerReader:
         for oldest in list(self._speeds)[: max(0, len(self._speeds) - MAX_MODELS + 1)]:
             del self._speeds[oldest]
         self._speeds[model] = self._clock(), speed
+
+    def slots_of(self, model: str) -> PromptSlots:
+        """Return which prompts a model has read last."""
+        from codecompanion.adapters.prompt_slots import PromptSlots  # not part of the start
+
+        slots = self._slots.setdefault(model, PromptSlots())
+        if len(self._slots) > MAX_MODELS:
+            del self._slots[next(iter(self._slots))]
+        return slots
+
+    def read_prompt(self, owner: str, model: str) -> None:
+        """Take in that the server reads a prompt."""
+        self.slots_of(model).read(owner, self._clock())
+
+    def prompt_loss(self, model: str, owner: str) -> Loss:
+        """Return why the newest prompt of an owner is not in the cache any more, "" when nothing tells that."""
+        if model not in self._slots:
+            return ""
+        facts, lost_at = self._told(model), self._lost_at
+        if facts.state:  # it is not loaded, or was not when the server was asked last
+            lost_at = max(lost_at, *(answer.asked_at for answer in self._answers.values()))
+        return self._slots[model].loss(owner, facts.slots, lost_at)
 
     def _told(self, model: str) -> ServerFacts:
         newest = max(tuple(self._answers.values()), key=lambda answer: answer.asked_at, default=None)

@@ -26,7 +26,7 @@ from codecompanion.adapters.base import (
 from codecompanion.adapters.errors.error_map import Endpoint
 from codecompanion.adapters.openai_chat.reasoning_details import ReasoningDetails, copilot_entry
 from codecompanion.adapters.openai_chat.tool_deltas import ToolCallAssembler, ToolDelta
-from codecompanion.adapters.openai_chat.usage import normalise_usage
+from codecompanion.adapters.openai_chat.usage import normalise_usage, read_and_cached
 from codecompanion.adapters.reply_decoder import ReplyDecoder, decode_payload
 from codecompanion.adapters.reply_events import require_few_parts
 from codecompanion.adapters.speed import read_timings
@@ -248,7 +248,8 @@ class ChatDecoder(ReplyDecoder):
         if (details := self._details.as_json()) and stop != "filtered":
             # They may come in pieces up to the end, so the block is complete only now.
             events.append(ReasoningDone(self._origin, details))
-        events.append(Finished(stop, calls, normalise_usage(self._usage), self._model))
+        usage, read = read_and_cached(normalise_usage(self._usage), self._usage, self.timings)
+        events.append(Finished(stop, calls, usage, self._model, read_tokens=read))
 
 
 def _has_failed(base_resp: object) -> bool:

@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
+from codecompanion.adapters.speed import Timings
 from codecompanion.model.messages import Usage
 
 MAX_TOKENS = 10**12  # A report beyond this is no count: nothing that has a window comes near.
@@ -48,6 +51,22 @@ def normalise_usage(reported: object) -> Usage | None:
         cache_write_tokens=cache_write,
         reasoning_tokens=reasoning,
     )
+
+
+def read_and_cached(usage: Usage | None, reported: object, timings: Timings | None) -> tuple[Usage | None, int | None]:
+    """Return the usage, and how much of the prompt was read, None when the endpoint does not tell.
+
+    llama.cpp's `timings` tell it; its older versions report no cached tokens beside them.
+    """
+    if usage is None:
+        return None, None
+    read = timings.read_tokens if timings else 0
+    if 0 < read <= usage.prompt_tokens:
+        if not usage.cache_read_tokens:
+            usage = msgspec.structs.replace(usage, input_tokens=read, cache_read_tokens=usage.prompt_tokens - read)
+        return usage, read
+    details = _table(reported, "prompt_tokens_details") if isinstance(reported, Mapping) else {}
+    return usage, None if _count(details, "cached_tokens") is None else usage.input_tokens + usage.cache_write_tokens
 
 
 def _count(table: Mapping[str, Any], *names: str) -> int | None:

@@ -6,10 +6,13 @@ costs more than one that waits. What an edit since then has changed is not looke
 request.
 
 A server of the user's own sends no bill: what it costs is the time to read. What is in its cache takes none, and stays
-there until another prompt takes its place (llama.cpp's slots), not for a few minutes (issue 24).
+there until another prompt takes its place (llama.cpp's slots), not for a few minutes (issue 24). Then it is `lost`.
+That each token takes longer in a long chat is not weighed: no server tells by how much.
 """
 
 from __future__ import annotations
+
+import msgspec
 
 from codecompanion.context.work import CacheState, Messages
 
@@ -26,25 +29,27 @@ def find_cache_state(
     total: int | None = None,
     *,
     is_own: bool = False,
+    is_lost: bool = False,
+    reads_per_s: float = 0.0,
 ) -> CacheState:
     """Return the state for the next request at `now` (seconds since the epoch, 0 = unknown).
 
     `lifetime_s` 0 = the provider caches nothing: every token costs the same, always. `total` are the tokens of all the
     messages, where they are known: then only the newest are looked at. `is_own`: the server is
-    the user's own.
+    the user's own, and reads so many tokens per second; `is_lost`: it has nothing of the chat any more.
     """
     if lifetime_s <= 0:
         return CacheState(read_price=1.0, write_price=1.0, lifetime_s=0.0)
     read, write = (OWN_READ_PRICE, OWN_WRITE_PRICE) if is_own else (READ_PRICE, WRITE_PRICE)
+    known = CacheState(lifetime_s=lifetime_s, read_price=read, write_price=write, reads_per_s=reads_per_s)
     newest = next((index for index in range(len(messages) - 1, -1, -1) if messages[index].role == "assistant"), None)
-    if newest is None:
-        return CacheState(lifetime_s=lifetime_s, read_price=read, write_price=write)
+    if newest is None or is_lost:
+        return known
     answered = messages[newest].ts
-    cold = bool(now and answered) and now - answered > lifetime_s
-    if cold:
-        warm = 0
-    elif total is None:
+    if now and answered and now - answered > lifetime_s:
+        return known
+    if total is None:
         warm = sum(message.tokens for message in messages[:newest])
     else:
         warm = total - sum(message.tokens for message in messages[newest:])
-    return CacheState(warm, read, write, lifetime_s)
+    return msgspec.structs.replace(known, warm_tokens=warm)

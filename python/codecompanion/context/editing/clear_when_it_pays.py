@@ -8,8 +8,12 @@ stays is read again with each request to come. So for a cut at message p
 and the cut with the greatest gain is made, if it pays `repay` times over and frees enough. How many requests will come
 until the cache is cold, nobody knows; recorded sessions say: about half as many as there were, within bounds. A cold
 cache has nothing to lose: all is written anyway, so all that is not needed goes. Cycles do not matter: one long run of
-tools is treated like a chat. A server of the user's own does not read again what its cache has, and its cache does not
-age: there clearing waits until the window gets tight.
+tools is treated like a chat.
+
+A server of the user's own does not read again what its cache has, and its cache does not age: leaving messages costs
+nothing, an edit costs the seconds in which the rest is read again. So it waits until its cache has lost the chat (then
+it saves seconds, if `min_seconds` of them, whatever the size of the chat) or the window gets tight (`repay` 0). There
+the cut is made that frees the most tokens for each one that is read again: seconds buy room.
 
 What is likely to be needed stays: the newest messages, what is protected, what excluded tools said, and the newest look
 at a file that was in use not long ago. How long ago that is depends on what happened since (`KeepReads`): a file that
@@ -49,8 +53,11 @@ def clear_when_it_pays(work: Work, params: ClearWhenItPays, env: Env) -> Outcome
         params = msgspec.structs.replace(params, cache="any", min_tokens=0, repay=0.0)
     if params.cache == ("warm" if is_cold else "cold"):
         return Skipped("other_cache", f"the provider's cache is {'cold' if is_cold else 'warm'}")
+    if env.cache.costs_time and not is_cold and params.repay:
+        return Skipped("reads_for_nothing", "the server reads the chat from its cache, which costs no time")
     uses = env.folds.get(FileUses).of(messages)
-    if uses.before[-1] < params.min_tokens:
+    in_seconds = int(params.min_seconds * env.cache.reads_per_s) if is_cold and not env.manual else 0
+    if not in_seconds and uses.before[-1] < params.min_tokens:
         return Skipped("too_small", f"less than {params.min_tokens} tokens are not worth an edit")
     found = _find_shorter(messages, uses, params, env)
     if not found:
@@ -61,7 +68,7 @@ def clear_when_it_pays(work: Work, params: ClearWhenItPays, env: Env) -> Outcome
     for index, one in shorter.items():
         changed[index] = env.recounted(one.message)
     freed = sum(messages[index].tokens - changed[index].tokens for index in shorter)
-    if cut is None or freed < max(1, params.min_freed):
+    if cut is None or freed < max(1, params.min_freed, in_seconds):
         return Skipped("does_not_pay", "clearing old tool results would cost more than it saves")
     cleared = [messages[index] for index in shorter if messages[index].role != "assistant"]
     said = work.saying(shortened_calls=len(shorter) - len(cleared), cold=is_cold, why=cut.why)
@@ -224,17 +231,20 @@ def _best_cut(found: dict[int, _Shorter], uses: FileUses, params: ClearWhenItPay
             freed_warm += shorter.freed if uses.before[index + 1] <= cache.warm_tokens else 0
         again = max(0, cache.warm_tokens - uses.before[cut] - freed_warm)
         saved, lost = freed * cache.read_price * to_come, again * loss
-        gain = saved - lost if params.repay else float(freed)
+        most = freed / max(1, again) if cache.costs_time else float(freed)
+        gain = saved - lost if params.repay and not cache.costs_time else most
         if freed >= enough and saved >= params.repay * lost and (best is None or gain > best[0]):
-            best = (gain, _Cut(cut, _why(saved, lost, to_come, params)))
+            seconds = again / cache.reads_per_s if cache.reads_per_s else 0.0
+            best = (gain, _Cut(cut, _why(saved, lost, to_come, params, seconds)))
     return best[1] if best else None
 
 
-def _why(saved: float, lost: float, to_come: float, params: ClearWhenItPays) -> str:
+def _why(saved: float, lost: float, to_come: float, params: ClearWhenItPays, seconds: float) -> str:
     if lost <= 0:
         return "nothing was cached any more, so it cost nothing"
     if not params.repay:
-        return "the window is getting full"
+        took = f"; the rest takes about {seconds:.0f} s to read again" if seconds >= 1 else ""
+        return f"the window is getting full{took}"
     return f"saves {saved / lost:.1f} times what caching again costs, over about {to_come:.0f} requests"
 
 

@@ -5,20 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from codecompanion.adapters.base import Finished
 from codecompanion.errors import StoreError, StoreUnavailable
-from codecompanion.model.history import EventPayload, MessageAdded, RequestSent, ServerEdited, UsageReported
+from codecompanion.model.history import EventPayload, MessageAdded, ReadTwice, RequestSent, ServerEdited, UsageReported
 from codecompanion.model.messages import Message
 from codecompanion.session.accounts.accounting import RequestRecord
-from codecompanion.session.accounts.local_models import speed_of
+from codecompanion.session.accounts.local_models import runs_on_own_server, speed_of
 from codecompanion.session.chat.chat import Chat
 from codecompanion.session.chat.streamed_reply import ReplySoFar, stream_reply
 from codecompanion.session.state import State
 from codecompanion.tools.tool_registry import ToolRegistry
 from codecompanion.wire.events import ReplyFinished, ReplyStarted, Severity
+
+if TYPE_CHECKING:
+    from codecompanion.adapters.prompt_slots import Loss
 
 MIN_SHOWN_S = 3.0
 """A shorter wait for a prompt to be read is not announced."""
@@ -62,6 +66,7 @@ class Exchange:
         self.tools = chat.control.tools.offered().only({spec.name for spec in request.tools})
         with chat.control.shaper.as_sent() as sent_view:
             estimated, schemas = chat.meter.estimated_prompt(sent_view), chat.meter.schemas
+        loss = chat.control.prompt_loss()
         record = RequestRecord(chat.services.new_token(), chat.log, chat.services.clock)
         sent = RequestSent(
             turn_id=self.turn_id,
@@ -104,7 +109,8 @@ class Exchange:
         # The server may have told only now that the model does not see them.
         if not self.is_switched and chat.control.drop_unseen_tools():
             estimated -= schemas
-        await self._log_reply(record, reply, finished, estimated, compacted=native.done)
+        again = self._read_again(finished, loss)
+        await self._log_reply(record, reply, finished, estimated, again, compacted=native.done)
         return finished
 
     def _wait_label(self) -> str:
@@ -119,8 +125,27 @@ class Exchange:
 
         return f"reading about {tokens_text(tokens)} tokens, ≈ {expected_text(seconds)}"
 
+    def _read_again(self, finished: Finished, loss: Loss) -> ReadTwice | None:
+        """Take in what the reply tells of the cache of a server of the user's own; return what that read again."""
+        chat, control = self._chat, self._chat.control
+        is_own = finished.read_tokens is not None and runs_on_own_server(chat.services.adapters, *control.named)
+        if self.is_switched or not is_own:
+            return None
+        shared = control.shaper.shared_tokens(is_lost=bool(loss))
+        again = control.read_again.judge(finished.usage, finished.read_tokens, shared, loss)
+        if loss == "other_request" and control.read_again.was_kept:
+            control.adapter().learn_kept_prompt(control.model)
+        return ReadTwice(again, loss) if again else None
+
     async def _log_reply(
-        self, record: RequestRecord, reply: ReplySoFar, finished: Finished, estimated: int, *, compacted: bool
+        self,
+        record: RequestRecord,
+        reply: ReplySoFar,
+        finished: Finished,
+        estimated: int,
+        again: ReadTwice | None,
+        *,
+        compacted: bool,
     ) -> None:
         chat, usage = self._chat, finished.usage
         self.reply = None
@@ -130,7 +155,7 @@ class Exchange:
         empty = finished.stop == "compacted" and not message.content
         payloads: list[EventPayload] = [] if empty else [MessageAdded(message=message)]
         reported = self._reported(message.id, finished, estimated, empty=empty)
-        payloads += [msgspec.structs.replace(usage, request_id=record.id) for usage in reported]
+        payloads += [msgspec.structs.replace(usage, request_id=record.id, read_again=again) for usage in reported]
         keep = partial(self._keep_for_later, message, reply, payloads[len(payloads) - len(reported) :])
         try:
             await chat.log.write(*payloads, record.ended(finished.stop), on_failure=keep)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from codecompanion import prompts
 from codecompanion.adapters.base import Adapter, ChatRequest
@@ -36,6 +36,10 @@ from codecompanion.session.window.environment_block import environment_fragment
 from codecompanion.tools.tool_registry import ToolRegistry
 from codecompanion.wire.events import Notice, Severity
 
+if TYPE_CHECKING:
+    from codecompanion.adapters.prompt_slots import Loss
+    from codecompanion.session.accounts.read_again import ReadAgain
+
 SHARE_FOR_PROMPT = 0.05
 """In a window of which the system prompt takes more than this share (0..1), its short form is sent."""
 
@@ -61,6 +65,7 @@ class ChatModel:
         self.environment: Fragment | None = None
         """Where the model is told it is, None = it is not."""
         self._environment_root: Path | None = None
+        self._read_again: tuple[tuple[str, str], ReadAgain] | None = None
         self.edits_in_place = False
         """Whether the reply of this turn is an edit in place: a text of a certain form, and no tools."""
         self.tools = ChatTools(
@@ -165,10 +170,31 @@ class ChatModel:
     def cache_state(self) -> CacheState:
         """Return what the cache of the chat's model likely holds of the next request, and what reading costs there."""
         services, view, lifetime_s = self.services, self.log.view, self.adapter().cache_lifetime_s
-        is_own = runs_on_own_server(services.adapters, *self.named)
-        if is_own:
-            lifetime_s = own_cache_lifetime_s(services.adapters.settings(self.adapter_name).limits_path)
-        return find_cache_state(view.messages, services.clock(), lifetime_s, view.tokens, is_own=is_own)
+        if not runs_on_own_server(services.adapters, *self.named):
+            return find_cache_state(view.messages, services.clock(), lifetime_s, view.tokens)
+        in_loop = bool(view.messages) and view.messages[-1].role == "tool"
+        return find_cache_state(
+            view.messages,
+            services.clock(),
+            own_cache_lifetime_s(services.adapters.settings(self.adapter_name).limits_path),
+            view.tokens,
+            is_own=True,
+            is_lost=bool(self.prompt_loss()) or self.read_again.expects_loss(in_loop=in_loop),
+            reads_per_s=self.adapter().speed(self.model).reads,
+        )
+
+    def prompt_loss(self) -> Loss:
+        """Return why the server does not have the chat in its cache any more, "" when nothing tells that."""
+        return self.adapter().prompt_loss(self.model, self.chat_id)
+
+    @property
+    def read_again(self) -> ReadAgain:
+        """Return what the replies of the model tell of its cache."""
+        if self._read_again is None or self._read_again[0] != self.named:
+            from codecompanion.session.accounts.read_again import ReadAgain  # not part of the start
+
+            self._read_again = self.named, ReadAgain()
+        return self._read_again[1]
 
     def compose_prompt(self) -> None:
         """Take in what the policy in force says of the system prompt (K16)."""

@@ -132,15 +132,34 @@ class RequestShaper:
         return {message.id: message.content for message in self.sent.messages}
 
     def unread_tokens(self) -> int:
-        """Return how much of the request that was made last its server has not read or written before, by estimate."""
-        now = self.sent or self.current()
-        shared = count_shared(self._before, now)
-        if shared < 0 or self._chat.cache_state().is_cold:
+        """Return how much of the request that was made last its server has to read, by estimate."""
+        now, known = self.sent or self.current(), self._known_messages()
+        if known < 0 or self._chat.cache_state().is_cold:
             return now.measure.tokens
-        new = now.messages[shared:]
-        if new and new[0].role == "assistant":
-            new = new[1:]  # the model wrote it
-        return round(self._chat.meter.calibration.ratio * sum(message.tokens for message in new))
+        return round(self._chat.meter.calibration.ratio * sum(message.tokens for message in now.messages[known:]))
+
+    def shared_tokens(self, *, is_lost: bool) -> int:
+        """Return how much of the request that was made last was in the one before or its reply, by estimate.
+
+        `is_lost`: that was not in the cache any more, so that no edit has broken it: all up to the last reply counts.
+        """
+        now = self.sent or self.current()
+        replies = (index for index in range(len(now.messages), 0, -1) if now.messages[index - 1].role == "assistant")
+        known = next(replies, -1) if is_lost else self._known_messages()
+        if known < 0:
+            return 0
+        shared = self._count_fixed(now.system, now.specs)
+        return shared + round(
+            self._chat.meter.calibration.ratio * sum(message.tokens for message in now.messages[:known])
+        )
+
+    def _known_messages(self) -> int:
+        """Return how many messages of the request that was made last its server has read or written before, else -1."""
+        now, before = self.sent or self.current(), self._before
+        shared = count_shared(before, now)
+        if before is None or shared < len(before.messages) or shared == len(now.messages):
+            return shared
+        return shared + (now.messages[shared].role == "assistant")  # the model wrote it
 
     def request_of(self, shaped: Shaped, compact_at: int) -> ChatRequest:
         """Return the request that was shaped like this, with room left for the reply (R-507)."""

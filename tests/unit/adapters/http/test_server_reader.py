@@ -101,6 +101,32 @@ async def test_its_speed_is_a_running_mean_until_the_connection_is_lost(server: 
     assert server.reader.speed("m") == Speed(500.0, 25.0)
 
 
+async def test_a_model_that_was_unloaded_or_whose_server_was_away_has_lost_its_prompts(server: Server) -> None:
+    """Until it reads them again, even if the server is not asked in between."""
+    server.reader.read_prompt("chat", "m")
+    server.pages["/props"] = {**llama_cpp(1024), "is_sleeping": True}
+    server.now += 1
+    await server.reader.make_sure("m")
+    assert server.reader.prompt_loss("m", "chat") == "restart"
+    server.now += 1
+    server.reader.read_prompt("chat", "m")
+    assert server.reader.prompt_loss("m", "chat") == ""
+    server.now += 1
+    server.reader.doubt(REFUSED)
+    assert server.reader.prompt_loss("m", "chat") == ""
+    server.reader.doubt(LOST)
+    assert server.reader.prompt_loss("m", "chat") == "restart"
+
+
+async def test_prompts_are_kept_of_few_models(server: Server) -> None:
+    for number in range(2 * MAX_MODELS):
+        server.reader.read_prompt("chat", f"m{number}")
+    server.now += 1
+    server.reader.doubt(LOST)
+    known = [server.reader.prompt_loss(f"m{number}", "chat") for number in range(2 * MAX_MODELS)]
+    assert known == [""] * MAX_MODELS + ["restart"] * MAX_MODELS
+
+
 async def test_speeds_are_kept_of_few_models_and_of_local_servers_only(server: Server) -> None:
     for number in range(2 * MAX_MODELS):
         server.reader.learn_speed(FAST, f"m{number}")

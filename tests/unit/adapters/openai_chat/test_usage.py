@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codecompanion.adapters.openai_chat.usage import normalise_usage
+from codecompanion.adapters.openai_chat.usage import normalise_usage, read_and_cached
+from codecompanion.adapters.speed import Timings
 from codecompanion.model.messages import Usage
 
 
@@ -95,3 +96,32 @@ def test_the_prompt_is_never_larger_than_reported(
     assert usage.prompt_tokens == prompt
     assert min(usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens) >= 0
     assert usage.output_tokens >= max(output, usage.reasoning_tokens)
+
+
+READ = Timings(read_tokens=100, read_s=1.0)
+
+
+@pytest.mark.parametrize(
+    ("reported", "timings", "usage", "read"),
+    [
+        (None, READ, None, None),
+        ({"prompt_tokens": 900}, None, Usage(900), None),  # nothing is told of a cache
+        ({"prompt_tokens": 900, "prompt_tokens_details": None}, None, Usage(900), None),  # vLLM without its flag
+        ({"prompt_tokens": 900, "prompt_tokens_details": {"cached_tokens": 0}}, None, Usage(900), 900),
+        (
+            {"prompt_tokens": 900, "prompt_tokens_details": {"cached_tokens": 700}},
+            None,
+            Usage(200, cache_read_tokens=700),
+            200,
+        ),
+        ({"prompt_tokens": 900}, READ, Usage(100, cache_read_tokens=800), 100),  # older versions of llama.cpp
+        ({"prompt_tokens": 100}, READ, Usage(100), 100),
+        ({"prompt_tokens": 50}, READ, Usage(50), None),  # not about the same prompt
+        ({"prompt_tokens": 900}, Timings(), Usage(900), None),
+    ],
+)
+def test_how_much_of_a_prompt_was_read(
+    reported: object, timings: Timings | None, usage: Usage | None, read: int | None
+) -> None:
+    """The server's own times tell it, or the cached tokens that it reports; 0 of those is a figure, none is not."""
+    assert read_and_cached(normalise_usage(reported), reported, timings) == (usage, read)

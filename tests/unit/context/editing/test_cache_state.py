@@ -40,3 +40,10 @@ def test_a_server_of_the_users_own_reads_what_it_has_for_nothing() -> None:
     later = CHAT[-1].ts + 1e6
     assert find_cache_state(CHAT, later, math.inf, is_own=True) == CacheState(130, 0.0, 1.0, math.inf)
     assert find_cache_state(CHAT[:1], later, math.inf, is_own=True) == CacheState(0, 0.0, 1.0, math.inf)
+
+
+def test_a_chat_that_its_server_has_lost_is_cold_at_once() -> None:
+    """Its speed stays known: it says what reading the chat again takes."""
+    lost = find_cache_state(CHAT, CHAT[-1].ts, math.inf, is_own=True, is_lost=True, reads_per_s=930.0)
+    assert lost == CacheState(0, 0.0, 1.0, math.inf, 930.0)
+    assert lost.is_cold

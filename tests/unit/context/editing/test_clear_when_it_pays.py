@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 
 import pytest
@@ -297,3 +298,46 @@ def test_each_result_of_some_size_can_say_why_it_stays_or_went() -> None:
     assert told["t5"] == "cleared: old, and no look at a file"
     assert told["t12"] == "kept: among the newest messages"
     assert explain_results(after, ClearWhenItPays(cache="warm"), environment(COLD)) == {}
+
+
+# ---- servers of the user's own: seconds
+
+
+def local(warm_tokens: int = 0, reads_per_s: float = 0.0) -> CacheState:
+    """Return the cache of such a server: what is in it is read for nothing, and does not age."""
+    return CacheState(warm_tokens, 0.0, 1.0, math.inf, reads_per_s)
+
+
+def test_a_server_that_reads_for_nothing_is_edited_only_when_the_window_demands_it() -> None:
+    """Nothing is saved while its cache has the chat, however long that is."""
+    messages = counted(*(message for number in range(40) for message in step(number)))
+    has_all = local(warm(messages).warm_tokens, 100.0)
+    assert run(messages, has_all, repay=1.5) == "reads_for_nothing"
+    made = outcome(messages, has_all, repay=0.0)
+    assert isinstance(made, Work)
+    assert made.details.why == "the window is getting full; the rest takes about 13 s to read again"
+    assert "read again" not in outcome(messages, local(warm(messages).warm_tokens), repay=0.0).details.why  # type: ignore[union-attr]
+    assert run(messages, warm(messages), repay=1.5) != "reads_for_nothing", "a provider bills for each reading"
+
+
+@pytest.mark.parametrize(("reads_per_s", "done"), [(100.0, True), (1_000.0, False)])
+def test_when_it_has_lost_the_chat_seconds_decide(reads_per_s: float, done: bool) -> None:
+    """750 tokens less take 7.5 s less at 100 tokens/s, in a chat of any size; at 1,000 it is not worth a text."""
+    messages = counted(*step(1), *step(2), *step(3), *step(4))
+    made = run(messages, local(0, reads_per_s), min_seconds=2, min_tokens=12_000, cache="cold")
+    assert made == "does_not_pay" if not done else cleared(made) == ["t1", "t2", "t3"]
+
+
+def test_without_a_known_speed_tokens_decide() -> None:
+    messages = counted(*step(1), *step(2), *step(3), *step(4))
+    assert run(messages, local(), min_seconds=2, min_tokens=12_000) == "too_small"
+    assert cleared(run(messages, local(), min_seconds=2)) == ["t1", "t2", "t3"]
+
+
+def test_seconds_buy_as_much_room_as_they_can() -> None:
+    """A little at the front would have everything read again; a provider's chat gives all there is."""
+    says = Message(id="long", role="assistant", content="y" * 20_000, cycle=1)
+    messages = counted(*step(1, text="z" * 200), says, *step(2, text="x" * 8_000), *step(3), *step(4))
+    tokens = warm(messages).warm_tokens
+    assert cleared(run(messages, local(tokens), repay=0.0)) == ["t2", "t3"]
+    assert cleared(run(messages, warm(messages), repay=0.0)) == ["t1", "t2", "t3"]
