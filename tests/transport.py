@@ -20,10 +20,10 @@ def use_sdk() -> None:
     """Let adapters send through the official clients from now on."""
     import msgspec
 
-    from codecompanion.adapters.http import adapter
+    from codecompanion.adapters.http import connection
     from codecompanion.adapters.transport.exchange import open_exchange
 
     def open_through_sdk(settings: AdapterSettings, environ: Mapping[str, str]) -> Exchange:
         return open_exchange(msgspec.structs.replace(settings, transport="sdk"), environ)
 
-    adapter.open_exchange = open_through_sdk
+    connection.open_exchange = open_through_sdk

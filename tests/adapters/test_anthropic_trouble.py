@@ -194,7 +194,7 @@ async def test_the_key_is_nowhere_but_in_its_header(caplog: pytest.LogCaptureFix
     caplog.set_level(logging.DEBUG)
     async with AnthropicServer(key="other") as server, chat_with(server) as chat:
         outcome = await chat.ask("Hi")
-        client = chat.adapter._exchange
+        client = chat.adapter._connection._exchange
         assert "sk-test" not in f"{vars(client)} {client!r} {chat.adapter!r}"
     assert type(outcome.error) is ours.AuthenticationFailed
     assert "sk-test" not in f"{outcome.error} {outcome.error!r} {outcome.error.__context__!r}"

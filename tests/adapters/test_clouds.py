@@ -171,7 +171,7 @@ async def test_bedrock_takes_a_session_token_and_hides_it(
     echo = failure(400, f"The canonical request was x-amz-security-token:{bedrock.TOKEN}")
     async with BedrockServer([reply("Hello"), echo], token=bedrock.TOKEN) as server:
         adapter = make(server.url, **BEDROCK)
-        adapter._on_secret = heard.append
+        adapter._connection._on_secret = heard.append
         assert (await collect(adapter, ChatRequest(messages=(user(),), model=bedrock.MODEL))).text == "Hello"
         outcome = await ask(adapter)
         assert not server.unsigned

@@ -298,7 +298,7 @@ async def test_the_window_of_a_local_server_is_known_once_the_model_is_loaded(ma
         assert adapter.limits("test-model") is None
         server.pages["/ps"] = loaded(4096)
         assert (await collect(adapter)).error is None
-        await asyncio.wait_for(asyncio.wait(adapter._server._tasks.values()), PATIENCE_S)
+        await asyncio.wait_for(asyncio.wait(adapter._models.server._tasks.values()), PATIENCE_S)
         assert adapter.limits("test-model") == ModelLimits(4096)
         asked = len(server.requests)
         assert (await collect(adapter)).error is None
@@ -414,7 +414,7 @@ async def test_a_model_without_vision_is_sent_a_note_in_place_of_an_image(make_a
         adapter = make_adapter(server.url, limits_path="/props", local_server=True)
         for blind in (True, False):
             props["modalities"] = {"vision": not blind}
-            adapter._server._answers.clear()
+            adapter._models.server._answers.clear()
             await adapter.know_server("test-model")
             assert (await collect(adapter, request(image, chat_id="c"))).text == "ok"
             sent = [seen.json for seen in server.requests if seen.method == "POST"][-1]
@@ -437,5 +437,5 @@ async def test_only_a_model_that_this_machine_runs_is_billed_by_nobody(
     """A gateway (LiteLLM) in an entry for a local server and Ollama's cloud models pass the request on."""
     adapter = make_adapter("http://127.0.0.1:1/v1", local_server=True)
     adapter._wire.read_models(msgspec.json.encode({"data": [{"id": model, "owned_by": owner}]}))
-    said = error_from_status(504, {}, {}, await adapter._endpoint(model))
+    said = error_from_status(504, {}, {}, await adapter._connection.endpoint(model))
     assert str(said).endswith("processed and billed." if is_billed else "processed.")

@@ -257,9 +257,9 @@ async def test_the_sdk_is_imported_off_the_loop_and_only_once(make_adapter: Make
     async with ChatServer() as server:
         adapter = make_adapter(server.url)
         await asyncio.gather(adapter.warm_up(), collect(adapter), collect(adapter))
-        client = adapter._exchange
+        client = adapter._connection._exchange
         await adapter.warm_up()
-        assert adapter._exchange is client
+        assert adapter._connection._exchange is client
 
 
 def test_the_adapter_survives_a_new_event_loop() -> None:

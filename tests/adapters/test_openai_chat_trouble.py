@@ -8,7 +8,7 @@ from contextlib import aclosing
 import pytest
 
 from codecompanion.adapters.base import RetryScheduled
-from codecompanion.adapters.http import adapter as adapter_module
+from codecompanion.adapters.http import connection as connection_module
 from codecompanion.errors import (
     AuthenticationFailed,
     ContextOverflow,
@@ -211,7 +211,7 @@ async def test_a_reply_without_bounds_is_ended(
 ) -> None:
     """An endpoint that never stops must not fill the memory, whatever it sends."""
     small = ByteLimits(what="the reply", wire_bytes=1_000_000, decoded_bytes=1_000_000)
-    monkeypatch.setattr(adapter_module, "REPLY", small)
+    monkeypatch.setattr(connection_module, "REPLY", small)
     start = b"data: " if kind == "text/event-stream" else b'{"a": "'
     async with ChatServer([Answer(content_type=kind, parts=(start, *((b"a" * 100_000,) * 500)))]) as server:
         outcome = await collect(make_adapter(server.url, max_retries=0))

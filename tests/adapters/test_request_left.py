@@ -71,7 +71,7 @@ async def asking(
     answer = await recorded(format_)
     async with FaultyServer(lambda number: REFUSED if number <= refusals else answer, faults) as server:
         adapter = make(WIRES[format_], server.url, transport, [], **{"idle_timeout_s": 0.2, "max_retries": 2, **fields})
-        exchange: Any = await adapter._open()
+        exchange: Any = await adapter._connection.open()
         exchange._http._transport._pool._socket_options = SMALL_BUFFER
         try:
             yield adapter, server

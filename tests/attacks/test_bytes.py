@@ -25,7 +25,7 @@ from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.completion.client import CompletionClient, settings_of
 from codecompanion.adapters.completion.endpoints import CodeRequest, endpoint_named
 from codecompanion.adapters.embeddings.http_embedder import HttpEmbedder
-from codecompanion.adapters.http import adapter as adapter_module
+from codecompanion.adapters.http import connection as connection_module
 from codecompanion.adapters.http.adapter import HttpAdapter
 from codecompanion.adapters.http.json_requests import JsonRequests
 from codecompanion.adapters.openai_chat import tool_deltas
@@ -94,7 +94,7 @@ def largest(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     # An endless stream of tiny events takes minutes to reach the real limit of 600 MB; at a lower limit the code is the
     # same.
     small = msgspec.structs.replace(REPLY, wire_bytes=MB, decoded_bytes=MB)
-    monkeypatch.setattr(adapter_module, "REPLY", small)
+    monkeypatch.setattr(connection_module, "REPLY", small)
     return sizes
 
 
@@ -252,7 +252,7 @@ async def test_the_text_before_a_limit_is_kept_and_the_chat_goes_on(tmp_path: Pa
 
 async def test_an_honest_reply_of_many_tiny_deltas_arrives(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The limits do not affect it: every delta arrives, in far fewer events."""
-    monkeypatch.setattr(adapter_module, "REPLY", REPLY)
+    monkeypatch.setattr(connection_module, "REPLY", REPLY)
     count = amount(20_000, full=500_000)
     for kind in FORMATS:
         made = adapter(address(port, f"{count} deltas", kind, "plain"), kind)

@@ -213,7 +213,7 @@ class Scene:
     def _spoil(self, host: Host, server: LoopbackServer) -> None:
         if self.row.quiet_s:
             adapter: Any = self._adapters[-1]
-            adapter._settings = adapter_settings(self.wire, server.url, idle_timeout_s=self.row.quiet_s)
+            adapter._connection.settings = adapter_settings(self.wire, server.url, idle_timeout_s=self.row.quiet_s)
         if self.row.disk:
             self._damaged = DISKS[self.row.disk]
             if self._damaged.in_reply:
@@ -233,7 +233,7 @@ class Scene:
             self._damaged.mend(host.store)
         if self.row.quiet_s:
             mended: Any = self._adapters[-1]
-            mended._settings = adapter_settings(self.wire, server.url, context_window=self.row.window)
+            mended._connection.settings = adapter_settings(self.wire, server.url, context_window=self.row.window)
         self.waiting.clear()
         self.summaries.clear()
 

@@ -227,7 +227,8 @@ class Plan(Responses):
             tokens = {"access_token": "at_first", "refresh_token": "rt_first", "scopes": tuple(SCOPES.split())}
             stored.keep(Session(client_id=grant.client_id, subject=told, expires_at=time.time(), **tokens))
         adapter = make_chatgpt(settings, lambda sha: b"", folder)
-        adapter._connection._sleep, adapter._connection._random = _no_wait, lambda: 0.5
+        connection = adapter._connection._connection
+        connection.sleep, connection.random = _no_wait, lambda: 0.5
         return adapter
 
 

@@ -22,7 +22,6 @@ from codecompanion.adapters.keys.key_source import FROM_FUNCTION, KeyReader, key
 from codecompanion.adapters.keys.redact import secrets_in_url
 from codecompanion.adapters.own_options import options_of, refuse_reserved
 from codecompanion.adapters.transport.time_limits import is_loopback
-from codecompanion.adapters.unusable import UnusableAdapter
 from codecompanion.adapters.wire_format import WireFormat
 from codecompanion.errors import ConfigError, InputError, MissingKey, NetworkFailed, NotConfigured, ServerLoading
 from codecompanion.formats import typed
@@ -86,6 +85,7 @@ class AdapterRegistry:
         self._summarise = summarise
         self._keys = KeyReader(secrets, environ=environ, on_key=on_key)
         self._made: dict[str, Adapter] = {}
+        self._problems: dict[str, ConfigError] = {}
         self.on_facts: Callable[[str], None] = lambda name: None
         """Called with an adapter's name when its server reports something new about itself."""
         self._with_login: dict[str, LoginAdapter] = {}
@@ -139,7 +139,10 @@ class AdapterRegistry:
             try:
                 self._made[name] = self._make(settings)
             except ConfigError as error:
+                from codecompanion.adapters.unusable import UnusableAdapter  # not part of the start
+
                 self._made[name] = UnusableAdapter(settings, error)
+                self._problems[name] = error
         return self._made[name]
 
     def is_made(self, name: str) -> bool:
@@ -152,14 +155,15 @@ class AdapterRegistry:
 
     def check(self, name: str) -> None:
         """Raise `ConfigError` when there is no adapter of this name, or its entry cannot be used."""
-        adapter = self.get(name)
-        if isinstance(adapter, UnusableAdapter):
-            raise adapter.problem
+        self.get(name)
+        if name in self._problems:
+            raise self._problems[name]
 
     def add(self, adapter: Adapter, settings: AdapterSettings) -> None:
         """Put in an adapter made elsewhere (a recorded transcript for the demo); it replaces one of the same name."""
         self._settings[adapter.name] = settings
         self._made[adapter.name] = adapter
+        self._problems.pop(adapter.name, None)
 
     def give_secrets(self, secrets: Mapping[str, str]) -> None:
         """Take over keys from functions of the configuration; they count from the next request on."""

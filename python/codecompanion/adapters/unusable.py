@@ -20,7 +20,7 @@ class UnusableAdapter(Adapter):
         self.name = settings.name
         self.formatted_name = settings.formatted_name or settings.name
         self.default_model = settings.model
-        self.problem = problem
+        self._problem = problem
 
     def render(self, request: ChatRequest) -> bytes:
         """Refuse: nothing is known of its wire format."""
@@ -48,5 +48,5 @@ class UnusableAdapter(Adapter):
 
     def _refuse(self) -> NoReturn:
         raise NotConfigured(
-            f"{self.name} cannot be used: {self.problem.key} is wrong. Choose another adapter with ga, or correct it."
+            f"{self.name} cannot be used: {self._problem.key} is wrong. Choose another adapter with ga, or correct it."
         )

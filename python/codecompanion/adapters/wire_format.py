@@ -1,7 +1,7 @@
 """What a wire format is: how requests become bytes and replies become events, one class per format.
 
 Rendering and decoding are pure but for a cache of what was rendered and what the endpoint has told about its models.
-The transport (`http/adapter.py`), retries and errors are the same for all of them.
+The transport (`http/`), retries and errors are the same for all of them.
 """
 
 from __future__ import annotations

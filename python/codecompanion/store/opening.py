@@ -89,9 +89,11 @@ def _open_or_repair(path: Path, owner: Owner, now: float) -> tuple[sqlite3.Conne
     foreign = _set_foreign_aside(path, now)
     if foreign is not None:
         return _open_sound(path), foreign
-    from codecompanion.store.damage.salvage import finish_swap, repair  # not part of the start
+    kept = None
+    if path.with_name(path.stem + marks.REBUILT).exists():
+        from codecompanion.store.damage.salvage import finish_swap  # not part of the start
 
-    kept = finish_swap(path, now)
+        kept = finish_swap(path, now)
     repaired = StoreCorrupt(f"Damaged chat history: now repaired; {SEE_RESTORE}") if kept else None
     if repaired is None and _was_emptied(path):
         repaired = StoreCorrupt(f"The chat history was deleted or emptied; {SEE_RESTORE}")
@@ -112,6 +114,8 @@ def _open_or_repair(path: Path, owner: Owner, now: float) -> tuple[sqlite3.Conne
             raise StoreCorrupt(
                 f"close all other Neovims and open the chat again: that repairs the damaged {path} ({error})"
             ) from error
+    from codecompanion.store.damage.salvage import repair  # not part of the start
+
     repaired = repair(path, now)
     return _open_sound(path), repaired
 

@@ -142,9 +142,9 @@ async def test_new_secrets_reach_an_adapter_that_already_has_one() -> None:
     made.give_secrets({"openai": "first"})
     adapter = made.get("openai")
     assert isinstance(adapter, HttpAdapter)
-    assert (await adapter._endpoint("")).secrets == ("first",)
+    assert (await adapter._connection.endpoint("")).secrets == ("first",)
     made.give_secrets({"openai": "second", "local": "other"})
-    assert (await adapter._endpoint("")).secrets == ("second",)
+    assert (await adapter._connection.endpoint("")).secrets == ("second",)
 
 
 async def test_an_adapter_can_be_put_in() -> None:

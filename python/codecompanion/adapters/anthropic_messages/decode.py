@@ -1,6 +1,6 @@
 """The reply of a Messages endpoint, decoded: payloads of a stream, or one JSON object, → stream events.
 
-Pure and incremental; the transport is in `http/adapter.py`. Source: the API's page "Streaming", the SDK's event types
+Pure and incremental; the transport is in `http/`. Source: the API's page "Streaming", the SDK's event types
 and recorded traffic. A reply is complete only with `message_stop` (lesson 39). Thinking and compaction are kept exactly
 as they came, with fields nobody knows yet; so are the blocks of tools that ran on the server, because a paused reply
 has to be given back whole. Citations are not kept: they are not part of what the model is shown again.

@@ -37,7 +37,7 @@ class ChatGPTAdapter(LoginAdapter):
         self._models: list[str] = []
         # The key is the token; which of OpenAI's organisations the environment names is nothing to it.
         entry = msgspec.structs.replace(settings, key="the login with ChatGPT", options={})
-        self._connection = _Connection(entry, wire, read_key=lambda _: "")
+        self._connection = HttpAdapter(entry, wire, read_key=lambda _: "", is_final=_is_final)
 
     def login(self) -> ChatGPTLogin:
         """Return the login with ChatGPT."""
@@ -89,14 +89,6 @@ class ChatGPTAdapter(LoginAdapter):
         return explain(self.name, error)
 
 
-class _Connection(HttpAdapter):
-    """The endpoint; what the plan does not allow is not asked for again."""
-
-    def _wait(self, error: AdapterError, attempt: int, *, is_free: bool = False) -> float | None:
-        is_passing = trouble_of(error) in (None, "not known")
-        return super()._wait(error, attempt, is_free=is_free) if is_passing else None
-
-
 def make_chatgpt(
     settings: AdapterSettings,
     read_blob: BlobReader,
@@ -118,3 +110,8 @@ def make_chatgpt(
     )
     login = ChatGPTLogin(settings, provider, stored, on_key=on_key, clock=clock)
     return ChatGPTAdapter(settings, PlanResponses(settings, read_blob, options), access, login)
+
+
+def _is_final(error: AdapterError) -> bool:
+    """Return whether the plan does not allow the request, so that it is not sent again."""
+    return trouble_of(error) not in (None, "not known")

@@ -111,7 +111,8 @@ class CopilotAdapter(LoginAdapter):
         address = self._token.api
         found = self._inner.get((served, address))
         if found is None:
-            found = _Connection(*self._entry(served, address), read_key=lambda _: self._token.token)
+            entry, wire = self._entry(served, address)
+            found = HttpAdapter(entry, wire, read_key=lambda _: self._token.token, is_final=is_used_up)
             found.use_key(self._token.token)
             self._inner[served, address] = found
         return found
@@ -163,13 +164,6 @@ def make_copilot(
     """Return the adapter of an entry; our own login is in `folder`."""
     own = None if folder is None else folder / LOGIN_FILE
     return CopilotAdapter(settings, read_blob, Places(environ, own, github_of(settings).host), on_key=on_key)
-
-
-class _Connection(HttpAdapter):
-    """One endpoint of Copilot's; what is used up is not asked for again."""
-
-    def _wait(self, error: AdapterError, attempt: int, *, is_free: bool = False) -> float | None:
-        return None if is_used_up(error) else super()._wait(error, attempt, is_free=is_free)
 
 
 def is_used_up(error: AdapterError) -> bool:

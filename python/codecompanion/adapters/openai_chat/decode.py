@@ -1,6 +1,6 @@
 """The reply of a Chat Completions endpoint, decoded: payloads of a stream, or one JSON object, → stream events.
 
-Pure and incremental; the transport is in `http/adapter.py`. Text deltas of one piece are joined, so that a burst of
+Pure and incremental; the transport is in `http/`. Text deltas of one piece are joined, so that a burst of
 chunks costs the rest of the host one event. Source: the Chat Completions reference and recorded traffic.
 
 When is a reply complete (lesson 39)? All recorded streams of OpenAI, OpenRouter, DeepSeek and Hugging Face carry a

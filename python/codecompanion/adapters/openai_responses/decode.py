@@ -1,6 +1,6 @@
 """The reply of a Responses endpoint, decoded: typed events of a stream, or one JSON object, → stream events.
 
-Pure and incremental; the transport is in `http/adapter.py`. Source: the streaming reference and recorded traffic.
+Pure and incremental; the transport is in `http/`. Source: the streaming reference and recorded traffic.
 
 A reply is complete with `response.completed` or `response.incomplete`, and with nothing else (lesson 39). What a reply
 holds besides text, refusals, reasoning, function calls and compactions (searches, code, MCP) is left out: such tools

@@ -35,6 +35,8 @@ _MAX_LIST_BYTES = 1_000_000
 _WAL_HEADER, _FRAME_HEADER = 32, 24
 _PAGE_SIZES = frozenset(2**power for power in range(9, 17))
 BESIDE = ("-wal", "-shm")
+REBUILT = ".rebuilt"
+"""How the name of a completely rebuilt database ends, until it takes the place of the damaged one (`salvage`)."""
 
 
 class Belonging(msgspec.Struct, frozen=True):

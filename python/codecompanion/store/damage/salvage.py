@@ -23,6 +23,7 @@ from codecompanion.errors import StoreCorrupt
 from codecompanion.formats.plural import counted
 from codecompanion.model.history import LogEvent
 from codecompanion.store.damage.carve import PAGE_BYTES, CarvedRow, carve_events
+from codecompanion.store.damage.marks import REBUILT
 from codecompanion.store.log import scratch
 from codecompanion.store.log.checksum import is_event_sound
 from codecompanion.store.log.encoding import from_bytes
@@ -127,7 +128,7 @@ def repair(path: Path, now: float) -> StoreCorrupt:
     finally:
         for suffix in ("", "-wal", "-shm"):
             copy.with_name(copy.name + suffix).unlink(missing_ok=True)
-    fresh.replace(_beside(path, ".rebuilt"))
+    fresh.replace(_beside(path, REBUILT))
     kept = finish_swap(path, now)
     if kept is not None:
         _tell(kept, saved.story())
@@ -136,7 +137,7 @@ def repair(path: Path, now: float) -> StoreCorrupt:
 
 def finish_swap(path: Path, now: float) -> Path | None:
     """Put a completely rebuilt database in place, if there is one; return where the damaged one is kept."""
-    rebuilt = _beside(path, ".rebuilt")
+    rebuilt = _beside(path, REBUILT)
     if not rebuilt.exists():
         return None
     kept = _free_name(path, time.strftime("%Y%m%d-%H%M%S", time.localtime(now)))

@@ -18,4 +18,4 @@ def test_what_was_rendered_ahead_is_validated() -> None:
     more = Message(id="m100", role="user", content="more")
     chunks = wire.render(ChatRequest(messages=(*messages, more), model="m", chat_id="c")).chunks
     assert b"".join(chunks).startswith(body.removesuffix(b"]}"))
-    assert adapter._gate.unknown_bytes(chunks, "reply") < len(body) / 5
+    assert adapter._connection.gate.unknown_bytes(chunks, "reply") < len(body) / 5
