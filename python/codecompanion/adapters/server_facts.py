@@ -62,8 +62,6 @@ class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     window: int = 0
     slots: int = 0
     tools: bool | None = None
-    parallel_calls: bool | None = None
-    system_role: bool | None = None
     images: bool | None = None
     fills_in: bool | None = None
     embeds: bool | None = None
@@ -84,6 +82,8 @@ def read_props(body: bytes) -> ServerFacts | None:
     answer = decode_answer(body)
     if not isinstance(answer, Mapping) or "default_generation_settings" not in answer:
         return None
+    # A template without a system role or parallel calls needs nothing of us: llama.cpp merges the system text into the
+    # next message, and ignores `parallel_tool_calls` (`common/chat.cpp`).
     caps, modalities = table_in(answer, "chat_template_caps"), table_in(answer, "modalities")
     tools, calls = _flag(caps, "supports_tools"), _flag(caps, "supports_tool_calls")
     is_router = answer.get("role") == "router"
@@ -92,8 +92,6 @@ def read_props(body: bytes) -> ServerFacts | None:
         slots=count_in(answer, "total_slots"),
         # A template with calls and without descriptions of tools: what the server makes of them, nobody has said.
         tools=None if tools is False and calls else tools,
-        parallel_calls=_flag(caps, "supports_parallel_tool_calls"),
-        system_role=_flag(caps, "supports_system_role"),
         images=_flag(modalities, "vision"),
         state="sleeping" if answer.get("is_sleeping") is True else "",
         model="" if is_router else _model_name(_text(answer, "model_alias"), _text(answer, "model_path")),

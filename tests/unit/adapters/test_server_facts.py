@@ -66,8 +66,6 @@ def test_llama_cpp_tells_window_slots_template_and_version() -> None:
         window=4096,
         slots=4,
         tools=True,
-        parallel_calls=False,
-        system_role=True,
         images=False,
         model="SmolLM2-135M.gguf",
         version="b11434-abc",
