@@ -209,6 +209,8 @@
 ---@field text string
 
 ---The reply of one provider request is complete and logged. `cut`: it ended before its end marker.
+---
+---`other_model` is the model that wrote it, if the server answered with another one than the chat's.
 ---@class CodeCompanion.Event.ReplyFinished
 ---@field type "reply_finished"
 ---@field chat string
@@ -216,6 +218,7 @@
 ---@field stop "cancelled"|"compacted"|"cut"|"filtered"|"length"|"paused"|"stop"|"tool_calls"|"window"
 ---@field prompt_tokens integer
 ---@field output_tokens integer
+---@field other_model string
 
 ---A question of a tool to the editor, answered by the verb `answer` with this `ask_id` (0 = no answer wanted).
 ---

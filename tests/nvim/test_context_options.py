@@ -200,6 +200,14 @@ HALF_FULL = {"ratio": 0.62, "exact": True}
                 20: "running … · ~27 %",
             },
         ),
+        (
+            {"other_model": "qwen3-8b"},
+            {
+                200: f"{TITLE} · gpt-4o → qwen3-8b · ~27 %",
+                40: "Why does fo… · gpt-4o → qwen3-8b · ~27 %",
+                20: "qwen3-8b · ~27 %",
+            },
+        ),
         ({"model": "", "title": "openai"}, {80: "openai · ~27 %"}),
         ({"yolo": True}, {60: "YOLO · Why does foo() return nil on an emp… · gpt-4o · ~27 %", 20: "YOLO · ~27 %"}),
         ({"model": "accounts/fireworks/models/" + "long-" * 9, "title": ""}, {24: "accounts/firewo… · ~27 %"}),

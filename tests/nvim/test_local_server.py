@@ -13,6 +13,19 @@ from tests.providers.chat.thread import ChatServerThread
 from tests.unit.adapters.test_server_facts import LLAMA_CPP
 
 
+def test_the_winbar_names_the_model_that_answers(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
+    """A router or a server with another model loaded; until the model is changed or answers itself."""
+    replies = [reply("one", model="/models/qwen3-8b.gguf"), reply("two"), reply("three", model="gpt-4o-2024-08-06")]
+    with ChatServerThread(replies, key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, size=(120, 30))
+        chat.say("hello")
+        chat.nvim.wait_screen(" · test-model → qwen3-8b.gguf · ~")
+        chat.say("hello again")
+        chat.nvim.wait_screen(" · test-model · ~")
+        chat.say("and again")
+        chat.nvim.wait_screen(" · test-model → gpt-4o-2024-08-06 · ~")
+
+
 def test_a_model_whose_template_has_no_tools(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
     """It is sent none, and the window is the one its server tells."""
     told = {**LLAMA_CPP, "chat_template_caps": {"supports_tools": False}}

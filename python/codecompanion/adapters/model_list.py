@@ -49,6 +49,9 @@ OWNERS = {"library": True, "llamacpp": True, "vllm": True, "organization_owner":
 Ollama, llama.cpp, vLLM and LM Studio name themselves; LiteLLM, which passes requests on, writes "openai" for all.
 """
 _CLOUD_MODEL = regex(r"[:-]cloud$")
+_VERSION = regex(r"[-@:](?:\d{4}-?\d{2}-?\d{2}|\d{4}|latest)$|\.gguf$")
+"""What a reply may add to the name of the model that was asked for, or leave out: a date, `latest`, a file's ending."""
+_MAX_NAME = 200
 
 
 def read_model_names(body: bytes) -> list[str]:
@@ -83,6 +86,15 @@ def is_cloud_model(model: str) -> bool:
     return _CLOUD_MODEL.search(model) is not None
 
 
+def other_model(wanted: str, answered: str) -> str:
+    """Return the short name of the model that answered, "" when it is the wanted one or its name is not known.
+
+    A path or a vendor before the name, a date after it and `latest` are no other model.
+    """
+    short = answered.replace("\\", "/").rpartition("/")[2][:_MAX_NAME]
+    return short if wanted and short and _bare(short) != _bare(wanted) else ""
+
+
 def find_limits(known: Mapping[str, ModelLimits], model: str) -> ModelLimits | None:
     """Return the limits of a model; Ollama's names may lack the tag `latest`."""
     return find_named(known, model)
@@ -112,6 +124,10 @@ def entries_of(answer: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
             name = entry.get("id") or entry.get("name") or entry.get("model") or entry.get("key")
             if isinstance(name, str) and name:
                 yield name.removeprefix(_PREFIX), entry
+
+
+def _bare(name: str) -> str:
+    return _VERSION.sub("", name.replace("\\", "/").rpartition("/")[2][:_MAX_NAME].lower())
 
 
 def _chats(entry: Mapping[str, Any]) -> bool:

@@ -243,12 +243,16 @@ class Reasoning(Event, frozen=True, kw_only=True, tag="reasoning"):
 
 
 class ReplyFinished(Event, frozen=True, kw_only=True, tag="reply_finished"):
-    """The reply of one provider request is complete and logged. `cut`: it ended before its end marker."""
+    """The reply of one provider request is complete and logged. `cut`: it ended before its end marker.
+
+    `other_model` is the model that wrote it, if the server answered with another one than the chat's.
+    """
 
     message_id: str
     stop: Literal["stop", "tool_calls", "length", "cut", "cancelled", "filtered", "paused", "compacted", "window"]
     prompt_tokens: int = 0
     output_tokens: int = 0
+    other_model: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class Ask(Event, frozen=True, kw_only=True, tag="ask"):

@@ -11,6 +11,7 @@ from codecompanion.adapters.model_list import (
     ANY_MODEL,
     OWNERS,
     find_limits,
+    other_model,
     read_model_limits,
     read_model_names,
     read_model_owners,
@@ -145,3 +146,27 @@ def test_a_name_without_a_tag_is_the_latest() -> None:
 def test_rubbish_tells_nothing(body: bytes) -> None:
     """It is the server's own business, not an error of the chat."""
     assert read_model_limits(body) == {}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "answered", "other"),
+    [
+        ("smart", "qwen3-8b", "qwen3-8b"),
+        ("local", "/models/Qwen3-8B-Q4.gguf", "Qwen3-8B-Q4.gguf"),
+        ("local", "C:\\models\\Qwen3.gguf", "Qwen3.gguf"),
+        ("gpt-4o", "gpt-4o-mini", "gpt-4o-mini"),
+        ("gpt-4o", "gpt-4o-2024-08-06", ""),
+        ("gpt-4", "gpt-4-0613", ""),
+        ("claude-3-5-sonnet-latest", "claude-3-5-sonnet-20241022", ""),
+        ("qwen3", "qwen3:latest", ""),
+        ("qwen3:8b", "qwen3:30b", "qwen3:30b"),
+        ("qwen3-8b", "qwen/Qwen3-8B", ""),
+        ("qwen3", "/models/qwen3.gguf", ""),
+        ("smart", "", ""),
+        ("", "qwen3", ""),
+        ("smart", "x" * 1000, "x" * 200),
+    ],
+)
+def test_another_model_is_told_from_another_name(wanted: str, answered: str, other: str) -> None:
+    """A version, a vendor or a path is no other model."""
+    assert other_model(wanted, answered) == other

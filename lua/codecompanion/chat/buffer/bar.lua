@@ -1,6 +1,7 @@
 ---The bar of a chat window: `fix the slice · gpt-4.1 · 4 %`; while something runs, its state in place of the title. The
 ---thresholds follow from 50 % on.
 ---
+---`smart → qwen3-8b`: the server answered with another model; in a narrow window only the one that answered is named.
 ---`no tools` follows the model where its server has no place for them. In a narrow window the title is shortened, then
 ---the thresholds, the title, `no tools` and the model are left out, in this order. The state, that compaction is paused
 ---or the policy stopped, and the percentage stay.
@@ -111,7 +112,9 @@ function M.chunks(chat, width)
   local full = part(meter and percentage(meter) or "", nil, group)
   local limits = part(meter and status.thresholds(meter) or "")
   local paused = meter and meter.paused and part("paused " .. full[1], nil, group) or full
-  local named = part(model)
+  local answers = chat.other_model or model
+  local both = part(chat.other_model and ("%s → %s"):format(model, answers) or model)
+  local named = part(answers)
   local toolless = part(meter and meter.no_tools and "no tools" or "")
   local stopped, by = part(""), part("")
   if meter and meter.stopped then
@@ -122,13 +125,13 @@ function M.chunks(chat, width)
   if state == "" then
     local short = part(title, MIN_TITLE)
     ways = {
-      { whole, part(title), by, named, toolless, full, limits },
-      { brief, short, by, named, toolless, full, limits },
+      { whole, part(title), by, both, toolless, full, limits },
+      { brief, short, by, both, toolless, full, limits },
       { brief, short, stopped, named, toolless, paused },
       { brief, short, stopped, named, paused },
       { brief, stopped, named, toolless, paused },
       { brief, stopped, named, paused },
-      { brief, stopped, part(model, MIN_NAME), paused },
+      { brief, stopped, part(answers, MIN_NAME), paused },
       { brief, stopped, paused },
       { stopped, paused },
       { paused },
@@ -137,8 +140,8 @@ function M.chunks(chat, width)
     local happens, cut = part(state), part(state, MIN_STATE)
     cut.is_state = true
     ways = {
-      { whole, happens, by, named, full, limits },
-      { brief, happens, by, named, full, limits },
+      { whole, happens, by, both, full, limits },
+      { brief, happens, by, both, full, limits },
       { brief, happens, stopped, named, paused },
       { brief, happens, stopped, paused },
       { brief, happens, paused },
@@ -166,7 +169,8 @@ function M.text(win, in_winbar)
     return ""
   end
   local width, activity = api.nvim_win_get_width(win), status.activity(chat, true)
-  local of = { width, in_winbar, chat.meter or false, chat.adapter, chat.model, chat.yolo, chat.title, activity }
+  local named = chat.other_model or false
+  local of = { width, in_winbar, chat.meter or false, chat.adapter, chat.model, named, chat.yolo, chat.title, activity }
   local made = chat.bar
   for index = 1, made and #of or 0 do
     made = made.of[index] == of[index] and made or nil

@@ -14,6 +14,7 @@ local made = 0
 ---@field title string
 ---@field adapter string
 ---@field model string
+---@field other_model? string The model that wrote the newest reply, if the server answered with another one
 ---@field window integer Context window in tokens
 ---@field state string
 ---@field label string

@@ -74,6 +74,7 @@ function M.chat_opened(chat, event)
   notices.opening(chat, event.resumed)
   chat.attached, chat.known = "yes", true
   chat.adapter, chat.model, chat.window = event.adapter, event.model, event.window
+  chat.other_model = nil
   chat.title, chat.read_only = blocks.plain(event.title or ""), event.read_only
   input_hint.draw(chat)
   if not event.resumed and not reattached then
@@ -114,6 +115,7 @@ end
 
 function M.model_changed(chat, event)
   chat.adapter, chat.model, chat.window = event.adapter, event.model, event.window
+  chat.other_model = nil
   chat.header = false
   session.send_overrides(chat)
   input_hint.draw(chat) -- an empty chat says whether its adapter can answer
@@ -218,6 +220,7 @@ function M.reply_finished(chat, event)
     end
   end
   chat.parts = {}
+  chat.other_model = event.other_model and blocks.one_line(event.other_model)
   -- said at the end of the turn: who stopped it knows; an output limit or a filter is the host's to say
   chat.cut = event.stop == "cut"
 end

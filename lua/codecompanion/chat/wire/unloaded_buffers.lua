@@ -40,6 +40,7 @@ function M.chat_opened(chat, event)
   local has_draft = known and not chat.read_only
   chat.attached, chat.known = "yes", true
   chat.adapter, chat.model, chat.window = event.adapter, event.model, event.window
+  chat.other_model = nil
   chat.title, chat.read_only = event.title, event.read_only
   notices.owner_is_asked(chat)
   local stored = draft.take_stored(chat, event, has_draft)
@@ -62,6 +63,7 @@ end
 
 function M.model_changed(chat, event)
   chat.adapter, chat.model, chat.window = event.adapter, event.model, event.window
+  chat.other_model = nil
   session.send_overrides(chat)
 end
 

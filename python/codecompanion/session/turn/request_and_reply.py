@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from codecompanion.adapters.base import Finished
+from codecompanion.adapters.model_list import other_model
+from codecompanion.adapters.transport.time_limits import is_own_server
 from codecompanion.errors import StoreError, StoreUnavailable
 from codecompanion.model.history import EventPayload, MessageAdded, ReadTwice, RequestSent, ServerEdited, UsageReported
 from codecompanion.model.messages import Message
@@ -175,6 +177,7 @@ class Exchange:
                 stop=finished.stop,
                 prompt_tokens=usage.prompt_tokens if usage else 0,
                 output_tokens=usage.output_tokens if usage else 0,
+                other_model=self._other_model(finished) or msgspec.UNSET,
             )
         )
         if finished.stop == "stop" and not finished.tool_calls and not message.text.strip():
@@ -189,6 +192,18 @@ class Exchange:
                 f" ({edit.cleared_tokens:,} tokens; {edit.kind}).",
             )
         chat.show_meter()
+
+    def _other_model(self, finished: Finished) -> str:
+        """Return the model that answered in place of the one that was asked for; "" when it is the same.
+
+        Providers answer to an alias with the name of a version; only gateways and local servers pass requests on.
+        """
+        adapter, model = self.prepared_for
+        adapters = self._chat.services.adapters
+        entry = adapters.settings(adapter)
+        if entry.kind != "openai_compatible" and not is_own_server(entry):
+            return ""
+        return other_model(model or adapters.get(adapter).default_model, finished.model)
 
     def _keep_for_later(self, message: Message, reply: ReplySoFar, reported: Sequence[EventPayload]) -> None:
         """Let a reply that was shown be stored with what comes next; its calls do not count, they were not run."""

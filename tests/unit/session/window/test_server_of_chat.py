@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
+from msgspec import UNSET
 
-from codecompanion.adapters.base import AdapterSettings, ChatRequest
+from codecompanion.adapters.base import AdapterSettings, ChatRequest, Finished, TextDelta
 from codecompanion.adapters.server_facts import ServerFacts
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import ContextOverflow
@@ -15,7 +17,7 @@ from codecompanion.model.history import UsageReported
 from codecompanion.model.messages import ToolCall, Usage
 from codecompanion.session.actions.switch_tools import choose_tools
 from codecompanion.session.session import Session
-from codecompanion.wire.events import Meter, ModelChanged, Notice, ToolFinished
+from codecompanion.wire.events import Meter, ModelChanged, Notice, ReplyFinished, ToolFinished
 from codecompanion.wire.requests import ChooseTools
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
 
@@ -324,3 +326,24 @@ async def test_what_the_server_tells_with_the_first_reply_counts_for_that_reply(
     assert notices(bench, "") == [
         f"No tools are sent: {why or 'the chat template of scripted-1 does not support them'}."
     ]
+
+
+@pytest.mark.parametrize(
+    ("entry", "other"),
+    [
+        ({"kind": "openai_compatible", "base_url": "https://gateway.example/v1"}, "qwen3"),
+        ({"kind": "openai", "base_url": "http://127.0.0.1:1/v1", "local_server": True}, "qwen3"),
+        ({"kind": "openai", "base_url": "https://api.openai.com/v1"}, UNSET),
+        ({"kind": "anthropic", "base_url": "https://api.anthropic.com/v1"}, UNSET),
+    ],
+)
+async def test_a_gateway_or_local_server_that_answers_with_another_model_is_named(
+    tmp_path: Path, entry: dict[str, Any], other: object
+) -> None:
+    """A provider answers to an alias with the name of a version."""
+    adapter = ScriptedAdapter("s", lambda request: (TextDelta("ok"), Finished("stop", (), None, "qwen3")))
+    bench = Bench(tmp_path, adapter)
+    bench.services.adapters.add(adapter, AdapterSettings(name="s", **entry))
+    session = await bench.open()
+    await say(bench, session, "hello")
+    assert bench.of(ReplyFinished)[-1].other_model == other
