@@ -8,13 +8,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from codecompanion.adapters.base import AdapterSettings
+from codecompanion.adapters.base import AdapterSettings, RetryScheduled
 from codecompanion.adapters.errors.error_map import Endpoint, error_from_status
+from codecompanion.adapters.http.adapter import HttpAdapter
 from codecompanion.adapters.http.server_wait import LOAD_LIMIT_S, START_LIMIT_S, ServerWait
-from codecompanion.adapters.registry import is_out_of_reach
+from codecompanion.adapters.registry import is_out_of_reach, make_wire
 from codecompanion.errors import NetworkFailed, Overloaded, ServerLoading
 from codecompanion.model.messages import ImagePart, Message
 from tests.adapters.conftest import MakeAdapter, collect, request
+from tests.providers.anthropic.server import AnthropicServer
 from tests.providers.chat.answers import counted
 from tests.providers.chat.server import ChatServer
 from tests.providers.loopback.answers import json_answer
@@ -73,6 +75,36 @@ async def test_a_server_that_starts_late_is_also_waited_for_where_it_names_the_m
         await server.close()
     assert outcome.text == "Hello", outcome.error
     assert [retry.waiting for retry in outcome.retries] == [f"no server at 127.0.0.1:{port} yet"] * 3
+
+
+@pytest.mark.parametrize("is_shown", [True, False])
+async def test_a_count_waits_for_a_server_that_starts_late_where_that_is_shown(is_shown: bool) -> None:
+    """Nobody would see what a count in the background waits for."""
+    server, port = AnthropicServer(), free_port()
+    waits, looks = list[float](), list[RetryScheduled]()
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 9:
+            await server.start(port)
+
+    entry = AdapterSettings(
+        name="test", kind="anthropic", base_url=f"http://127.0.0.1:{port}", key="K", max_retries=2, **LOCAL
+    )
+    adapter = HttpAdapter(entry, make_wire(entry, lambda _: b""), read_key=lambda _: "sk-test", sleep=sleep)
+    asked = request(Message(id="u", role="user", content="Hello"), model="claude-sonnet-4-6")
+    try:
+        if is_shown:
+            assert await adapter.count_tokens(asked, looks.append) > 0
+        else:
+            with pytest.raises(NetworkFailed):
+                await adapter.count_tokens(asked)
+    finally:
+        await adapter.aclose()
+        if is_shown:
+            await server.close()
+    assert [look.waiting for look in looks] == [f"no server at 127.0.0.1:{port} yet"] * (9 if is_shown else 0)
+    assert len(waits) == (9 if is_shown else 2)
 
 
 async def test_a_server_that_never_starts_is_told_with_its_command(make_adapter: MakeAdapter) -> None:

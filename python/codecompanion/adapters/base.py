@@ -135,6 +135,8 @@ class Finished(msgspec.Struct, frozen=True):
     read_tokens: int | None = None
 
 
+OnWait = Callable[[RetryScheduled], None]
+"""Hears of each look at a local server that starts or loads, before the pause until the next one."""
 StreamEvent = (
     TextDelta
     | ReasoningDelta
@@ -219,16 +221,20 @@ class Adapter(Protocol):
         """
         ...
 
-    async def compact(self, request: ChatRequest, instructions: str) -> CompactionDone:
+    async def compact(self, request: ChatRequest, instructions: str, on_wait: OnWait | None = None) -> CompactionDone:
         """Let the provider compact the messages of the request now (R-540).
+
+        With `on_wait`, a local server that starts or loads is waited for.
 
         Raises:
             AdapterError: it did not; nothing was changed.
         """
         raise RequestRejected(f"{self.name}: this adapter does not compact on demand.")
 
-    async def count_tokens(self, request: ChatRequest) -> int:
+    async def count_tokens(self, request: ChatRequest, on_wait: OnWait | None = None) -> int:
         """Return the provider's own count of the request's prompt.
+
+        With `on_wait`, a local server that starts or loads is waited for.
 
         Raises:
             AdapterError: it could not be asked.

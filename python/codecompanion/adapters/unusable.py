@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from typing import NoReturn
 
-from codecompanion.adapters.base import Adapter, AdapterSettings, ChatRequest, CompactionDone, StreamEvent
+from codecompanion.adapters.base import Adapter, AdapterSettings, ChatRequest, CompactionDone, OnWait, StreamEvent
 from codecompanion.errors import ConfigError, NotConfigured
 
 
@@ -30,7 +30,7 @@ class UnusableAdapter(Adapter):
         """Refuse."""
         self._refuse()
 
-    async def compact(self, request: ChatRequest, instructions: str) -> CompactionDone:
+    async def compact(self, request: ChatRequest, instructions: str, on_wait: OnWait | None = None) -> CompactionDone:
         """Refuse."""
         self._refuse()
 

@@ -17,6 +17,7 @@ from codecompanion.adapters.base import (
     ChatRequest,
     CompactionDone,
     Finished,
+    OnWait,
     RetryScheduled,
     StreamEvent,
     TextDelta,
@@ -69,8 +70,8 @@ class ScriptedAdapter:
         replies: Sequence[Reply] | Callable[[ChatRequest], Reply],
         *,
         native: bool = False,
-        compactions: Sequence[CompactionDone | Exception] = (),
-        counts: Sequence[int | Exception] = (),
+        compactions: Sequence[CompactionDone | Exception | RetryScheduled] = (),
+        counts: Sequence[int | Exception | RetryScheduled] = (),
     ) -> None:
         self.name = self.formatted_name = name
         self.origin = f"scripted@{name}"
@@ -128,13 +129,13 @@ class ScriptedAdapter:
     def forget_tool_refusal(self, model: str) -> None:
         self.told = msgspec.structs.replace(self.told, tools=None, refuses_tools="")
 
-    async def compact(self, request: ChatRequest, instructions: str) -> CompactionDone:
+    async def compact(self, request: ChatRequest, instructions: str, on_wait: OnWait | None = None) -> CompactionDone:
         self.compacted.append((request, instructions))
-        return _given(self._compactions.pop(0))
+        return await _given(self._compactions, on_wait)
 
-    async def count_tokens(self, request: ChatRequest) -> int:
+    async def count_tokens(self, request: ChatRequest, on_wait: OnWait | None = None) -> int:
         self.counted.append(request)
-        return _given(self._counts.pop(0))
+        return await _given(self._counts, on_wait)
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent, None]:
         self.requests.append(request)
@@ -163,7 +164,12 @@ class ScriptedAdapter:
 T = TypeVar("T")
 
 
-def _given(answer: T | Exception) -> T:
+async def _given(script: list[T | Exception | RetryScheduled], on_wait: OnWait | None) -> T:
+    """Return the next answer; looks at a server that is not ready come before it."""
+    while isinstance(answer := script.pop(0), RetryScheduled):
+        if on_wait is not None:
+            on_wait(answer)
+        await asyncio.sleep(0)
     if isinstance(answer, Exception):
         raise answer
     return answer

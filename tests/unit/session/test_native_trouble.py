@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from codecompanion.adapters.base import CompactionBegun, CompactionDone, Finished, TextDelta
+from codecompanion.adapters.base import CompactionBegun, CompactionDone, Finished, RetryScheduled, TextDelta
 from codecompanion.context.server_side import live_blocks
 from codecompanion.context.summary_text.recall_keys import without_span
 from codecompanion.errors import ContextOverflow, Overloaded
@@ -12,7 +12,7 @@ from codecompanion.model.history import ViewChanged
 from codecompanion.model.messages import CompactionPart, Message, Usage
 from codecompanion.placeholders import SUMMARY_PREFIX
 from codecompanion.session.window import fitting
-from codecompanion.wire.events import Compacted, CompactionFailed, CompactionStarted, Notice
+from codecompanion.wire.events import Compacted, CompactionFailed, CompactionStarted, Notice, Retrying
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 from tests.unit.session.test_native_compaction import BLOCK, native, talk
 from tests.unit.session.test_recovery import LONG, attach_much
@@ -55,6 +55,19 @@ async def test_a_chat_too_long_for_the_providers_compaction_is_compacted_here(tm
     assert list(map(without_span, texts(session))) == [SUMMARY_PREFIX + "SUMMARY", "went on"]
     assert "keep names" in adapter.requests[1].messages[0].text
     assert told(bench) == [CompactionStarted, CompactionFailed, CompactionStarted, Compacted]
+
+
+async def test_a_compaction_on_demand_waits_visibly_for_a_server_that_loads(tmp_path):
+    """Its time limit begins when the server answers."""
+    look = RetryScheduled("s: loading", 1, 1000, "loading", "s is loading the model")
+    adapter = native(says(LONG), says("went on"), compactions=[look, look, CompactionDone(BLOCK)])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    session.compact("")
+    await bench.idle(session)
+    assert [event.waiting for event in bench.of(Retrying)] == ["s is loading the model"] * 2
+    assert told(bench) == [CompactionStarted, Compacted]
 
 
 async def test_two_compactions_in_one_reply_are_two(tmp_path):
@@ -171,7 +184,7 @@ async def test_a_count_that_hangs_is_waited_for_once(tmp_path, monkeypatch):
     adapter = ScriptedAdapter("s", lambda request: says("ok"), counts=[1])
     asked = []
 
-    async def hangs(request):
+    async def hangs(request, on_wait):
         asked.append(request)
         await asyncio.Event().wait()
 

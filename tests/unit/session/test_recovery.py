@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
-from codecompanion.adapters.base import AdapterSettings, Finished, ReasoningDelta, ReasoningDone, TextDelta
+from codecompanion.adapters.base import (
+    AdapterSettings,
+    Finished,
+    ReasoningDelta,
+    ReasoningDone,
+    RetryScheduled,
+    TextDelta,
+)
 from codecompanion.context.compaction_notes import NO_MODEL
 from codecompanion.context.summary_text.recall_keys import without_span
 from codecompanion.counting.model_windows import ModelLimits
-from codecompanion.errors import ContextOverflow, EncryptedRefused, Overloaded, RequestRejected
+from codecompanion.errors import ContextOverflow, EncryptedRefused, Overloaded, RequestRejected, ServerLoading
 from codecompanion.model.messages import GO_ON_TAG, Message, ReasoningPart, Usage
 from codecompanion.placeholders import SUMMARY_PREFIX
 from codecompanion.session.chat.inspection import inspect
 from codecompanion.session.state import State
 from codecompanion.session.window import window_watch
-from codecompanion.wire.events import Compacted, CompactionFailed, CompactionStarted, Meter, Notice, TurnFinished
+from codecompanion.wire.events import (
+    Compacted,
+    CompactionFailed,
+    CompactionStarted,
+    Meter,
+    Notice,
+    Retrying,
+    TurnFinished,
+)
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
 from tests.unit.session.test_native_compaction import USAGE, compacts_and_says, talk
 
@@ -331,6 +347,37 @@ async def test_a_count_that_cannot_be_had_is_no_reason_to_stop(tmp_path):
     await bench.idle(session)
     assert session.log.view.messages[-1].text == "ok"
     assert len(adapter.counted) == 1
+
+
+LOOK = RetryScheduled("s: loading", 1, 1000, "loading", "s is loading the model")
+
+
+@pytest.mark.parametrize("answer", [84_000, ServerLoading("s: loading")])
+async def test_a_count_waits_visibly_for_a_server_that_loads(tmp_path, answer):
+    """As the message itself would; one that does not come is waited for once, by the message."""
+    adapter = ScriptedAdapter("s", lambda request: says("ok"), counts=[LOOK, LOOK, answer, LOOK, 84_000])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await session.attach(Message(id="f", role="user", tag="selection", path="a", content="word " * 78_000))
+    for number in range(2):
+        session.submit(submit("q", number))
+        await bench.idle(session)
+        assert [event.waiting for event in bench.of(Retrying)] == ["s is loading the model"] * 2
+    assert len(adapter.counted) == (1 if isinstance(answer, int) else 2)
+    assert not bench.bugs
+
+
+async def test_a_summary_waits_visibly_for_a_server_that_loads(tmp_path):
+    """The wait is not silence of the model: a compaction of several summaries has its whole time left."""
+    slow = msgspec.structs.replace(LOOK, wait_ms=10_000_000)
+    adapter = ScriptedAdapter("s", [says("one " * 600), [slow, slow, *says("SUMMARY")]])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await talk(bench, session, 1)
+    session.compact("")
+    await bench.idle(session)
+    assert [event.waiting for event in bench.of(Retrying)] == ["s is loading the model"] * 2
+    assert bench.of(Compacted)
 
 
 def told_of_guesses(bench: Bench) -> list[str]:

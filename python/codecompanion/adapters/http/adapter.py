@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from codecompanion import errors
-from codecompanion.adapters.base import AdapterSettings, ChatRequest, CompactionDone, SecretReader, StreamEvent
+from codecompanion.adapters.base import (
+    AdapterSettings,
+    ChatRequest,
+    CompactionDone,
+    OnWait,
+    SecretReader,
+    StreamEvent,
+)
 from codecompanion.adapters.errors.error_map import Endpoint, error_from_exception
 from codecompanion.adapters.http.connection import Connection
 from codecompanion.adapters.http.endpoint_models import EndpointModels
@@ -148,18 +155,18 @@ class HttpAdapter:
         """Send the request and yield its events; the last one is `Finished`."""
         return self._replies.stream(request)
 
-    async def compact(self, request: ChatRequest, instructions: str) -> CompactionDone:
-        """Let the provider compact the messages of the request now (R-540).
+    async def compact(self, request: ChatRequest, instructions: str, on_wait: OnWait | None = None) -> CompactionDone:
+        """Let the provider compact the messages of the request now (R-540); `on_wait` as in `base.Adapter`.
 
         Raises:
             AdapterError: it did not; nothing was changed.
         """
         from codecompanion.adapters.http import count_and_compact  # not part of the start
 
-        return await count_and_compact.compact(self._connection, request, instructions)
+        return await count_and_compact.compact(self._connection, request, instructions, on_wait)
 
-    async def count_tokens(self, request: ChatRequest) -> int:
-        """Return the provider's own count of the request's prompt.
+    async def count_tokens(self, request: ChatRequest, on_wait: OnWait | None = None) -> int:
+        """Return the provider's own count of the request's prompt; `on_wait` as in `base.Adapter`.
 
         Raises:
             AdapterError: it could not be asked.
@@ -169,9 +176,9 @@ class HttpAdapter:
         if self._models.is_own:
             if not request.model:
                 request = msgspec.structs.replace(request, model=await self._models.first())
-            if not await self._models.server.is_awake(request.model):
+            if on_wait is None and not await self._models.server.is_awake(request.model):
                 raise errors.RequestRejected(f"{self.name}: not counted, as {request.model} is not loaded.")
-        return await count_and_compact.count_tokens(self._connection, request)
+        return await count_and_compact.count_tokens(self._connection, request, on_wait)
 
     # ---- the connection
 

@@ -1,22 +1,27 @@
 """Requests whose answer comes at once: the provider's count of a prompt, and its compaction on demand.
 
-Passing trouble is tried again like that of a reply, and a refusal teaches as much; a count costs nothing.
+Passing trouble is tried again like that of a reply, and a refusal teaches as much; a count costs nothing. With
+`on_wait` a local server that starts or loads is waited for, as a message does (`server_wait.py`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Literal
 
 from codecompanion import errors
-from codecompanion.adapters.base import ChatRequest, CompactionDone
+from codecompanion.adapters.base import ChatRequest, CompactionDone, OnWait
 from codecompanion.adapters.errors.error_map import Endpoint, error_from_exception
 from codecompanion.adapters.http.connection import MAX_LESSONS, Connection, with_few_values
+from codecompanion.adapters.http.server_wait import ServerWait
 from codecompanion.adapters.wire_format import HttpCall
 from codecompanion.formats.bounded import LimitHit
 
 
-async def compact(connection: Connection, request: ChatRequest, instructions: str) -> CompactionDone:
+async def compact(
+    connection: Connection, request: ChatRequest, instructions: str, on_wait: OnWait | None
+) -> CompactionDone:
     """Let the provider compact the messages of the request now, and return what it made of them (R-540).
 
     Raises:
@@ -24,21 +29,21 @@ async def compact(connection: Connection, request: ChatRequest, instructions: st
     """
     wire, endpoint = connection.wire, await connection.endpoint(request.model)
     body = await _ask(
-        connection, "compaction", request, endpoint, lambda: wire.render_compaction(request, instructions)
+        connection, "compaction", request, endpoint, lambda: wire.render_compaction(request, instructions), on_wait
     )
     if body is None:
         raise errors.RequestRejected(f"{endpoint.name}: {request.model} does not compact on demand.")
     return wire.read_compaction(body, endpoint)
 
 
-async def count_tokens(connection: Connection, request: ChatRequest) -> int:
+async def count_tokens(connection: Connection, request: ChatRequest, on_wait: OnWait | None) -> int:
     """Return the provider's own count of the request's prompt.
 
     Raises:
         AdapterError: it could not be asked.
     """
     wire, endpoint = connection.wire, await connection.endpoint(request.model)
-    body = await _ask(connection, "count", request, endpoint, lambda: wire.render_count(request))
+    body = await _ask(connection, "count", request, endpoint, lambda: wire.render_count(request), on_wait)
     if body is None:
         raise errors.RequestRejected(f"{endpoint.name}: the endpoint has no way to count {request.model}.")
     count = wire.read_count(body)
@@ -53,11 +58,15 @@ async def _ask(
     request: ChatRequest,
     endpoint: Endpoint,
     render: Callable[[], HttpCall | None],
+    on_wait: OnWait | None,
 ) -> bytes | None:
     """Send a request whose answer comes at once, None when there is no such request."""
     wire = connection.wire
     call = await connection.judged(render(), what)
     attempt, lessons = 1, 0
+    server = ServerWait(connection.settings)
+    limit = connection.settings.timeout_s
+    deadline = connection.clock() + limit if limit else math.inf
     while call is not None:
         try:
             response = await connection.send(call, endpoint, stream=False)
@@ -69,7 +78,14 @@ async def _ask(
         if lessons < MAX_LESSONS and wire.learn_refusal(error, request):
             call, lessons = await connection.judged(render(), what), lessons + 1
             continue
-        wait = connection.pause_after(error, attempt, is_free=what == "count")
+        if on_wait is not None and server.is_worth_waiting(error):
+            look = server.next_look(error, attempt, deadline - connection.clock())
+            if look is None:
+                raise error
+            on_wait(look)
+            await connection.sleep(server.look_every_s)
+            continue
+        wait = None if server.has_ended else connection.pause_after(error, attempt, is_free=what == "count")
         if wait is None:
             wire.learn_missing(what, error, endpoint.model)
             raise error

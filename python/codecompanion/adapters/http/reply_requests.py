@@ -103,10 +103,10 @@ class ReplyRequests:
         self, server: ServerWait, error: errors.AdapterError, attempt: int, deadline: float
     ) -> RetryScheduled:
         """Return what the user sees while a server is waited for that starts or loads; raise where none is."""
-        waiting = server.reason(error)
-        if not waiting or self._clock() + server.look_every_s > deadline:
+        look = server.next_look(error, attempt, deadline - self._clock())
+        if look is None:
             raise error
-        return RetryScheduled(str(error), attempt, round(server.look_every_s * 1000), error.brief, waiting)
+        return look
 
     async def _attempt(
         self, request: ChatRequest, call: HttpCall, deadline: float

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from urllib.parse import urlsplit
 
-from codecompanion.adapters.base import AdapterSettings
+from codecompanion.adapters.base import AdapterSettings, RetryScheduled
 from codecompanion.adapters.errors.retry import MAX_RETRY_AFTER_S
 from codecompanion.adapters.transport.time_limits import is_loopback, place_of
 from codecompanion.errors import AdapterError, NetworkFailed, ServerLoading
@@ -48,6 +48,13 @@ class ServerWait:
             return self._may_load and self._loading_s < self._load_limit_s and wished <= MAX_RETRY_AFTER_S
         is_away = isinstance(error, NetworkFailed) and error.nobody_listens
         return is_away and self._may_start and self._refused_s < START_LIMIT_S
+
+    def next_look(self, error: AdapterError, attempt: int, left_s: float) -> RetryScheduled | None:
+        """Return what the user sees until the next look; None where there is none, or not within `left_s`."""
+        waiting = self.reason(error)
+        if not waiting or self.look_every_s > left_s:
+            return None
+        return RetryScheduled(str(error), attempt, round(self.look_every_s * 1000), error.brief, waiting)
 
     def reason(self, error: AdapterError) -> str:
         """Return what the next `look_every_s` are waited for, for the status line; "" = nothing is."""

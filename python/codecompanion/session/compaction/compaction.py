@@ -247,7 +247,7 @@ class _Run:
         from codecompanion.session.compaction.summarise import ask_summary, summary_request  # not part of the start
 
         now = asyncio.get_running_loop().time
-        since, waited = now(), list[float]()
+        since, waited, away = now(), list[float](), list[float]()
         chat = owner.as_sent() if request.in_place else None
         sent = summary_request(model, request, thinking.get(summariser.label, 0), chat=chat)
         await call.begin_summary(name, sent, _asked_for(ask, request), tokens, services.store.put_blob)
@@ -256,13 +256,13 @@ class _Run:
                 summariser.adapter,
                 sent,
                 silence_s=min(self._silence.left_s, owner.silence_s),
-                on_retry=lambda event: self._tell_retry(call, event),
+                on_retry=lambda event: away.append(self._tell_retry(call, event)),
                 on_begin=lambda: waited.append(now() - since),
             )
         except BaseException as error:
             await call.fail(error)
             raise
-        self._silence.take(waited[0] if waited else now() - since)
+        self._silence.take((waited[0] if waited else now() - since) - sum(away))
         if reply.error and self._silence.left_s <= 0:
             reply = msgspec.structs.replace(reply, error=too_long)
         thinking[summariser.label] = max(thinking.get(summariser.label, 0), reply.thinking_tokens)
@@ -274,10 +274,12 @@ class _Run:
         await owner.log.write(*ended)
         return reply
 
-    def _tell_retry(self, call: RequestRecord, event: RetryScheduled) -> None:
+    def _tell_retry(self, call: RequestRecord, event: RetryScheduled) -> float:
+        """Show it; return for how many seconds a local server is waited for now: the model is not silent then."""
         call.take_retry(event)
         owner, retry = self._owner, msgspec.structs.asdict(event)
         owner.services.emit(Retrying(chat=owner.log.chat_id, **retry))
+        return event.wait_ms / 1000 if event.waiting else 0.0
 
     async def _abandon(self, error: BaseException) -> None:
         """End an announced compaction that cannot go on; nothing was changed."""

@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from codecompanion import prompts
-from codecompanion.adapters.base import Adapter, ChatRequest
+from codecompanion.adapters.base import Adapter, ChatRequest, RetryScheduled
 from codecompanion.adapters.server_facts import own_cache_lifetime_s
 from codecompanion.context.editing.cache_state import find_cache_state
 from codecompanion.context.policy.policy import Policy, Stage
@@ -34,7 +36,7 @@ from codecompanion.session.stopped_policies import StoppedPolicy, default_policy
 from codecompanion.session.toolbox.chat_tools import ChatTools
 from codecompanion.session.window.environment_block import environment_fragment
 from codecompanion.tools.tool_registry import ToolRegistry
-from codecompanion.wire.events import Notice, Severity
+from codecompanion.wire.events import Notice, Retrying, Severity
 
 if TYPE_CHECKING:
     from codecompanion.adapters.prompt_slots import Loss
@@ -333,6 +335,11 @@ class ChatModel:
     def standing(self) -> Standing:
         """Return what an automatic compaction is judged by now."""
         return Standing(self.policy, self.room, self.log.view.cycle, self.meter.measure(()).tokens)
+
+    def tell_wait(self, silence: asyncio.Timeout, limit_s: float, event: RetryScheduled) -> None:
+        """Show that a local server is waited for; the time limit of what waits for it begins when it answers."""
+        silence.reschedule(asyncio.get_running_loop().time() + event.wait_ms / 1000 + limit_s)
+        self.services.emit(Retrying(chat=self.chat_id, **msgspec.structs.asdict(event)))
 
     def notice(self, level: Severity, text: str, *, while_paused: bool = False, until_compacted: bool = False) -> None:
         """Tell the user something in one sentence; see `Notice` for when it is removed."""

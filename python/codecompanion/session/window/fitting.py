@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Sequence
-from functools import reduce
+from functools import partial, reduce
 
 from codecompanion.context.shape_request import Shaped
 from codecompanion.context.work import Messages
 from codecompanion.counting.calibration import wants_provider_count
-from codecompanion.errors import AdapterError, ContextOverflow
+from codecompanion.errors import AdapterError, ContextOverflow, NetworkFailed, ServerLoading
 from codecompanion.model.messages import GATHERED_TAG, Message, goes_along, is_protected
 from codecompanion.model.view import View, append
 from codecompanion.session.accounts.local_models import is_local, runs_on_own_server
@@ -42,6 +42,7 @@ class Fitting:
     def __init__(self, chat: ChatModel, shaper: RequestShaper, native: NativeSide, pause: Pause, plans: Plans) -> None:
         self._chat, self._shaper, self._native, self._pause, self._plans = chat, shaper, native, pause, plans
         self._late: set[tuple[str, str]] = set()
+        self._away: set[tuple[str, str]] = set()
         self._last: tuple[tuple[object, ...], int] | None = None
         self._counted_idle: tuple[View, tuple[str, str]] | None = None
 
@@ -248,11 +249,15 @@ class Fitting:
         if self._last is not None and self._last[0] == asked:
             return self._last[1]
         try:
-            async with asyncio.timeout(COUNT_LIMIT_S):
-                counted = max(0, await adapter.count_tokens(self._native.plain_request(messages)))
+            async with asyncio.timeout(COUNT_LIMIT_S) as limit:
+                on_wait = None if known in self._away else partial(chat.tell_wait, limit, COUNT_LIMIT_S)
+                counted = max(0, await adapter.count_tokens(self._native.plain_request(messages), on_wait))
             self._last = asked, counted
+            self._away.discard(known)
             return counted
         except (AdapterError, TimeoutError) as error:
+            if isinstance(error, NetworkFailed | ServerLoading):
+                self._away.add(known)  # it was waited for long enough; the message itself does so once more
             if isinstance(error, TimeoutError):
                 # Not every request shall wait as long.
                 self._late.add(known)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 from codecompanion.adapters.base import ChatRequest, CompactionDone
 from codecompanion.context.server_side import live_blocks, split_for_compaction, threshold
@@ -120,8 +121,8 @@ class NativeSide:
 
         async def ask() -> CompactionDone:
             try:
-                async with asyncio.timeout(limit):
-                    return await adapter.compact(request, instructions)
+                async with asyncio.timeout(limit) as silence:
+                    return await adapter.compact(request, instructions, partial(chat.tell_wait, silence, limit))
             except TimeoutError:
                 raise CompactionFailed(f"{chat.model} did not answer in {limit:g} s") from None
 
