@@ -145,17 +145,23 @@ def full_port() -> Iterator[int]:
         yield listening.getsockname()[1]
 
 
-@pytest.mark.parametrize("where", ["name: reset", "name: silence", "connect: reset", "connect: silence"])
+@pytest.mark.parametrize("where", ["name: reset", "name: close", "name: silence", "connect: reset", "connect: silence"])
 @pytest.mark.parametrize("format_", FORMATS)
 async def test_without_a_connection_nothing_was_sent(
     format_: Any, where: str, full_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A name that nobody knows or tells, a port that is closed or silent: tried again, and told as such."""
+    """A name that nobody knows or tells, a port that is closed or silent: tried again, and told as such.
+
+    A resolver that hangs up shows as a temporary failure. A port cannot hang up before it has taken the connection, and
+    the row `accepted` × `close` is about one that does so then.
+    """
 
     async def resolve(*_: Any, **__: Any) -> Any:
         if where == "name: silence":
             await asyncio.Event().wait()
-        raise socket.gaierror("Name or service not known")
+        if where == "name: close":
+            raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     url = f"http://127.0.0.1:{9 if where == 'connect: reset' else full_port}/v1"
     if where.startswith("name"):
