@@ -11,8 +11,10 @@ import msgspec
 import pytest
 
 from codecompanion.adapters.errors.error_map import error_from_status
+from codecompanion.adapters.http import recognise_server
 from codecompanion.adapters.http.adapter import HttpAdapter
 from codecompanion.adapters.openai_chat.render import FOREIGN_CALL, RenderOptions
+from codecompanion.adapters.server_facts import ServerFacts
 from codecompanion.adapters.speed import NO_SPEED, Speed
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import RequestRejected
@@ -318,6 +320,84 @@ async def test_the_picker_shows_windows_and_is_not_stopped_by_a_server_that_tell
         silent = make_adapter(server.url, limits_path="/nothing")
         assert await silent.list_models() == ["test-model"]
         assert silent.limits("test-model") is None
+
+
+LLAMA = {
+    "default_generation_settings": {"n_ctx": 4096},
+    "chat_template_caps": {"supports_tools": False, "supports_tool_calls": False},
+    "modalities": {"vision": True},
+}
+LM_STUDIO = {"id": "test-model", "type": "vlm", "state": "loaded", "loaded_context_length": 4096}
+VLLM = {"id": "test-model", "object": "model", "owned_by": "vllm", "max_model_len": 4096}
+
+
+@pytest.mark.parametrize(
+    ("pages", "facts"),
+    [
+        ({"/props": LLAMA}, ServerFacts(window=4096, tools=False, images=True)),
+        ({"/api/ps": loaded(4096)}, ServerFacts(window=4096)),
+        ({"/api/v0/models": {"data": [LM_STUDIO]}}, ServerFacts(window=4096, images=True)),
+        ({"/v1/models": {"data": [VLLM]}}, ServerFacts(window=4096)),
+        ({}, ServerFacts()),
+    ],
+)
+async def test_a_local_server_is_recognised_where_the_entry_does_not_name_it(
+    make_adapter: MakeAdapter, pages: dict[str, Any], facts: ServerFacts
+) -> None:
+    """It can then do what the named ones do; one that is no such server is asked once."""
+    async with ChatServer(pages=pages) as server:
+        adapter = make_adapter(server.url)
+        await adapter.know_server("test-model")
+        assert adapter.facts("test-model") == facts
+        assert adapter.limits("test-model") == (ModelLimits(facts.window) if facts.window else None)
+        assert (await collect(adapter)).error is None
+        asked = [seen.path for seen in server.requests if seen.method == "GET"]
+        await adapter.know_server("test-model")
+        assert [seen.path for seen in server.requests if seen.method == "GET"] == asked
+        assert facts.window or asked == ["/props", "/api/ps", "/api/v0/models", "/v1/models"]
+
+
+async def test_a_server_that_starts_late_is_recognised_then(make_adapter: MakeAdapter) -> None:
+    """Nobody was there to be asked before."""
+    server = ChatServer(pages={"/props": LLAMA})
+    await server.start()
+    port = server.port
+    await server.close()
+    adapter = make_adapter(f"http://127.0.0.1:{port}/v1")
+    await adapter.know_server("test-model")
+    server = ChatServer(pages={"/props": LLAMA})
+    await server.start(port)
+    try:
+        await adapter.know_server("test-model")
+    finally:
+        await server.close()
+    assert adapter.facts("test-model").window == 4096
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"base_url": "https://api.example.com/v1"},
+        {"base_url": "http://localhost:1/v1", "kind": "openai"},
+        {"base_url": "http://localhost:1/v1", "limits_path": "/models"},
+        {"base_url": "http://localhost:1/v1", "local_server": True},
+    ],
+)
+async def test_no_other_endpoint_is_asked_what_it_is(
+    make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch, entry: dict[str, Any]
+) -> None:
+    """One at a public address is never asked, nor one whose entry says what it is."""
+    asked: list[str] = []
+
+    async def ask(get: object, base_url: str) -> str:
+        asked.append(base_url)
+        return ""
+
+    monkeypatch.setattr(recognise_server, "find_limits_path", ask)
+    fields = {name: value for name, value in entry.items() if name != "base_url"}
+    adapter = make_adapter(entry["base_url"], **fields)
+    await adapter.know_server("test-model")
+    assert not asked
 
 
 async def test_a_configured_window_is_not_asked_for(make_adapter: MakeAdapter) -> None:

@@ -29,7 +29,7 @@ def server_findings(services: Services) -> list[Finding]:
     found = []
     for name in registry.names():
         settings = registry.settings(name)
-        if not settings.local_server or not registry.is_made(name):
+        if not registry.is_made(name):
             continue
         model = (chosen.model if name == chosen.adapter else "") or registry.get(name).default_model
         facts = registry.get(name).facts(model)

@@ -10,10 +10,13 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+import msgspec
+
 from codecompanion import errors
+from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.http.connection import Connection
-from codecompanion.adapters.http.server_reader import CONNECT_WAIT_S, ServerReader
-from codecompanion.adapters.transport.time_limits import is_own_server
+from codecompanion.adapters.http.server_reader import CONNECT_WAIT_S, MAX_WAIT_S, ServerReader
+from codecompanion.adapters.transport.time_limits import is_loopback, is_own_server, names_no_server
 from codecompanion.counting.model_windows import ModelLimits
 
 _log = logging.getLogger(__name__)
@@ -31,21 +34,13 @@ class EndpointModels:
     def __init__(self, connection: Connection, *, on_facts: Callable[[], None]) -> None:
         settings, wire = connection.settings, connection.wire
         self.default = settings.model
-        self.is_own = is_own_server(settings)
-        self.server = ServerReader(
-            settings,
-            connection.get,
-            connection.post,
-            take_listing=wire.read_models,
-            has_window=lambda model: self.limits(model) is not None,
-            forget_listing=self._forget_listing,
-            on_change=on_facts,
-            clock=connection.clock,
-        )
+        self._connection, self._wire, self._settings, self._on_facts = connection, wire, settings, on_facts
+        self._take_server(settings)
         wire.takes_images = lambda model: self.server.facts(model or self.default).images is not False
-        self._connection, self._wire, self._settings = connection, wire, settings
         self._is_listed = False
         self._reading: asyncio.Task[None] | None = None
+        self._recognising: asyncio.Task[None] | None = None
+        self._may_be_unnamed = names_no_server(settings)
 
     def limits(self, model: str) -> ModelLimits | None:
         """Return what the endpoint itself has told about the model, None when it has not."""
@@ -54,6 +49,10 @@ class EndpointModels:
 
     async def know_server(self, model: str) -> None:
         """Ask a server of the user's own what it is, if what it reported may not hold any more; waits briefly."""
+        if self._may_be_unnamed:
+            task = self._recognising_server()
+            if is_loopback(self._settings.base_url):
+                await asyncio.wait([task], timeout=CONNECT_WAIT_S)
         if not (model or self.default) and self.is_own:
             try:
                 async with asyncio.timeout(CONNECT_WAIT_S):
@@ -89,6 +88,8 @@ class EndpointModels:
 
     async def warm_up(self) -> None:
         """Read what the endpoint says of its models, when that is more than names."""
+        if self._may_be_unnamed:
+            await asyncio.wait([self._recognising_server()])
         await self.server.ask(self.default)
         if self._wire.listing_tells or self._connection.may_be_gateway:
             await asyncio.wait([self._reading_listing()])
@@ -104,9 +105,49 @@ class EndpointModels:
     async def aclose(self) -> None:
         """Stop asking."""
         await self.server.aclose()
-        if self._reading is not None:
-            self._reading.cancel()
-            await asyncio.wait([self._reading])
+        asking = [task for task in (self._reading, self._recognising) if task is not None]
+        for task in asking:
+            task.cancel()
+        if asking:
+            await asyncio.wait(asking)
+
+    def _take_server(self, settings: AdapterSettings) -> None:
+        """Ask the server that these settings are for."""
+        self.is_own = is_own_server(settings)
+        self.server = ServerReader(
+            settings,
+            self._connection.get,
+            self._connection.post,
+            take_listing=self._wire.read_models,
+            has_window=lambda model: self.limits(model) is not None,
+            forget_listing=self._forget_listing,
+            on_change=self._on_facts,
+            clock=self._connection.clock,
+        )
+
+    def _recognising_server(self) -> asyncio.Task[None]:
+        """Return the task that finds out which server answers, begun now unless one is under way."""
+        if self._recognising is None or self._recognising.done():
+            self._recognising = asyncio.get_running_loop().create_task(self._recognise_server())
+        return self._recognising
+
+    async def _recognise_server(self) -> None:
+        from codecompanion.adapters.http.recognise_server import find_limits_path  # rarely wanted
+
+        path: str | None = ""
+        try:
+            async with asyncio.timeout(MAX_WAIT_S):
+                path = await find_limits_path(self._connection.get, self._settings.base_url)
+        except TimeoutError:
+            _log.info("the server was not recognised: no answer in %g s", MAX_WAIT_S)
+        if path is None:
+            return  # nobody is there yet
+        self._may_be_unnamed = False
+        if path:
+            listing = self._settings.models_path or self._wire.models_path
+            named = msgspec.structs.replace(self._settings, local_server=True, limits_path=path, models_path=listing)
+            self._take_server(named)
+            await self.server.ask(self.default)
 
     def _forget_listing(self) -> None:
         """Take in that another server answers: what it lists is read with the next reply."""

@@ -35,7 +35,7 @@ class ReplyRequests:
     """Requests for a reply at one endpoint."""
 
     def __init__(self, connection: Connection, models: EndpointModels) -> None:
-        self._connection, self._models, self._server = connection, models, models.server
+        self._connection, self._models = connection, models
         self._wire, self._clock = connection.wire, connection.clock
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent, None]:
@@ -61,7 +61,7 @@ class ReplyRequests:
                 async with aclosing(self._attempt(request, call, deadline)) as events:
                     async for event in events:
                         if not yielded:
-                            self._server.reply_began(request.model)
+                            self._models.server.reply_began(request.model)
                         reading = reading or self._models.read_beside_reply()
                         if reading is not None and isinstance(event, Finished):
                             await asyncio.wait([reading])  # what the reply costs depends on who has answered
@@ -70,8 +70,8 @@ class ReplyRequests:
                 return
             except errors.AdapterError as caught:
                 error = caught
-            self._server.doubt(error)
-            if not yielded and request.tools and self._server.learn_toolless(error, request.model):
+            self._models.server.doubt(error)
+            if not yielded and request.tools and self._models.server.learn_toolless(error, request.model):
                 _log.info("sent again without tools: %s", error)
                 request = msgspec.structs.replace(request, tools=())
                 call = await self._connection.judged(self._wire.render(request), "reply")
@@ -88,7 +88,7 @@ class ReplyRequests:
                 yield self._wait_for(server, error, attempt, deadline)
                 await self._connection.sleep(server.look_every_s)
                 # The server that is there now may have been started with other options.
-                await self._server.make_sure(request.model)
+                await self._models.server.make_sure(request.model)
                 call = await self._connection.judged(self._wire.render(request), "reply")
                 continue
             wait = None if yielded or server.has_ended else self._connection.pause_after(error, attempt)
@@ -130,7 +130,8 @@ class ReplyRequests:
                         if decoder.seen_output:
                             timer.see_output()
                         if isinstance(event, Finished):
-                            self._server.learn_speed(decoder.timings or timer.timings(event.usage), request.model)
+                            timings = decoder.timings or timer.timings(event.usage)
+                            self._models.server.learn_speed(timings, request.model)
                     yield event
         except errors.AdapterError:
             raise
@@ -163,7 +164,7 @@ class ReplyRequests:
     def _reply_timer(self, request: ChatRequest) -> ReplyTimer:
         from codecompanion.adapters.http.reply_timer import ReplyTimer  # not part of the start
 
-        return ReplyTimer(request, self._server.facts(request.model), self._clock)
+        return ReplyTimer(request, self._models.server.facts(request.model), self._clock)
 
     def _server_wait(self) -> ServerWait:
         from codecompanion.adapters.http.server_wait import ServerWait  # not part of the start

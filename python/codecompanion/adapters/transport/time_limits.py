@@ -55,6 +55,12 @@ def is_own_server(settings: AdapterSettings) -> bool:
     return settings.local_server and place_of(settings.base_url) != "public"
 
 
+def names_no_server(settings: AdapterSettings) -> bool:
+    """Return whether an entry is for a server on the user's machine or network without saying which one."""
+    is_named = settings.kind != "openai_compatible" or settings.local_server or bool(settings.limits_path)
+    return not is_named and place_of(settings.base_url) != "public"
+
+
 def place_of(address: str) -> Place:
     """Return where an address is; one that cannot be read is somewhere else."""
     try:
