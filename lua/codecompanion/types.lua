@@ -1009,6 +1009,12 @@
 ---@field chat? string
 ---@field adapter? string
 
+---→ `[{adapter, text, advice}]` of those of these adapters whose servers report something; see `server_card`.
+---@class CodeCompanion.Request.ServerCards
+---@field id? integer
+---@field chat? string
+---@field adapters string[]
+
 ---→ `{user, models, problem, notice}`: log in to an adapter that has a login in place of a key.
 ---
 ---Event `login_code` tells what the user has to do where; `account` "" = the one used last, "new" = another one, else
@@ -1495,6 +1501,7 @@
 ---@field delete_memory CodeCompanion.Request.DeleteMemory
 ---@field restore_memory CodeCompanion.Request.RestoreMemory
 ---@field list_models CodeCompanion.Request.ListModels
+---@field server_cards CodeCompanion.Request.ServerCards
 ---@field login CodeCompanion.Request.Login
 ---@field list_rules CodeCompanion.Request.ListRules
 ---@field list_prompts CodeCompanion.Request.ListPrompts

@@ -19,6 +19,7 @@ from tests.providers.chat.thread import ChatServerThread
 from tests.providers.chatgpt.browser import come_back
 from tests.providers.chatgpt.thread import ChatGPTServerThread
 from tests.providers.github.thread import GitHubServerThread
+from tests.unit.adapters.test_server_facts import LLAMA_CPP
 
 Start = Callable[..., Nvim]
 KEYS = ("ANTHROPIC", "OPENAI", "GROQ", "GEMINI", "OPENROUTER", "DEEPSEEK", "MISTRAL", "AZURE_OPENAI")
@@ -312,6 +313,42 @@ def test_a_strange_server_is_no_error(start: Start, answer: bytes) -> None:
         assert line_of(open_list(nvim), "ollama")
         assert "E5" not in nvim.messages()
         assert not nvim.blocked()
+
+
+@pytest.mark.parametrize("columns", [120, 300])
+def test_a_running_server_shows_its_card(start: Start, columns: int) -> None:
+    """As `:checkhealth` does, with the advice where it fits into the line."""
+    told = {**LLAMA_CPP, "chat_template_caps": {"supports_tools": False}}
+    with ChatServerThread(key="", models=("smol", "other"), pages={"/props": told}) as server:
+        entry = f"llama_cpp = {{ env = {{ url = 'http://127.0.0.1:{server.port}' }} }}"
+        chat = "interactions = { chat = { adapter = 'llama_cpp' } }"
+        nvim = start(f"{{ adapters = {{ http = {{ extend = {{ {entry} }} }} }}, {chat} }}", size=(columns, 44))
+        nvim.command("CodeCompanionChat")
+        nvim.wait_lua("return require('codecompanion.host').status() == 'ready'")
+        nvim.lua("require('codecompanion.chat.life.choose_adapter').CARDS_MS = 30000")
+        line = line_of(open_list(nvim), "llama_cpp")
+    card = "SmolLM2-135M.gguf · window of 4,096 tokens · 4 slots · no tools · no images · b11434-abc"
+    advice = "No tools are sent: the chat template of the model does not support them."
+    assert line.startswith(f"llama_cpp running: {card} · 1 more")
+    assert (advice in line) is (columns == 300)
+
+
+def test_a_server_that_loads_its_model_can_be_chosen(start: Start) -> None:
+    """The chat waits for it."""
+    with socket.socket() as loading:
+        loading.bind(("127.0.0.1", 0))
+        loading.listen()
+
+        def serve() -> None:
+            connection, _ = loading.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(b'HTTP/1.0 503 Busy\r\n\r\n{"error": {"message": "Loading model"}}')
+
+        threading.Thread(target=serve, daemon=True).start()
+        lines = open_list(start(ollama=f"127.0.0.1:{loading.getsockname()[1]}"))
+        assert line_of(lines, "ollama") == "ollama running: loading the model"
+        assert lines[0] == "Ready"
 
 
 def test_the_list_does_not_open_over_something_else(start: Start) -> None:

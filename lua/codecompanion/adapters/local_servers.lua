@@ -39,11 +39,12 @@ end
 
 ---The names in an answer, nil when it is no list of models.
 ---@param text string The whole HTTP answer
----@return string[]?
+---@return string[]? names
+---@return boolean? is_loading It answers, and has no model yet
 function M.models(text)
   local status, body = text:match("^HTTP/1%.%d (%d+).-\r\n\r\n(.*)$")
   if status ~= "200" then
-    return nil
+    return nil, status == "503" and body:lower():find("loading", 1, true) ~= nil
   end
   local ok, answer = pcall(vim.json.decode, body, { luanil = { object = true, array = true } })
   if not ok or type(answer) ~= "table" then
@@ -108,7 +109,8 @@ end
 
 ---Ask servers for their models.
 ---@param addresses table<string, CodeCompanion.ServerAddress> By name
----@param done fun(models: table<string, string[]>) Of those that answered, at the latest after `LIMIT_MS`
+---At the latest after `LIMIT_MS` it gets the models of those that answered, and those that are loading theirs.
+---@param done fun(models: table<string, string[]>, loading: table<string, boolean>)
 function M.ask(addresses, done)
   local found, waiting, over, stops = {}, vim.tbl_count(addresses), false, {}
   local timer = assert(uv.new_timer())
@@ -121,11 +123,11 @@ function M.ask(addresses, done)
     for _, stop in ipairs(stops) do
       stop()
     end
-    local models = {}
+    local models, loading = {}, {}
     for name, text in pairs(found) do
-      models[name] = M.models(text)
+      models[name], loading[name] = M.models(text)
     end
-    done(models)
+    done(models, loading)
   end)
   timer:start(M.LIMIT_MS, 0, finish)
   if waiting == 0 then

@@ -14,6 +14,8 @@ local servers = require("codecompanion.adapters.local_servers")
 ---@field why? string Why it is ready, as a short sentence: `$OPENAI_API_KEY is set`
 ---@field default_model? string Of its entry
 ---@field model? string The first chat model that a server on this machine lists, one that runs there before all others
+---@field models? string[] All that a server on this machine lists
+---@field advice? string What would make that server more useful
 ---@field missing? string The variable, or the file, that is not there
 ---@field page? string Where one gets a key
 ---@field needs_client? boolean It sends through an official client, which has to be installed
@@ -170,11 +172,17 @@ end
 ---Take in what a server that was asked has answered.
 ---@param one CodeCompanion.AdapterReadiness
 ---@param models? string[] nil when it did not answer
-local function take(one, models)
+---@param is_loading? boolean It answers, and has no model yet: a chat waits for it
+local function take(one, models, is_loading)
   local place = ("%s:%d"):format(one.asks.host, one.asks.port)
   local configured = (one.default_model or "") ~= "" and one.default_model or nil
-  one.state, one.model = models and "ready" or "server", models and (configured or chat_model(models))
-  one.text = models and model_names(one.name, models) or "local server, not running at " .. place
+  one.state, one.model = (models or is_loading) and "ready" or "server", models and (configured or chat_model(models))
+  one.models = models
+  if is_loading then
+    one.text = "running: loading the model"
+  else
+    one.text = models and model_names(one.name, models) or "local server, not running at " .. place
+  end
   one.why = ("it is running at %s"):format(place)
 end
 
@@ -186,9 +194,9 @@ function M.ask(some, done)
   for _, one in ipairs(some) do
     asked[one.name] = one.asks
   end
-  servers.ask(asked, function(models)
+  servers.ask(asked, function(models, loading)
     for _, one in ipairs(some) do
-      take(one, models[one.name])
+      take(one, models[one.name], loading[one.name])
     end
     done()
   end)

@@ -106,6 +106,10 @@ class Runtime:
                 from codecompanion.engine.model_choice import list_models
 
                 return await list_models(self.services, request.adapter)
+            case requests.ServerCards(adapters=names):
+                from codecompanion.engine.server_card import server_cards
+
+                return await server_cards(self.services, names)
             case requests.Login():
                 return await self._logging_in().carry_out(request)
             case requests.ListRules():

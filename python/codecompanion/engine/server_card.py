@@ -1,6 +1,9 @@
-"""The card of a local server: what it runs, and what would be better (`:checkhealth`, the list of models)."""
+"""The card of a local server: what it runs, and what would be better (`:checkhealth`, the list of adapters)."""
 
 from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
 
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.server_facts import NO_FACTS, ServerFacts
@@ -25,20 +28,36 @@ def brief_card(facts: ServerFacts) -> str:
 
 def server_findings(services: Services) -> list[Finding]:
     """Return a card for each local server that has told anything of itself; asks none."""
-    registry, chosen = services.adapters, services.settings.chat
     found = []
-    for name in registry.names():
-        settings = registry.settings(name)
-        if not registry.is_made(name):
-            continue
-        model = (chosen.model if name == chosen.adapter else "") or registry.get(name).default_model
-        facts = registry.get(name).facts(model)
-        if facts != NO_FACTS:
-            advice = advise(facts, settings, tool_tokens(services, 0))
-            tools = 0 if facts.tools is False else tool_tokens(services, facts.window)
-            text = card(facts, model, tools, registry.get(name).speed(model))
+    for name in services.adapters.names():
+        if services.adapters.is_made(name) and (told := _card_of(services, name)):
+            text, advice = told
             found.append(Finding(f"server {name}", not advice, text, advice))
     return found
+
+
+async def server_cards(services: Services, names: Sequence[str]) -> list[dict[str, str]]:
+    """Return `[{adapter, text, advice}]` of these adapters; their servers are asked, without waiting for long."""
+    known = [name for name in names if name in services.adapters.names()]
+    await asyncio.gather(*(services.adapters.get(name).know_server(_model_of(services, name)) for name in known))
+    told = {name: _card_of(services, name) for name in known}
+    return [{"adapter": name, "text": card[0], "advice": card[1]} for name, card in told.items() if card]
+
+
+def _card_of(services: Services, name: str) -> tuple[str, str] | None:
+    """Return the card of an adapter's server and the advice about it, None when it has reported nothing."""
+    adapter, model = services.adapters.get(name), _model_of(services, name)
+    facts = adapter.facts(model)
+    if facts == NO_FACTS:
+        return None
+    tools = 0 if facts.tools is False else tool_tokens(services, facts.window)
+    advice = advise(facts, services.adapters.settings(name), tool_tokens(services, 0))
+    return card(facts, model, tools, adapter.speed(model)), advice
+
+
+def _model_of(services: Services, name: str) -> str:
+    chosen = services.settings.chat
+    return (chosen.model if name == chosen.adapter else "") or services.adapters.get(name).default_model
 
 
 def card(facts: ServerFacts, model: str, tools: int, speed: Speed = NO_SPEED) -> str:

@@ -471,6 +471,12 @@ class ListModels(Request, frozen=True, kw_only=True):
     adapter: str = ""
 
 
+class ServerCards(Request, frozen=True, kw_only=True):
+    """→ `[{adapter, text, advice}]` of those of these adapters whose servers report something; see `server_card`."""
+
+    adapters: tuple[str, ...]
+
+
 class Login(Request, frozen=True, kw_only=True):
     """→ `{user, models, problem, notice}`: log in to an adapter that has a login in place of a key.
 

@@ -11,7 +11,7 @@ from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.server_facts import ServerFacts
 from codecompanion.adapters.speed import Speed
 from codecompanion.engine.model_choice import list_models
-from codecompanion.engine.server_card import advise, brief_card, card, server_findings
+from codecompanion.engine.server_card import advise, brief_card, card, server_cards, server_findings
 from tests.unit.session.fakes import Bench, ScriptedAdapter
 
 LLAMA_CPP = AdapterSettings(name="l", kind="openai_compatible", limits_path="/props", local_server=True)
@@ -81,3 +81,15 @@ async def test_the_check_up_and_the_list_of_models_have_it(tmp_path: Path) -> No
     adapter.told = msgspec.structs.replace(FACTS, tools=False)
     ((found),) = await list_models(bench.services, "s")
     assert found["models"] == [{"name": "scripted-1", "window": 4096, "about": "no tools"}]
+
+
+async def test_the_list_of_adapters_has_the_cards_of_servers_that_report_something(tmp_path: Path) -> None:
+    """With the state of one that is loading; an adapter that is not configured has none."""
+    adapter = ScriptedAdapter("s", [])
+    bench = Bench(tmp_path, adapter)
+    assert await server_cards(bench.services, ["s", "nobody"]) == []
+    adapter.told = ServerFacts(window=4_096, tools=False, state="loading")
+    (found,) = await server_cards(bench.services, ["s", "nobody"])
+    assert found["adapter"] == "s"
+    assert found["text"] == "scripted-1 · loading · window of 4,096 tokens · no tools"
+    assert found["advice"].startswith("No tools are sent: ")

@@ -74,6 +74,7 @@ function M.lua_line(name, model)
 end
 
 ---What stands of each adapter in the list. Pages for keys only where all of them are in one piece: `o` opens them.
+---Advice about a server where it fits into the line: `:checkhealth` has it, too.
 ---@param found CodeCompanion.AdapterReadiness[]
 ---@param room integer
 ---@return table<CodeCompanion.AdapterReadiness, string>
@@ -85,6 +86,8 @@ local function rows_of(found, room)
   for _, item in ipairs(found) do
     local gap = room < NARROW and "" or (" "):rep(names - #item.name)
     rows[item] = ("  %s%s  %s"):format(item.name, gap, item.text)
+    local advised = item.advice and ("%s · %s"):format(rows[item], item.advice)
+    rows[item] = advised and api.nvim_strwidth(advised) <= room and advised or rows[item]
     local page = item.state == "key" and item.page and (" · " .. item.page) or ""
     with_pages[item] = rows[item] .. page
     fits = fits and (page == "" or api.nvim_strwidth(with_pages[item]) <= room)
@@ -255,12 +258,51 @@ local function show(found, chat)
   end
 end
 
----Show the list once the servers on this machine have been asked, at the latest after 0.3 s.
+---How long the list waits for what the host knows about the servers.
+M.CARDS_MS = 1000
+
+---Add what a running host knows of the servers that answer: window, tools, speed; without one the names have to do.
+---@param found CodeCompanion.AdapterReadiness[]
+---@param done fun()
+local function add_cards(found, done)
+  local host, running = require("codecompanion.host"), {}
+  for _, item in ipairs(found) do
+    if item.asks and item.state == "ready" then
+      running[item.name] = item
+    end
+  end
+  if host.status() ~= "ready" or not next(running) then
+    return done()
+  end
+  local over = false
+  local function finish()
+    if not over then
+      over = true
+      done()
+    end
+  end
+  vim.defer_fn(finish, M.CARDS_MS)
+  host.request("server_cards", { adapters = vim.tbl_keys(running) }, function(_, cards)
+    for _, card in ipairs(not over and cards or {}) do
+      local item = running[card.adapter]
+      local more = #(item.models or {}) - 1
+      item.text = "running: " .. card.text .. (more > 0 and (" · %d more"):format(more) or "")
+      item.advice = card.advice ~= "" and card.advice or nil
+    end
+    finish()
+  end)
+end
+
+---Show the list once the servers on this machine have been asked, at the latest after 0.3 s, and the host about them.
 function M.open()
   local http = require("codecompanion.config").options.adapters.http
   local chat = chat_here()
   loading.list({ what = "adapters" }, function(done)
-    readiness.all(http, done)
+    readiness.all(http, function(found)
+      add_cards(found, function()
+        done(found)
+      end)
+    end)
   end, function(found)
     show(found, chat)
   end)
