@@ -179,6 +179,26 @@ def test_what_can_be_done_is_not_broken_within_a_word(nvim_factory: Callable[...
     assert re.search(row, screen), screen
 
 
+AWAY = (
+    "llama_cpp: no connection to http://127.0.0.1:{port}/v1 (connection refused)."
+    " Is the server running? Start it with: llama-server -m {model}"
+)
+
+
+def test_no_word_of_what_is_said_of_a_local_server_is_broken(nvim_factory: Callable[..., Nvim]) -> None:
+    """In 40 columns, where words are wrapped, whatever the length of its last row."""
+    chat = make_chat(nvim_factory, size=(40, 24))
+    for length in range(1, 36, 2):
+        model = "m" * length
+        chat.accept("question")
+        chat.push(events.TurnFinished(reason="failed", error=AWAY.format(port=8080, model=model)))
+        screen = chat.nvim.wait_screen(rf"(?m)-m\s+{model}\b.*\s*· gr asks again")
+        shown = [line.rstrip() for line in screen.split("\n")]
+        assert any(line.endswith("· gr asks again") for line in shown), screen
+        rows = " ".join(shown)
+        assert all(word in rows for word in AWAY.split() if not re.search("[{/]", word)), screen
+
+
 @pytest.mark.parametrize("resumed", [False, True])
 @pytest.mark.parametrize("how", ["message", "continue", "notice"])
 def test_what_can_be_done_now_is_said_until_something_comes_after_it(chat: ChatDriver, how: str, resumed: bool) -> None:

@@ -21,14 +21,28 @@ local function tight(before, kind)
   return before == "header" or (before == "tool" and kind == "tool") or (before == "gathered" and kind == "gathered")
 end
 
+---Cells that a line takes in the narrowest window of a chat, with what a break between words leaves empty.
+---@param chat CodeCompanion.Chat
+---@param row integer
+---@param room integer Cells of a row of that window
+---@return integer
+local function cells_of(chat, row, room)
+  for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
+    if fit.room(win) == room then
+      return vim.fn.virtcol({ row + 1, "$" }, false, win) - 1
+    end
+  end
+  return api.nvim_strwidth(api.nvim_buf_get_lines(chat.bufnr, row, row + 1, false)[1] or "")
+end
+
 ---What follows the text of a line: a note that would be broken in the middle of a word begins the next row.
 ---@param chat CodeCompanion.Chat
----@param line string
+---@param row integer
 ---@param chunks { [1]: string, [2]: string }[]
 ---@return { [1]: string, [2]: string }[]
-local function after_text(chat, line, chunks)
+local function after_text(chat, row, chunks)
   local room, width = fit.narrowest(chat), fit.width(chunks)
-  local used = api.nvim_strwidth(line) % room
+  local used = cells_of(chat, row, room) % room
   if used == 0 or used + width <= room or width > room then
     return chunks
   end
@@ -60,7 +74,7 @@ function M.decorate(chat, row, block)
   end
   for _, text in ipairs(block.eol or {}) do
     local at_end = text.pos == "inline" and text.col == #(block.lines[text.row + 1] or "")
-    local chunks = at_end and after_text(chat, block.lines[text.row + 1], text.chunks) or text.chunks
+    local chunks = at_end and after_text(chat, row + text.row, text.chunks) or text.chunks
     local opts = { virt_text = chunks, virt_text_pos = text.pos or "eol", hl_mode = "combine" }
     local id = api.nvim_buf_set_extmark(bufnr, marks.decor, row + text.row, text.col or 0, opts)
     if block.kind == "notice" then
@@ -102,7 +116,7 @@ end
 ---@param row integer
 function M.cut_off(chat, row)
   local line = api.nvim_buf_get_lines(chat.bufnr, row, row + 1, false)[1] or ""
-  local mark = after_text(chat, line, require("codecompanion.chat.draw.blocks").CUT_OFF)
+  local mark = after_text(chat, row, require("codecompanion.chat.draw.blocks").CUT_OFF)
   local opts = { virt_text = mark, virt_text_pos = "inline", hl_mode = "combine" }
   api.nvim_buf_set_extmark(chat.bufnr, marks.decor, row, #line, opts)
 end
