@@ -178,11 +178,11 @@ class Adapter(Protocol):
         return False
 
     def limits(self, model: str) -> ModelLimits | None:
-        """Return what the endpoint itself has told about the model, None when it has not."""
+        """Return the limits that the endpoint reports for the model, None when it has reported none."""
         return None
 
     def facts(self, model: str) -> ServerFacts:
-        """Return what a server on the user's machine or network reports about itself and the model."""
+        """Return what a server on the user's machine or network reports about the model and its settings."""
         return NO_FACTS
 
     def speed(self, model: str) -> Speed:
@@ -198,7 +198,7 @@ class Adapter(Protocol):
         return
 
     async def know_server(self, model: str) -> None:
-        """Ask such a server what it is, if what it said before may not hold any more; never waits for long."""
+        """Ask such a server what it runs, if its last report may be out of date; never waits for long."""
         return
 
     def forget_tool_refusal(self, model: str) -> None:
@@ -206,7 +206,7 @@ class Adapter(Protocol):
         return
 
     def runs_model_itself(self, model: str) -> bool | None:
-        """Return whether the endpoint runs the model or passes requests on, None when it has not told."""
+        """Return whether the endpoint runs the model or passes requests on, None when it has not reported that."""
         return None
 
     def render(self, request: ChatRequest) -> bytes:

@@ -3,7 +3,7 @@
 A window counts only when it is what a request gets. A local server often knows two figures: what the model was trained
 for, and what is loaded; the first would let it cut prompts silently (lesson 30). So: Ollama's `/api/ps` (loaded) and
 not `/api/show`, LM Studio's `loaded_context_length`, llama.cpp's `n_ctx` (per slot, in `/props`) and not `n_ctx_train`.
-koboldcpp cuts the front of longer prompts without a word; it tells its window in `/props` like llama.cpp and, before
+koboldcpp cuts the front of longer prompts without a word; it reports its window in `/props` like llama.cpp and, before
 that, as `{"value": 8192}` at `/api/extra/true_max_context_length`.
 """
 
@@ -57,7 +57,7 @@ _MAX_NAME = 200
 def read_model_names(body: bytes) -> list[str]:
     """Return the names, sorted and without repeats; [] when the body is no list of models.
 
-    Left out is what says of itself that it cannot chat, or is called like a model that cannot.
+    Models that are listed as unable to chat, or named like such models, are left out.
     """
     return sorted(
         {name for name, entry in entries_of(decode_answer(body)) if _chats(entry) and not _NO_CHAT.search(name)}
@@ -65,7 +65,7 @@ def read_model_names(body: bytes) -> list[str]:
 
 
 def read_model_limits(body: bytes) -> dict[str, ModelLimits]:
-    """Return what a listing, or a server's description of itself, says about windows, by model."""
+    """Return the windows that a listing or a server's report names, by model."""
     answer = decode_answer(body)
     found = {name: limits for name, entry in entries_of(answer) if (limits := _limits(entry)).context_window}
     if isinstance(answer, Mapping):
@@ -150,7 +150,7 @@ def _limits(entry: Mapping[str, Any]) -> ModelLimits:
 
 
 def window_of(entry: Mapping[str, Any]) -> int:
-    """Return the window that a request to a listed model gets, in tokens, 0 = the listing does not tell."""
+    """Return the window that a request to a listed model gets, in tokens, 0 = the listing does not name it."""
     if "state" in entry or "loaded_instances" in entry:  # LM Studio, both of its interfaces
         return count_in(entry, "loaded_context_length") or _smallest(
             count_in(table_in(instance, "config"), "context_length") for instance in _list(entry, "loaded_instances")

@@ -1,4 +1,4 @@
-"""What a local server reports about itself and a model: window, slots, tools, images.
+"""What a local server reports about a model: window, slots, tools, images.
 
 Read from what these servers answer: llama.cpp's `GET /props` (`tools/server/README.md`; a router answers for one model
 with `?model=`), its listing (`status`, `architecture`), Ollama's `GET /api/ps` (`context_length` of loaded models) and
@@ -50,7 +50,7 @@ _TOOL_REFUSALS = (
 
 
 class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server has said of one of its models. 0, "" and None: it has not.
+    """What a server reports about one of its models. 0, "" and None: it has not said.
 
     `window` is that of one request, in tokens; `slots` is how many requests it works on at once. `tools`: whether the
     chat template shows tools to the model; `refuses_tools` is why a request with tools was refused, in a few words.
@@ -78,7 +78,7 @@ Told = Mapping[str, ServerFacts]
 
 
 def read_props(body: bytes) -> ServerFacts | None:
-    """Return what `GET /props` says, None when the body is another one."""
+    """Return what `GET /props` reports, None when the body is another one."""
     answer = decode_answer(body)
     if not isinstance(answer, Mapping) or "default_generation_settings" not in answer:
         return None
@@ -90,7 +90,7 @@ def read_props(body: bytes) -> ServerFacts | None:
     return ServerFacts(
         window=count_in(table_in(answer, "default_generation_settings"), "n_ctx"),
         slots=count_in(answer, "total_slots"),
-        # A template with calls and without descriptions of tools: what the server makes of them, nobody has said.
+        # A template with calls and without descriptions of tools: how the server shows them is unknown.
         tools=None if tools is False and calls else tools,
         images=_flag(modalities, "vision"),
         state="sleeping" if answer.get("is_sleeping") is True else "",
@@ -101,7 +101,7 @@ def read_props(body: bytes) -> ServerFacts | None:
 
 
 def read_listed(body: bytes) -> Told:
-    """Return what a listing says of its models, and a lone window under `ANY_MODEL` (koboldcpp)."""
+    """Return what a listing reports about its models, and a lone window under `ANY_MODEL` (koboldcpp)."""
     answer = decode_answer(body)
     told = {name: _listed(entry) for name, entry in entries_of(answer)}
     for name, limits in read_model_limits(body).items():
@@ -111,7 +111,7 @@ def read_listed(body: bytes) -> Told:
 
 
 def read_capabilities(body: bytes) -> ServerFacts | None:
-    """Return what Ollama's `POST /api/show` says, None when it lists no capabilities (older versions)."""
+    """Return what Ollama's `POST /api/show` reports, None when it lists no capabilities (older versions)."""
     answer = decode_answer(body)
     listed = answer.get("capabilities") if isinstance(answer, Mapping) else None
     if not isinstance(listed, list) or not listed:
@@ -143,7 +143,7 @@ def find_facts(told: Told, model: str) -> ServerFacts:
 
 
 def filled(newer: ServerFacts, older: ServerFacts) -> ServerFacts:
-    """Return the newer facts, and the older ones where nothing newer was said."""
+    """Return the newer facts, and the older ones where the newer report has none."""
     told = {
         name: value
         for name in ServerFacts.__struct_fields__

@@ -1,7 +1,7 @@
 """How fast a server of the user's own reads prompts and writes replies: what its requests cost, as it sends no bill.
 
 llama.cpp times each reply itself (`timings` in the last chunk of a stream: `tools/server/README.md`). Of other servers
-the time to the first token and from there to the end is taken; Ollama, vLLM and LM Studio tell no times in this wire
+the time to the first token and from there to the end is taken; Ollama, vLLM and LM Studio report no times in this wire
 format. Pure.
 """
 
@@ -74,7 +74,7 @@ def read_timings(told: Any) -> Timings | None:
 
 
 def mean_speed(known: Speed, newest: Speed) -> Speed:
-    """Return the running mean with one more reply; what that does not tell stays."""
+    """Return the running mean with one more reply; a rate that it does not give stays."""
     return Speed(_mean(known.reads, newest.reads), _mean(known.writes, newest.writes))
 
 

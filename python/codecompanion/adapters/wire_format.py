@@ -1,6 +1,6 @@
 """What a wire format is: how requests become bytes and replies become events, one class per format.
 
-Rendering and decoding are pure but for a cache of what was rendered and what the endpoint has told about its models.
+Rendering and decoding are pure but for a cache of what was rendered and what the endpoint reports about its models.
 The transport (`http/`), retries and errors are the same for all of them.
 """
 
@@ -63,13 +63,13 @@ class WireFormat(ABC):
     models_headers: Mapping[str, str] = MappingProxyType({})
     """What that request needs beside the key."""
     listing_tells = False
-    """Whether the listing says what a model can do: worth reading before the first request."""
+    """Whether the listing reports what a model can do: worth reading before the first request."""
     returns_readable_reasoning = False
     """As in `Adapter`."""
     cache_lifetime_s = 300.0
     """As in `Adapter`; what most providers say is five to ten minutes."""
     takes_images: Callable[[str], bool] = staticmethod(lambda model: True)
-    """Whether a model takes images, as far as its server has told."""
+    """Whether a model takes images, as far as its server reports."""
     origin_name = ""
     """What `origin` of encrypted parts begins with; the host of the endpoint follows."""
 
@@ -110,14 +110,14 @@ class WireFormat(ABC):
         """Return the model names in a listing, and remember what it says about them."""
 
     def forget_models(self) -> None:  # noqa: B027
-        """Forget what a listing has told: another server answers at the address."""
+        """Forget the listing: another server answers at the address."""
 
     def limits(self, model: str) -> ModelLimits | None:
-        """Return what the endpoint has told about the model."""
+        """Return the limits that the endpoint reports for the model."""
         return None
 
     def runs_model_itself(self, model: str) -> bool | None:
-        """Return whether the endpoint runs the model or passes requests on, None when it has not told."""
+        """Return whether the endpoint runs the model or passes requests on, None when it has not reported that."""
         return None
 
     def learn_missing(self, what: Literal["compaction", "count"], error: AdapterError, model: str) -> None:  # noqa: B027

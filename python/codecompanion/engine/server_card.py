@@ -17,7 +17,7 @@ LARGE_SHARE = 0.4
 """Of the window: tools that take more leave too little for a chat about files."""
 _BESIDE_TOOLS = 4096
 _LARGER = {"/props": "restart the server with -c {0}{1}", "/api/ps": "start Ollama with OLLAMA_CONTEXT_LENGTH={0}"}
-"""How a server gets a larger window, by the path where it tells the one it has."""
+"""How a server gets a larger window, by the path where it reports the one it has."""
 
 
 def brief_card(facts: ServerFacts) -> str:
@@ -27,7 +27,7 @@ def brief_card(facts: ServerFacts) -> str:
 
 
 def server_findings(services: Services) -> list[Finding]:
-    """Return a card for each local server that has told anything of itself; asks none."""
+    """Return a card for each local server that has reported anything; asks none."""
     found = []
     for name in services.adapters.names():
         if services.adapters.is_made(name) and (told := _card_of(services, name)):
@@ -61,7 +61,7 @@ def _model_of(services: Services, name: str) -> str:
 
 
 def card(facts: ServerFacts, model: str, tools: int, speed: Speed = NO_SPEED) -> str:
-    """Return in one line what a server has told of itself, and its speed; `tools` is what they take, in tokens."""
+    """Return in one line what a server has reported, and its speed; `tools` is what they take, in tokens."""
     slots = f"{facts.slots} slots" if facts.slots > 1 else ""
     window = f"window of {facts.window:,} tokens" if facts.window else "window unknown until the model is loaded"
     about_tools = "no tools" if facts.tools is False else f"tools take about {tools:,}" if tools else ""

@@ -143,7 +143,7 @@ class Session(Chat):
             self.meter.resume(events, *model)
 
     def refresh_limits(self) -> None:
-        """Take in what the endpoint has told about its models since the chat was opened."""
+        """Take in what the endpoint has reported about its models since the chat was opened."""
         if self.control.window.refresh():
             self.show_meter()
 

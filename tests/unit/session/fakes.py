@@ -82,11 +82,11 @@ class ScriptedAdapter:
         self.counted: list[ChatRequest] = []
         self.default_model = "scripted-1"
         self.told = NO_FACTS
-        """What its server says of itself."""
+        """What its server reports."""
         self.is_fast = NO_SPEED
         """How fast its server is."""
         self.runs_itself: bool | None = None
-        """Whether it says that it runs its models."""
+        """Whether it reports that it runs its models."""
         self.loses: Loss = ""
         """Why its server has lost the prompt of every chat."""
         self.requests: list[ChatRequest] = []

@@ -508,7 +508,7 @@ async def test_a_window_that_is_told_with_the_first_reply_is_taken_in(tmp_path):
     bench.services.adapters.add(adapter, AdapterSettings(name="s", kind="offline", limits_path="/api/ps"))
     session = await bench.open()
     await talk(bench, session, 1)
-    assert "is unknown: 32,000 tokens are assumed until s tells it. Set it in setup(): models = " in guesses[0]
+    assert "is unknown: 32,000 tokens are assumed until s reports it. Set it in setup(): models = " in guesses[0]
     assert session.control.limits.context_window == bench.of(Meter)[-1].window == 4_096
     assert not bench.of(Meter)[-1].assumed
     await talk(bench, session, 1, first=2)

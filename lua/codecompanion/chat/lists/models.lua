@@ -11,7 +11,7 @@ local M = {}
 ---@field adapter string
 ---@field model string
 ---@field window? integer
----@field about? string What a local server says of the model, in a few words
+---@field about? string What a local server reports about the model, in a few words
 
 ---What the host answered last; completion must not wait.
 ---@type CodeCompanion.ModelChoice[]

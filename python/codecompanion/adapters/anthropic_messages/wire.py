@@ -186,7 +186,7 @@ class AnthropicMessages(WireFormat):
         return read_model_names(body)
 
     def limits(self, model: str) -> ModelLimits | None:
-        """Return what the endpoint has told about the model."""
+        """Return the limits that the endpoint reports for the model."""
         return self._facts.limits(model)
 
     def learn_refusal(self, error: AdapterError, request: ChatRequest) -> bool:

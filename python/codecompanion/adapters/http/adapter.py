@@ -42,7 +42,7 @@ class HttpAdapter:
 
     `environ` is the user's environment, where the client of a cloud finds credentials. `on_secret` hears each token
     that the exchange puts into requests by itself, so that no text will show it. `on_facts` is called when the server
-    reports something new about itself. `is_final` returns whether an error of this provider stays however often the
+    reports something new. `is_final` returns whether an error of this provider stays however often the
     request is sent again, although its kind would pass.
     """
 
@@ -108,11 +108,11 @@ class HttpAdapter:
         return self._wire.render_count(ChatRequest(messages=(), model=model)) is not None
 
     def limits(self, model: str) -> ModelLimits | None:
-        """Return what the endpoint itself has told about the model, None when it has not."""
+        """Return the limits that the endpoint reports for the model, None when it has reported none."""
         return self._models.limits(model)
 
     def facts(self, model: str) -> ServerFacts:
-        """Return what a server on the user's machine or network reports about itself and the model."""
+        """Return what a server on the user's machine or network reports about the model and its settings."""
         return self._models.server.facts(model or self.default_model)
 
     def forget_tool_refusal(self, model: str) -> None:
@@ -132,11 +132,11 @@ class HttpAdapter:
         self._models.server.slots_of(model or self.default_model).learn_kept()
 
     async def know_server(self, model: str) -> None:
-        """Ask such a server what it is, if what it said before may not hold any more; never waits for long."""
+        """Ask such a server what it runs, if its last report may be out of date; never waits for long."""
         await self._models.know_server(model)
 
     def runs_model_itself(self, model: str) -> bool | None:
-        """Return whether the endpoint runs the model or passes requests on, None when it has not told."""
+        """Return whether the endpoint runs the model or passes requests on, None when it has not reported that."""
         return self._wire.runs_model_itself(model)
 
     async def list_models(self) -> list[str]:
@@ -197,8 +197,8 @@ class HttpAdapter:
     async def warm_up(self) -> None:
         """Import the transport and read the certificates in a thread (50 ms), before the first request needs them.
 
-        Then read what the endpoint says of its models, when that is more than names. A key that a command prints is not
-        asked for yet: the command may want a passphrase.
+        Then read what the endpoint reports about its models, when that is more than names. A key that a command prints
+        is not asked for yet: the command may want a passphrase.
 
         Raises:
             AdapterError: the transport cannot be used: a package is missing, or the credentials of a cloud.

@@ -1,6 +1,6 @@
 """The models of one endpoint: their names and windows, and what a server of the user's own reports about them.
 
-The listing is read when somebody asks for it, and beside a first reply where it tells who runs the model: a gateway on
+The listing is read when somebody asks for it, and beside a first reply where it names who runs the model: a gateway on
 this machine passes requests on to providers who bill. The server itself is asked in `server_reader.py`.
 """
 
@@ -43,12 +43,12 @@ class EndpointModels:
         self._may_be_unnamed = names_no_server(settings)
 
     def limits(self, model: str) -> ModelLimits | None:
-        """Return what the endpoint itself has told about the model, None when it has not."""
+        """Return the limits that the endpoint reports for the model, None when it has reported none."""
         window = self.server.facts(model or self.default).window
         return ModelLimits(window) if window else self._wire.limits(model)
 
     async def know_server(self, model: str) -> None:
-        """Ask a server of the user's own what it is, if what it reported may not hold any more; waits briefly."""
+        """Ask a server of the user's own what it runs, if its last report may be out of date; waits briefly."""
         if self._may_be_unnamed:
             task = self._recognising_server()
             if is_loopback(self._settings.base_url):
@@ -87,7 +87,7 @@ class EndpointModels:
         return self.default
 
     async def warm_up(self) -> None:
-        """Read what the endpoint says of its models, when that is more than names."""
+        """Read what the endpoint reports about its models, when that is more than names."""
         if self._may_be_unnamed:
             await asyncio.wait([self._recognising_server()])
         await self.server.ask(self.default)

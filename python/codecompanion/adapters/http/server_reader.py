@@ -4,12 +4,12 @@ A server that runs models itself (`local_server`) can be restarted with other se
 it is first needed, and when it is next needed after a lost connection, a refusal, or a minute. On loopback it is asked
 after `NEAR_FRESH_S`: an answer takes a few milliseconds, and a client that reconnects by itself does not notice a
 restart. Any other endpoint, and such a server at a public address, is asked once for each model, if its entry says that
-it can tell (lesson 30).
+it can report it (lesson 30).
 
 Never trouble for the user: a server that does not answer leaves its facts unknown, and what an unknown window means is
 said elsewhere (R-506). A request waits for an answer on loopback only: at most `CONNECT_WAIT_S` where nothing that is
 known holds any more, else `NEAR_WAIT_S`. A server that loads a model with the first request (Ollama, LM Studio) can
-tell its window only after that: it is asked when a reply begins.
+report its window only after that: it is asked when a reply begins.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ Post = Callable[[str, bytes], Awaitable[bytes]]
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    """What was told for one model, and when it was asked for."""
+    """The report about one model, and when it was asked for."""
 
     asked_at: float
     told: Told
@@ -73,7 +73,7 @@ class _Answer(msgspec.Struct, frozen=True):
 class ServerReader:
     """What is known of one server. `get` and `post` send a request to a path of it and return the body.
 
-    `take_listing` gives a listing to the wire format, `has_window` tells whether that was enough to know a model's.
+    `take_listing` gives a listing to the wire format, `has_window` returns whether a model's window is known by that.
     `forget_listing` is called when another server answers at the address, `on_change` when facts have changed.
     """
 
@@ -106,7 +106,7 @@ class ServerReader:
     # ---- what is known
 
     def facts(self, model: str) -> ServerFacts:
-        """Return what the server has said of a model, the newest first."""
+        """Return what the server has reported about a model, the newest first."""
         facts = self._told(model)
         why = self._toolless.get(model, "")
         return msgspec.structs.replace(facts, tools=False, refuses_tools=why) if why else facts
@@ -237,7 +237,7 @@ class ServerReader:
             async with asyncio.timeout(MAX_WAIT_S):
                 told = await (self._read(model) if self._is_local else self._read_windows())
         except (AdapterError, TimeoutError) as error:
-            _log.info("the server did not tell what it is: %s", error or f"no answer in {MAX_WAIT_S:g} s")
+            _log.info("the server did not report what it runs: %s", error or f"no answer in {MAX_WAIT_S:g} s")
             if isinstance(error, AdapterError):
                 self._take_failure(error)
             if not isinstance(error, AdapterError) or error.status != _LOADING:
@@ -275,7 +275,7 @@ class ServerReader:
         return {}
 
     async def _read(self, model: str) -> Told:
-        """Return what a server that runs models says; which server it is, its answer tells."""
+        """Return what a server that runs models reports; its answer shows which server it is."""
         path = self._settings.limits_path
         body = await self._get(path)
         props = read_props(body)
@@ -294,18 +294,18 @@ class ServerReader:
         return told
 
     async def _of_router(self, path: str, model: str) -> ServerFacts:
-        """Return what a router's server for one model says; it is not started for that."""
+        """Return what a router's server for one model reports; it is not started for that."""
         try:
             own = read_props(await self._get(f"{path}?model={quote(model, safe='')}&autoload=false"))
         except NetworkFailed:
             raise
         except AdapterError as error:
-            _log.info("the router tells nothing of %s: %s", model, error)
+            _log.info("the router reports nothing about %s: %s", model, error)
             own = None
         return msgspec.structs.replace(own, model="") if own else NO_FACTS
 
     async def _shown(self, path: str, model: str) -> ServerFacts:
-        """Return what Ollama says a model can do; nothing of its window, which is not that of what is loaded."""
+        """Return what Ollama reports that a model can do, without its window, which is not that of the loaded model."""
         try:
             body = await self._post(path.removesuffix(RUNNING_PATH) + _SHOW_PATH, msgspec.json.encode({"model": model}))
         except AdapterError as error:
@@ -322,7 +322,7 @@ def _is_another(old: ServerFacts, new: ServerFacts) -> bool:
 
 
 def _with_window(told: Told, model: str, window: int) -> Told:
-    """Return what was told, with the window that a model had when it was loaded, if it is not loaded now."""
+    """Return the report, with the window that a model had when it was loaded, if it is not loaded now."""
     facts = find_facts(told, model)
     if facts.window or not window:
         return told

@@ -130,13 +130,13 @@ class OpenAIChat(WireFormat):
         return read_model_names(body)
 
     def forget_models(self) -> None:
-        """Forget what a listing has told: another server answers at the address."""
+        """Forget the listing: another server answers at the address."""
         self._limits.clear()
         self._owners.clear()
         self._counts_nothing.clear()
 
     def limits(self, model: str) -> ModelLimits | None:
-        """Return what the endpoint has told about the model."""
+        """Return the limits that the endpoint reports for the model."""
         return find_limits(self._limits, model)
 
     def runs_model_itself(self, model: str) -> bool | None:
@@ -147,7 +147,7 @@ class OpenAIChat(WireFormat):
         """Take in why a request was refused; return whether rendering it again gives one that avoids that."""
         if not is_refusal(error):
             return False
-        # Without what the server says of itself, which may be another one tomorrow.
+        # Without what the server reports, which may be another one tomorrow.
         kept = self._learned.get(request.model, NOTHING_LEARNED)
         learned = learn(kept, str(error), limit_field=self._renderer.limit_field(request, kept))
         if learned is None:

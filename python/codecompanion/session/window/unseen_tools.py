@@ -1,4 +1,4 @@
-"""Whether a local model sees the tools that are sent, as the token counts of its server tell (lesson 58).
+"""Whether a local model sees the tools that are sent, judged by the token counts of its server (lesson 58).
 
 Some servers drop the tools without a word when the chat template has no place for them. Sending none saves their room,
 but losing them by mistake costs the user every tool. So it takes a server that has not said whether its template has

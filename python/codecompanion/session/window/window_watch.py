@@ -1,6 +1,6 @@
 """The window of the model a chat talks to: what it is, who said so, and what the user is told of it (K4, R-506, R-109).
 
-Limits are resolved again whenever the endpoint has told something new, or a refusal named the true size.
+Limits are resolved again whenever the endpoint has reported something new, or a refusal named the true size.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from codecompanion.wire.events import Severity
 
 _log = logging.getLogger(__name__)
 SHORT_WAIT_S = 1.5
-"""The first request waits this long for what the endpoint may be about to tell; near a limit it waits for all of it."""
+"""The first request waits this long for a report of the endpoint; near a limit it waits for all of it."""
 
 
 class WindowWatch:
@@ -37,7 +37,7 @@ class WindowWatch:
     def resolve(self) -> None:
         """Find the limits in force; a smaller window that a refusal named stays in force.
 
-        A server that tells its own window may have been restarted with another one: what it tells next counts.
+        A server that reports its window may have been restarted with another one: its next report counts.
         """
         chat, known = self._chat, self._chat.named
         self._told_of_endpoint, self._facts = chat.adapter().limits(chat.model), chat.adapter().facts(chat.model)
@@ -52,21 +52,21 @@ class WindowWatch:
         chat.offer_tools()
 
     def refresh(self) -> bool:
-        """Take in what the endpoint has told about the model meanwhile; return whether that changed anything."""
+        """Take in what the endpoint has reported about the model meanwhile; return whether that changed anything."""
         chat = self._chat
         old = chat.limits, chat.specs
         self.resolve()
         return old != (chat.limits, chat.specs)
 
     def take_in(self) -> None:
-        """Take in what the endpoint has told of the model since; some can tell only once it is loaded."""
+        """Take in what the endpoint has reported about the model since; some know it only once it is loaded."""
         chat = self._chat
         told = chat.adapter().limits(chat.model), chat.adapter().facts(chat.model)
         if told != (self._told_of_endpoint, self._facts):
             self.resolve()
 
     async def know_server(self) -> None:
-        """Take in what the server of the model is now; what it said before may not hold any more (`ServerFacts`)."""
+        """Take in what the server of the model reports now; an earlier report may be out of date (`ServerFacts`)."""
         await self._chat.adapter().know_server(self._chat.model)
         self.take_in()
 
@@ -96,7 +96,7 @@ class WindowWatch:
         old, told = self._chat.limits, self._chat.adapter().limits(self._chat.model)
         self._named[self._chat.named] = tokens, told
         self.resolve()
-        # A server that tells its window needs no line in the configuration, which would be wrong after its next start.
+        # A server that reports its window needs no line in the configuration: it would be wrong after the next start.
         advice = "" if self._facts.window else f" In setup(): {self._line(tokens)}"
         self._chat.notice(
             Severity.WARN, f"The window of {self._name} is {tokens:,} tokens, not {old.context_window:,}.{advice}"
@@ -105,8 +105,8 @@ class WindowWatch:
     async def make_sure(self) -> None:
         """Ask the endpoint for an unknown window before the first request; say when a guess decides (R-506, lesson 30).
 
-        Right after a restart what it says of its models may be still on its way. Before a guess decides anything it is
-        waited for. A server that loads a model with the first request may tell only then; until then it is a guess.
+        Right after a restart its report may be still on its way. Before a guess decides anything it is waited for. A
+        server that loads a model with the first request may report it only then; until then it is a guess.
         """
         self.take_in()
         if not self.is_a_guess:
@@ -119,31 +119,31 @@ class WindowWatch:
                 async with asyncio.timeout(None if decides else SHORT_WAIT_S):
                     await self._chat.adapter().warm_up()
             except (AdapterError, TimeoutError) as error:
-                _log.info("the endpoint did not tell its windows: %s", error or "no answer yet")
+                _log.info("the endpoint did not report its windows: %s", error or "no answer yet")
             self.take_in()
         if decides:
             self._tell_guess()
 
     @property
     def is_a_guess(self) -> bool:
-        """Return whether nobody has said how large the window is."""
+        """Return whether the size of the window is unknown."""
         return self._chat.limits.source == "default"
 
     @property
     def guess(self) -> str:
-        """Return what is assumed of the window and where to set it, in two sentences; "" when somebody has said it."""
+        """Return what is assumed of the window and where to set it, in two sentences; "" when its size is known."""
         if not self.is_a_guess:
             return ""
         tokens = self._chat.limits.context_window
-        until = f" until {self._chat.adapter_name} tells it" if self._may_tell else ""
+        until = f" until {self._chat.adapter_name} reports it" if self._may_report else ""
         return (
             f"The window of {self._name} is unknown: {tokens:,} tokens are assumed{until}."
             f" Set it in setup(): {self._line('<its tokens>')}"
         )
 
     @property
-    def _may_tell(self) -> bool:
-        """Return whether the endpoint has a place where it may say more once it has loaded the model."""
+    def _may_report(self) -> bool:
+        """Return whether the endpoint may report more once it has loaded the model."""
         registry, adapter_name = self._chat.services.adapters, self._chat.adapter_name
         return adapter_name in registry.names() and bool(registry.settings(adapter_name).limits_path)
 
