@@ -346,7 +346,7 @@ async def test_a_local_server_is_recognised_where_the_entry_does_not_name_it(
 ) -> None:
     """It can then do what the named ones do; one that is no such server is asked once."""
     async with ChatServer(pages=pages) as server:
-        adapter = make_adapter(server.url)
+        adapter = make_adapter(server.url, models_path="/models", limits_path="/models")  # as the built-in entry has it
         await adapter.know_server("test-model")
         assert adapter.facts("test-model") == facts
         assert adapter.limits("test-model") == (ModelLimits(facts.window) if facts.window else None)
@@ -379,7 +379,7 @@ async def test_a_server_that_starts_late_is_recognised_then(make_adapter: MakeAd
     [
         {"base_url": "https://api.example.com/v1"},
         {"base_url": "http://localhost:1/v1", "kind": "openai"},
-        {"base_url": "http://localhost:1/v1", "limits_path": "/models"},
+        {"base_url": "http://localhost:1/v1", "models_path": "/models", "limits_path": "/props"},
         {"base_url": "http://localhost:1/v1", "local_server": True},
     ],
 )

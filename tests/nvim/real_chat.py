@@ -32,6 +32,12 @@ def init_lua(
     of the request, as tests read them; `tests/nvim/test_turns_in_a_row.py` has them joined.
     """
     apart = {"alternate_roles": False} if extends == "openai_compatible" else {}
+    # The window is set below, and the server is not asked which one it is, so that tests can count its requests.
+    named = (
+        {"limits_endpoint": "/v1/props"}
+        if extends == "openai_compatible" and "context_window" not in (opts or {})
+        else {}
+    )
     config: dict[str, Any] = {
         "python": {"host_prog": python or forked_python()},
         "adapters": {
@@ -39,7 +45,7 @@ def init_lua(
                 "loop": {
                     "extends": extends,
                     "formatted_name": "Loop",
-                    "env": {"url": url.removesuffix("/v1"), "api_key": "LOOP_KEY"},
+                    "env": {"url": url.removesuffix("/v1"), "api_key": "LOOP_KEY", **named},
                     "schema": {"model": {"default": model}},
                     "opts": {"context_window": 128_000, "max_retries": 2, **apart, **(opts or {})},
                 }

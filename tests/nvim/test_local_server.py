@@ -61,3 +61,14 @@ def test_what_is_attached_near_a_limit_is_counted_before_it_is_sent(
         chat.nvim.wait_for(lambda: any(seen.path == COUNTS for seen in server.requests), "the count")
         chat.nvim.wait_screen(r"test-model · \d")
         assert [seen.path for seen in server.requests if seen.method == "POST"] == [COUNTS]
+
+
+def test_a_compatible_entry_recognises_the_server(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
+    """Its window and the missing tools are known as if the entry had named it."""
+    told = {**LLAMA_CPP, "chat_template_caps": {"supports_tools": False}}
+    with ChatServerThread([reply("ok")], key=KEY, pages={"/props": told}) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, opts={"context_window": 0}, size=(120, 30))
+        chat.say("hello")
+        chat.nvim.wait_screen("No tools are sent: the chat template of SmolLM2-135M.gguf does not support them.")
+        assert "SmolLM2-135M.gguf · window of 4,096 tokens · 4 slots · no tools" in chat.health()
+        assert [seen.path for seen in server.requests].count("/props") >= 1

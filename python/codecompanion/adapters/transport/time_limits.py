@@ -56,8 +56,12 @@ def is_own_server(settings: AdapterSettings) -> bool:
 
 
 def names_no_server(settings: AdapterSettings) -> bool:
-    """Return whether an entry is for a server on the user's machine or network without saying which one."""
-    is_named = settings.kind != "openai_compatible" or settings.local_server or bool(settings.limits_path)
+    """Return whether an entry is for a server on the user's machine or network without saying which one.
+
+    Its windows are then looked for in the list of models, if anywhere.
+    """
+    says_where = settings.limits_path not in ("", settings.models_path)
+    is_named = settings.kind != "openai_compatible" or settings.local_server or says_where
     return not is_named and place_of(settings.base_url) != "public"
 
 
