@@ -160,11 +160,11 @@ def test_a_server_that_was_started_later_is_chosen_for_the_next_chat(start: Star
     """Nothing usable is no choice that lasts; a choice is."""
     port = ollama.port
     nvim = start(env={"OLLAMA_HOST": f"127.0.0.1:{port}"})
-    nvim.lua("require('codecompanion.adapters.local_servers').ask = function(_, done) done({}) end")
+    nvim.lua("require('codecompanion.adapters.local_servers').ask = function(_, done) done({}, {}) end")
     open_chat(nvim, tmp_path)
     wait_adapter(nvim, "offline · offline")
     nvim.lua("package.loaded['codecompanion.adapters.local_servers'].ask = function(asked, done)"
-             " done({ ollama = { 'qwen3:14b' } }) end")  # fmt: skip
+             " done({ ollama = { 'qwen3:14b' } }, {}) end")  # fmt: skip
     nvim.command("CodeCompanionChat New")
     nvim.wait_screen("ollama · qwen3:14b chosen")
     wait_adapter(nvim, "ollama · qwen3:14b")
