@@ -1,1 +1,1 @@
-"""Context management of a chat: its model and limits, the policy's plans, what does not fit."""
+"""Context management of one chat: its model and limits, the policy's plans, and requests that do not fit."""

@@ -1,4 +1,4 @@
-"""What is known of a chat's next request besides its messages: the environment strategies read (pipeline.md 5.4)."""
+"""The environment that strategies read: the facts about the next request besides its messages (pipeline.md 5.4)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from codecompanion.session.window.chat_model import ChatModel
 
 
 class ChatEnv:
-    """Reads the environment of one chat as it is now."""
+    """Reads the current environment of one chat."""
 
     def __init__(self, chat: ChatModel, sources: SummarySources, effects: EffectRunner, watch: CompactionWatch) -> None:
         self._chat, self._sources, self._effects, self._watch = chat, sources, effects, watch
         self._folds = Folds()
 
     def read(self, instructions: str = "", *, manual: bool = False) -> Env:
-        """Return it; `instructions` and `manual` are the user's: a `/compact`."""
+        """Return the environment; `instructions` and `manual` come from the user's `/compact`."""
         chat, view, services = self._chat, self._chat.log.view, self._chat.services
         window, ratio = self._summariser_size()
         cache = chat.cache_state()
@@ -57,7 +57,7 @@ class ChatEnv:
         )
 
     def _continuation(self, cache: CacheState) -> Callable[[], Continuation] | None:
-        """Return what tells how large the chat is for its own model, None where another one writes summaries."""
+        """Return a function that gives the chat's size for its own model, None if another model writes summaries."""
         chat = self._chat
         # A model that was just chosen has nothing of the chat in its cache.
         is_cached = chat.meter.has_reports and self._watch.writes_in_place
@@ -88,7 +88,7 @@ class ChatEnv:
 
 
 def _measure_of(chat: ChatModel) -> Callable[[Messages], Measure]:
-    """Return what measures a request; an attachment that only names its text brings it where need be."""
+    """Return the function that measures a request; a reference counts as its text if that must be sent."""
     if not chat.log.files:
         return chat.meter.measure
     return lambda messages: chat.meter.measure(with_true_references(messages))

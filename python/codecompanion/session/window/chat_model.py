@@ -1,7 +1,7 @@
-"""The model a chat talks to, and what follows from it: limits, policy, tools, system prompt, counting (R-501…R-507).
+"""The model of a chat and all that depends on it: limits, policy, tools, system prompt, counting (R-501…R-507).
 
-State and figures alone: what is done about them is decided in `context.pipeline` and carried out by the parts of this
-room, each of which takes a `ChatModel` and what else it needs.
+This is state and figures only. `context.pipeline` decides what to do about them, and the other parts of this room, each
+built with a `ChatModel`, carry it out.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from codecompanion.session.accounts.read_again import ReadAgain
 
 SHARE_FOR_PROMPT = 0.05
-"""In a window of which the system prompt takes more than this share (0..1), its short form is sent."""
+"""The short system prompt is used if the full one takes more than this share of the window (0..1)."""
 
 
 class ChatModel:
-    """Adapter and model of one chat. `limits` are there from the first `WindowWatch.resolve` on."""
+    """The adapter and model of one chat. `limits` is set by the first `WindowWatch.resolve`."""
 
     limits: ResolvedLimits
 
@@ -56,20 +56,20 @@ class ChatModel:
         self.adapter_name = self.model = ""
         self.overrides: Mapping[str, Any] = {}
         self.wrong_overrides: Mapping[str, str] = {}
-        """What is wrong with the answers of functions in the configuration, by option (R-347)."""
+        """Errors in the values returned by functions in the configuration, by option (R-347)."""
         self.stopped_here: tuple[str, StoppedPolicy] | None = None
-        """The policy that these stop in this chat."""
+        """The policy that these errors stop in this chat."""
         self.chosen_policy = ""
-        """The policy the chat chose, "" when it follows the configuration."""
+        """The policy chosen in this chat; "" follows the configuration."""
         self.purpose = ""
-        """What a chat without a window is for (`requests.OpenChat`), "" for any other."""
+        """The purpose of a chat without a window (`requests.OpenChat`), "" for any other."""
         self.policy = services.policy({})
         self.environment: Fragment | None = None
-        """Where the model is told it is, None = it is not."""
+        """The part of the system prompt that describes the environment, None if it is not sent."""
         self._environment_root: Path | None = None
         self._read_again: tuple[tuple[str, str], ReadAgain] | None = None
         self.edits_in_place = False
-        """Whether the reply of this turn is an edit in place: a text of a certain form, and no tools."""
+        """Whether this turn is an edit in place: the reply has a fixed form, and no tools are offered."""
         self.tools = ChatTools(
             services.tools,
             lambda: services.settings.tools,
@@ -88,7 +88,7 @@ class ChatModel:
         """Return the policy that runs when the chat wants `name` ("" = as configured); sets `stopped_here`.
 
         Raises:
-            ConfigError: there is no such policy, or an option does not fit.
+            ConfigError: the policy does not exist, or an option does not fit.
         """
         policy, default = self.services.policy(self.overrides, name, adapter_name), default_policy()
         known = option_names(policy)
@@ -105,7 +105,7 @@ class ChatModel:
 
     @property
     def named(self) -> tuple[str, str]:
-        """Return adapter and model by name."""
+        """Return the names of the adapter and the model."""
         return self.adapter_name, self.model
 
     @property
@@ -119,9 +119,9 @@ class ChatModel:
     # ---- what goes with every request
 
     def fragments(self) -> tuple[Fragment, ...]:
-        """Return the parts of the system prompt: the agent's, tool groups, style (R-344, R-348, K16), place."""
+        """Return the parts of the system prompt: agent, tool groups, style (R-344, R-348, K16), environment."""
         chat = self.services.settings.chat
-        last = () if self.environment is None else (self.environment,)  # what differs between chats
+        last = () if self.environment is None else (self.environment,)  # it differs between chats, so it is last
         if self.purpose:
             text = prompts.load(f"purpose_{self.purpose}")
             purpose = Fragment("system_prompt", "system prompt", full=text, compact=text, source="built_in")
@@ -141,20 +141,20 @@ class ChatModel:
         return (agent, *groups, *((TERSE,) if style == "terse" else ()), *last)
 
     def _system_message(self) -> Message:
-        """Return the system prompt: in full, or in its short form where the window is too small for that."""
+        """Return the system prompt, or its short form if the window is too small for the full one."""
         fragments = self.fragments()
         is_short = 0 < SHARE_FOR_PROMPT * self.meter.window < self.meter.counter.text(fragments[0].full)
         return Message(id="system", role="system", content=join_fragments(fragments, compact=is_short))
 
     def serve(self, purpose: str) -> None:
-        """Send requests of one kind only: with a system prompt of their own, and without tools."""
+        """Restrict the chat to one kind of request, with its own system prompt and without tools."""
         if purpose:
             self.purpose, self.specs = purpose, ()
             self.system_message = self._system_message()
             self.meter.set_fixed_part(self.system_message, self.specs)
 
     async def read_environment(self, root: Path) -> None:
-        """Take in where the chat is now: in another folder at once, else where the prompt cache is lost anyway."""
+        """Update the environment block: at once if the folder changed, else only if the prompt cache is lost anyway."""
         services = self.services
         if not services.settings.chat.tell_environment:
             return
@@ -166,11 +166,11 @@ class ChatModel:
         self.compose_prompt()
 
     def _is_cached(self) -> bool:
-        """Return whether the provider's cache may hold the system prompt that was sent last."""
+        """Return whether the provider's cache may still contain the last system prompt."""
         return self.cache_state().warm_tokens > 0
 
     def cache_state(self) -> CacheState:
-        """Return what the cache of the chat's model likely holds of the next request, and what reading costs there."""
+        """Return how much of the next request is probably in the model's prompt cache, and what a cache read costs."""
         services, view, lifetime_s = self.services, self.log.view, self.adapter().cache_lifetime_s
         if not runs_on_own_server(services.adapters, *self.named):
             return find_cache_state(view.messages, services.clock(), lifetime_s, view.tokens)
@@ -199,7 +199,7 @@ class ChatModel:
         return self._read_again[1]
 
     def compose_prompt(self) -> None:
-        """Take in what the policy in force says of the system prompt (K16)."""
+        """Rebuild the system prompt for the current policy (K16)."""
         system = self._system_message()
         if system != self.system_message:
             self.system_message = system
@@ -207,17 +207,17 @@ class ChatModel:
 
     @property
     def may_have_tools(self) -> bool:
-        """Return whether the next request may have tools at all."""
+        """Return whether the next request may offer tools at all."""
         return self.wants_tools and not self.lacks_tools
 
     @property
     def wants_tools(self) -> bool:
-        """Return whether the next request should have tools, whatever its model can do."""
+        """Return whether the next request should offer tools, regardless of what its model supports."""
         return self.services.settings.tools.enabled and not self.edits_in_place and not self.purpose
 
     @property
     def lacks_tools(self) -> str:
-        """Return why the model would not see tools, without a full stop; "" when nothing speaks against it."""
+        """Return why the model would not see tools, without a full stop; "" if nothing is known against it."""
         if not self.adapter_name:
             return ""
         facts = self.adapter().facts(self.model)
@@ -236,28 +236,27 @@ class ChatModel:
 
     @property
     def endpoint(self) -> str:
-        """Return adapter and address as one name."""
+        """Return the adapter and its address as one name."""
         return self.services.endpoint(self.adapter_name)
 
     def _offered_tools(self) -> tuple[ToolSpec, ...]:
         return () if self.edits_in_place else self.specs_for_messages(self.tools.offered())
 
     def specs_for_messages(self, registry: ToolRegistry | None = None) -> tuple[ToolSpec, ...]:
-        """Return which of these tools (None = all there are) a request for a message of the user's has."""
+        """Return the tools of `registry` (None = all) that are offered in a request for a user message."""
         if not self.services.settings.tools.enabled or self.purpose or self.lacks_tools:
             return ()
         tools = self.tools.all() if registry is None else registry
         return tools.specs(something_removed=self.log.has_removed)
 
     def offer_tools(self) -> bool:
-        """Offer what brings removed messages back as soon as there are any; the prompt cache is lost then anyway.
+        """Update the offered tools; return whether they changed.
 
-        As it is when the window turns out to be too small for one of the tools, or large enough, and when a provider
-        brings other tools than before.
-
-        Returns whether it was not offered before.
+        Recall tools are added as soon as messages have been removed: the prompt cache is lost then anyway. Tools also
+        change when the window turns out to be too small or large enough for one, and when a provider brings other
+        tools.
         """
-        self.compose_prompt()  # groups say something to the model while they are chosen
+        self.compose_prompt()  # chosen tool groups add text to the system prompt
         specs = self._offered_tools()
         is_new = self.specs != specs
         if is_new:
@@ -266,19 +265,19 @@ class ChatModel:
         return is_new
 
     def drop_unseen_tools(self) -> bool:
-        """Offer no tools if it has turned out that the model does not see them; return whether that is so."""
+        """Stop offering tools if the model turns out not to see them; return whether that is the case."""
         if self.lacks_tools:
             self.offer_tools()
         return bool(self.lacks_tools)
 
     @property
     def offers_recall(self) -> bool:
-        """Return whether the model can read removed messages again, now or once some are removed."""
+        """Return whether the model can recall removed messages, now or once some have been removed."""
         return self.may_have_tools and any(name in self.tools.offered().names() for name in self.tools.always)
 
     @property
     def recall_tokens(self) -> int:
-        """Return what brings removed messages back will take once it is offered, 0 = it is."""
+        """Return the tokens that the recall tools will take once they are offered, 0 if they already are."""
         services = self.services
         if self.log.has_removed or self.purpose or not services.settings.tools.enabled or self.lacks_tools:
             return 0
@@ -289,10 +288,10 @@ class ChatModel:
     def request_of(
         self, messages: Messages, system: Message, specs: tuple[ToolSpec, ...], upper: int, compact_at: int
     ) -> ChatRequest:
-        """Return a request of these messages as they are, with room left for the reply (R-507)."""
+        """Return an unshaped request with these messages, with room left for the reply (R-507)."""
         most = self.limits.max_output_tokens
         if most:
-            # What is left of the window, when that is less (lesson 2).
+            # At most the rest of the window (lesson 2).
             most = max(1, min(most, self.limits.context_window - upper))
         return ChatRequest(
             messages=(system, *messages),
@@ -307,33 +306,33 @@ class ChatModel:
 
     @property
     def room(self) -> Room:
-        """Return what triggers are fractions of, for the model in use."""
+        """Return the window, reserve and fixed part that triggers are fractions of, for the current model."""
         limits = self.limits
         fixed = self.meter.measure(()).tokens
         return Room(window=limits.context_window, reserve=limits.reply_reserve, fixed=fixed)
 
     def measured(self) -> Measure:
-        """Return the size of the next request as it stands."""
+        """Return the current size of the next request."""
         return self.meter.measure(self.log.view.messages)
 
     def thresholds(self) -> list[int]:
-        """Return where each stage starts, in tokens of the whole request; 0 = it is off."""
+        """Return the size at which each stage starts, in tokens of the whole request; 0 = off."""
         return [self.threshold(stage) for stage in self.policy.stages]
 
     def threshold(self, stage: Stage) -> int:
-        """Return where a stage starts, in tokens of the whole request; 0 = it is off."""
+        """Return the size at which a stage starts, in tokens of the whole request; 0 = off."""
         if not self.policy.enabled:
             return 0
         return threshold_tokens(stage.trigger, self.room) or 0
 
     @property
     def compacts_automatically(self) -> bool:
-        """Return whether the configuration allows compactions nobody asked for."""
+        """Return whether the configuration allows compactions that the user did not ask for."""
         stages = self.policy.stages
         return self.policy.enabled and any(stage.summarises and stage.trigger.is_on for stage in stages)
 
     def standing(self) -> Standing:
-        """Return what an automatic compaction is judged by now."""
+        """Return the figures by which an automatic compaction is judged now."""
         return Standing(self.policy, self.room, self.log.view.cycle, self.meter.measure(()).tokens)
 
     def tell_wait(self, silence: asyncio.Timeout, limit_s: float, event: RetryScheduled) -> None:
@@ -342,7 +341,7 @@ class ChatModel:
         self.services.emit(Retrying(chat=self.chat_id, **msgspec.structs.asdict(event)))
 
     def notice(self, level: Severity, text: str, *, while_paused: bool = False, until_compacted: bool = False) -> None:
-        """Tell the user something in one sentence; see `Notice` for when it is removed."""
+        """Show the user one sentence; see `Notice` for when it is removed."""
         told = Notice(
             chat=self.chat_id, level=level, text=text, while_paused=while_paused, until_compacted=until_compacted
         )

@@ -1,8 +1,9 @@
-"""A chat's context management: what is done about the next request, carried out (R-501…R-533).
+"""A chat's context management: carries out the decisions about the next request (R-501…R-533).
 
-Decides nothing itself: `context.pipeline` does. The model it is about is the base class, `ChatModel`; the parts each
-know a piece of it: `window_watch` how large the window is, `request_shaper` what is really sent, `native_side` what is
-left to the provider, `pause` what an undo has stopped, `plans` what the policy would do, `fitting` whether it fits.
+`context.pipeline` makes the decisions. The base class `ChatModel` has the model. Each part does one thing:
+`window_watch` finds the size of the window, `request_shaper` makes the request that is sent, `native_side` has the
+provider's share, `pause` knows which stages an undo paused, `plans` prepares the policy's next steps, `fitting` decides
+whether a request fits.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ from codecompanion.session.window.window_watch import WindowWatch
 from codecompanion.wire.events import Meter, Severity
 
 RECOVERED_SHARE = 0.8
-"""A request that was refused as too long is sent again with at most this share of its size, or of the window."""
+"""The largest size of the retry after a request was refused as too long, as a share of its size or of the window."""
 
 NEAR_WINDOW = 0.85
-"""From this share of what the window leaves for a prompt on, a refusal without a known reason is put down to size."""
+"""A refusal of unknown cause counts as "too long" from this share of the prompt tokens on (0..1)."""
 _SIZE_STATUSES = frozenset({200, 400, 413, 422})
 
 
@@ -52,14 +53,14 @@ Outcome = Literal["changed", "skipped", "failed"]
 
 
 class ContextControl(ChatModel):
-    """Everything about one chat's context window."""
+    """The context management of one chat."""
 
     def __init__(self, services: Services, log: ChatLog, on_compacting: Callable[[bool], None]) -> None:
         super().__init__(services, log)
         self._on_compacting = on_compacting
         self._refusal, self._has_told_failure = "", False
         self._listed_failure = ""
-        """Why a provider refused the last request for a summary, "" when it did not."""
+        """Why a provider refused the last summary request, "" if it did not."""
         self.effects = EffectRunner(
             self.chat_id,
             log,
@@ -83,10 +84,10 @@ class ContextControl(ChatModel):
         self.fitting = Fitting(self, self.shaper, self.native, self.pause, self.plans)
 
     def use_model(self, adapter_name: str, model: str) -> None:
-        """Talk to another adapter and model: limits, meter and the next decision follow (lesson 4).
+        """Switch to another adapter and model: limits, meter and the next decision follow (lesson 4).
 
         Raises:
-            ConfigError: there is no such adapter.
+            ConfigError: the adapter does not exist.
         """
         adapter = self.services.adapters.get(adapter_name)
         self.policy = self.find_policy(self.chosen_policy, adapter_name)
@@ -99,13 +100,13 @@ class ContextControl(ChatModel):
         self.compose_prompt()
 
     def use_overrides(self, overrides: Mapping[str, Any], wrong: Sequence[str] = ()) -> None:
-        """Lay the chat's own settings over the policy (triggers that are functions in the configuration).
+        """Apply the chat's own settings on top of the policy (triggers that are functions in the configuration).
 
-        A wrong one stops the policy that reads it in this chat, unless it is the default (R-347). `wrong`: sentences of
-        the editor on functions that gave nothing usable.
+        A wrong value stops the policy that reads it in this chat, unless that is the default policy (R-347). `wrong`:
+        sentences from the editor about functions that returned nothing usable.
 
         Raises:
-            ConfigError: an option does not exist or does not fit; the others are taken.
+            ConfigError: an option does not exist or does not fit; the others are applied.
         """
         refused: ConfigError | None = None
         told = {sentence.partition(":")[0].removeprefix(f"{OPTIONS_KEY}."): sentence for sentence in wrong}
@@ -136,10 +137,10 @@ class ContextControl(ChatModel):
             raise refused
 
     def use_policy(self, name: str) -> None:
-        """Manage the context by another policy from the next request on; "" = as configured.
+        """Use another policy from the next request on; "" = as configured.
 
         Raises:
-            ConfigError: there is no such policy; the one in force stays.
+            ConfigError: the policy does not exist; the current one stays.
         """
         self.policy = self.find_policy(name, self.adapter_name)
         self.chosen_policy = name
@@ -149,7 +150,7 @@ class ContextControl(ChatModel):
             self.window.resolve()
 
     def tell_ignored_settings(self) -> None:
-        """Say which settings mean nothing to the policy in force, if any: they were made for another one."""
+        """Warn about settings that the current policy ignores because they belong to another one."""
         ignored, policy = self.services.ignored_settings(self.policy), self.policy.name
         if not ignored or self.services.stopped_policy(self.chosen_policy, self.adapter_name) is not None:
             return
@@ -161,13 +162,13 @@ class ContextControl(ChatModel):
             self.notice(Severity.WARN, f"Policy {policy} has no option {names}: these settings are not used.")
 
     def request(self) -> ChatRequest:
-        """Return the request made of the view, shaped (R-338)."""
+        """Return the shaped request for the current view (R-338)."""
         return self.shaper.request_of(self.shaper.take(), self.native.ask())
 
     async def compact(self, instructions: str) -> bool:
-        """Compact, by the provider where it can (R-540); return whether the view changed. The user is told if not.
+        """Compact, by the provider if it can (R-540); return whether the view changed. If not, the user sees why.
 
-        Where it succeeds, or has nothing to do, the chat is managed again by itself (R-545): the user has said so.
+        A compaction that succeeds or has nothing to do ends a pause (R-545), because the user asked for it.
         """
         outcome = await self._compact(instructions)
         if outcome != "failed":
@@ -185,8 +186,8 @@ class ContextControl(ChatModel):
                 return "changed"
             if self.native.compacts_on_demand and not self.is_about_size(compaction.error):
                 return "failed"
-            # It has turned out that the provider cannot; then it is ours to do.
-        # A summary of ours is about the messages themselves: what only the provider can read would be lost.
+            # The provider turned out not to support it, so we compact.
+        # Our summary covers the messages themselves; content that only the provider can read would be lost.
         await forget_foreign_blocks(self.log, "")
         await self.sources.read(self.policy, due=True)
         try:
@@ -196,16 +197,16 @@ class ContextControl(ChatModel):
                 return "failed"
             raise
         if self._refusal and not prepared.changed:
-            # Lesson 48: what the provider does not take must not keep the chat from getting smaller.
+            # Lesson 48: content that the provider refuses must not keep the chat from getting smaller.
             refusal, without = self._refusal, await self.run(self.plans.without_model())
-            if without.changed:  # else the failure is all there is to tell
+            if without.changed:  # otherwise only the failure is reported
                 self.notice(Severity.WARN, without_a_model(refusal), until_compacted=True)
                 return "changed"
             return "failed"
         return self._outcome(prepared)
 
     def _outcome(self, prepared: Prepared) -> Outcome:
-        """Return how a compaction that the user asked for ended, and tell the user why when nobody has yet."""
+        """Return the outcome of a manual compaction; tell the user the reason if that has not been done."""
         if prepared.changed:
             return "changed"
         failed = [report for report in prepared.reports if report.outcome == "failed"]
@@ -219,10 +220,10 @@ class ContextControl(ChatModel):
         return "skipped"
 
     async def recover(self, overflow: ContextOverflow, attempt: int = 1) -> bool:
-        """Make the request smaller that the provider refused (R-535); return whether it is strictly smaller now.
+        """Shrink the request that the provider refused (R-535); return whether it is strictly smaller now.
 
-        What the refusal tells of the true size and window is learned first. A provider's own compaction no longer
-        counts: what it stood for is summarised from the log.
+        The size and window named in the refusal are learned first. A provider's own compaction no longer counts: the
+        messages it replaced are summarised from the log.
         """
         self.learn_size(overflow)
         if await self.fitting.impossible(self.log.view):
@@ -246,12 +247,12 @@ class ContextControl(ChatModel):
         return smaller < refused
 
     def learn_size(self, refusal: BaseException) -> None:
-        """Take in what a refusal tells of the true size of the request and of the window."""
+        """Learn the true size of the request and of the window from a refusal."""
         if not isinstance(refusal, ContextOverflow):
             return
         if refusal.prompt_tokens:
             self.meter.take_provider_count(refusal.prompt_tokens, self.log.view)
-        # In a window that system prompt and tools alone fill nothing could ever be sent: that figure is something else.
+        # A window that system prompt and tools alone fill could never be used, so such a figure means something else.
         if self.meter.by_estimate(()).lower < refusal.limit_tokens < self.limits.context_window:
             self.window.learn(refusal.limit_tokens)
 
@@ -260,7 +261,7 @@ class ContextControl(ChatModel):
         return isinstance(error, ContextOverflow) or self._looks_too_long(error)
 
     async def recover_suspected(self, error: RequestRejected) -> bool:
-        """Make a request smaller that was refused in words nobody knows, when it was near the window; return whether.
+        """Shrink a request near the window that was refused for an unknown reason; return whether it is smaller.
 
         Servers say "too long" in many ways (R-451); a request far from the window was refused for another reason.
         """
@@ -276,9 +277,10 @@ class ContextControl(ChatModel):
         return error.status in _SIZE_STATUSES and self.shaper.current().measure.upper >= near
 
     def learn(self, usage: Usage, estimated: int, *, compacted: bool, cleared: int = 0) -> None:
-        """Take in what the provider counted for the reply that now ends the view; it had `cleared` so much of it.
+        """Learn from the reported usage of the reply that now ends the view; `cleared` = tokens the provider cleared.
 
-        After its own compaction that may be only what it had left. What cannot be true is not used, and told once.
+        After the provider's own compaction the usage may cover only the rest. An impossible figure is not used, and is
+        reported once.
         """
         doubt = None
         if compacted:
@@ -290,18 +292,18 @@ class ContextControl(ChatModel):
                 if doubt.without_tools > 1:
                     sent = estimated - self.unseen_tools.drop()
                     self.learn(usage, sent, compacted=False, cleared=cleared)
-                return  # the second report settles it
+                return  # the second report decides
             if doubt is not None and self.services.doubt_usage(self.adapter_name, doubt):
                 self.notice(Severity.WARN, f"{self.adapter_name} {sentence(doubt)}.")
         if doubt is None:
             self.native.watch(usage, compacted=compacted)
 
     def new_record(self) -> CompactionRecord:
-        """Return the record of a compaction that may come."""
+        """Return a record for a compaction that may follow."""
         return CompactionRecord(self.services, self.log, self._on_compacting)
 
     async def run(self, preparation: Preparation) -> Prepared:
-        """Carry a preparation out: ask who writes summaries, commit what each stage changed, tell the user.
+        """Run a preparation: ask the summariser, commit the changes of each stage, inform the user.
 
         Raises:
             StoreError: a change could not be stored; the view is as before.
@@ -334,7 +336,7 @@ class ContextControl(ChatModel):
             known.discard(self.writer)
 
     def _as_sent(self) -> ChatRequest:
-        """Return the chat as it would go out now, up to the newest reply or result."""
+        """Return the chat as it would be sent now, up to the newest reply or result."""
         from codecompanion.context.selection.select_window import first_pending  # not part of the start
 
         messages = self.log.view.messages
@@ -351,7 +353,7 @@ class ContextControl(ChatModel):
         )
 
     def _summariser(self, use_chat_adapter: bool) -> Summariser:
-        """Return who writes the summary (R-504, R-529); raises `ConfigError` for a name that does not resolve."""
+        """Return the summariser (R-504, R-529); raises `ConfigError` for a name that does not resolve."""
         wanted = self.policy.summary_adapter
         if use_chat_adapter or not wanted.name:
             return Summariser(self.adapter(), self.model)
@@ -359,7 +361,7 @@ class ContextControl(ChatModel):
         return Summariser(adapter, wanted.model or adapter.default_model)
 
     def meter_event(self) -> Meter:
-        """Return the meter as the editor shows it: the request as it would be sent (R-302)."""
+        """Return the meter event: the size of the request as it would be sent (R-302)."""
         shaped, window = self.shaper.current(), self.limits.context_window
         tokens, left_out = shaped.measure.tokens, shaped.raw.tokens - shaped.measure.tokens
         found = self.services.stopped_policy(self.chosen_policy, self.adapter_name) or self.stopped_here
@@ -381,7 +383,7 @@ class ContextControl(ChatModel):
         )
 
     def request_limits(self) -> dict[str, int]:
-        """Return the limits of a request before it is shaped, as they are logged with it (R-360), without those off."""
+        """Return the limits of an unshaped request as they are logged with it (R-360), without those that are off."""
         limits = {
             "window": self.limits.context_window,
             "edit": self._next_limit("context_edited", 0),
@@ -390,9 +392,9 @@ class ContextControl(ChatModel):
         return {name: tokens for name, tokens in limits.items() if tokens}
 
     def _next_limit(self, event: StageEvent, left_out: int) -> int:
-        """Return where the first stage of that kind starts, 0 when none does; one that always looks has no limit.
+        """Return where the first stage of this kind starts, 0 if none does; a stage that always looks has no limit.
 
-        Most triggers see the request before it was shaped (R-304): the mark is where the meter stands when they fire.
+        Most triggers see the request before shaping (R-304), so the mark is the meter's reading when they fire.
         """
         stages = [(stage.trigger, self.threshold(stage)) for stage in self.policy.stages if stage.event == event]
         found = [(trigger, at) for trigger, at in stages if at > self.room.fixed]

@@ -1,8 +1,8 @@
-"""The end of the system prompt: system, shell, folder, branch, date, language, editor, so that the model knows them.
+"""The end of the system prompt: system, shell, folder, branch, date, language and editor, for the model to know.
 
-A fragment of its own at the end of the prompt. It has a date and no time of day, and a chat keeps the block it has
-while the provider's cache may hold it (lesson 22, `ChatModel.read_environment`). Names of folders and branches come
-from outside: one line each, without what could end the code span they are in.
+It is a separate fragment. It has a date but no time of day, and a chat keeps its block as long as the provider's cache
+may contain it (lesson 22, `ChatModel.read_environment`). Folder and branch names are text from outside: each is put on
+one line, without characters that could end its code span.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def environment_fragment(root: Path, editor: EditorFacts, now: float) -> Fragmen
 
 
 def _system() -> str:
-    """Return operating system and machine: `Linux (Debian GNU/Linux 12), x86_64`."""
+    """Return the operating system and machine: `Linux (Debian GNU/Linux 12), x86_64`."""
     about = os.uname()
     name = about.sysname
     if name == "Darwin":

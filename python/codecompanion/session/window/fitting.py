@@ -1,8 +1,8 @@
-"""Whether a request fits the window, by the best guess there is, and what is held back because it does not (R-524).
+"""Whether a request fits the window by the best estimate, and the refusal of requests that do not (R-524).
 
-The best guess is what reports and the estimate say, at the ratio of the model's family where nobody has reported yet.
-Where that leaves it open, a provider that counts is asked before anything is held back; one that does not, or not in
-time, leaves it to the guess.
+The best estimate combines reported usage with our own count, at the ratio of the model's family until usage is
+reported. If that is not conclusive, a provider that counts tokens is asked before a request is held back; if it cannot
+count, or not in time, the estimate decides.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from codecompanion.session.window.too_large import Refusal, too_large
 
 _log = logging.getLogger(__name__)
 COUNT_LIMIT_S = 5.0
-"""A provider's count is worth waiting for this long; then the estimate decides."""
+"""How long to wait for a provider's count before the estimate decides."""
 SUMMARY_TOKENS = 2_000
 """A summary without a model takes at most this much, or an eighth of a smaller window."""
 NEXT_MESSAGE_TOKENS = 500
@@ -37,7 +37,7 @@ NEXT_MESSAGE_TOKENS = 500
 
 
 class Fitting:
-    """What one chat's requests may measure, and whether they do."""
+    """The size limits of one chat's requests, and whether they fit."""
 
     def __init__(self, chat: ChatModel, shaper: RequestShaper, native: NativeSide, pause: Pause, plans: Plans) -> None:
         self._chat, self._shaper, self._native, self._pause, self._plans = chat, shaper, native, pause, plans
@@ -48,10 +48,10 @@ class Fitting:
 
     @property
     def room(self) -> int:
-        """Return what a request may measure beside the reply's reserve; 0 = the window is only assumed (R-506).
+        """Return the most tokens a request may have besides the reply reserve; 0 = the window is only assumed (R-506).
 
-        Where nothing is done about it here, because it is switched off or the provider compacts, the reply gets what is
-        left of the window.
+        If context management is off or the provider compacts, the whole window counts, and the reply gets the rest of
+        it.
         """
         chat = self._chat
         limits = chat.limits
@@ -62,15 +62,15 @@ class Fitting:
 
     @property
     def fits(self) -> bool:
-        """Return whether the next request fits by the best guess; all do where the window is only assumed."""
+        """Return whether the next request fits by the best estimate; always true if the window is only assumed."""
         chat = self._chat
         return not self.room or self._shaper.measure(chat.log.view.messages).tokens <= self.room
 
     async def must_fit(self) -> None:
-        """Let nothing out that is larger than the window, after all that makes room.
+        """Refuse to send a request that is larger than the window, after everything that makes room.
 
         Raises:
-            ContextOverflow: it is; the sentence says what takes the room and what to do.
+            ContextOverflow: it is too large; the sentence names the largest part and the remedy.
         """
         chat = self._chat
         size = await self.excess(self._shaper.current())
@@ -78,14 +78,14 @@ class Fitting:
             raise ContextOverflow(too_large(chat, chat.log.view.messages, size, self.room))
 
     async def excess(self, shaped: Shaped, beside: int = 0) -> int:
-        """Return the size of a request that does not fit by the best count there is, in tokens, 0 = it fits.
+        """Return the size of a request that does not fit by the best count, in tokens; 0 = it fits.
 
-        So many tokens come beside it.
+        `beside` = tokens that are added to it.
         """
         room = self.room - beside
         if not self.room or shaped.measure.tokens <= room:
             return 0
-        # What a provider reported can be wrong; the estimate has to agree before a request is held back.
+        # A provider's report can be wrong, so a request is held back only if the estimate agrees.
         estimate = self._chat.meter.by_estimate(shaped.messages)
         size = min(shaped.measure.tokens, estimate.tokens)
         if size > room:
@@ -93,9 +93,9 @@ class Fitting:
         return size + beside if size > room else 0
 
     async def refuse(self, text: str) -> Refusal | None:
-        """Return why a message cannot be sent, whatever is compacted, None when it can be. Tried before it is logged.
+        """Return why a message can never be sent, whatever is compacted, or None if it can. Called before it is logged.
 
-        A short one in a chat with room for it costs nothing: hardly any text has two tokens a character.
+        A short message in a chat with room costs nothing to check: hardly any text has two tokens per character.
         """
         chat, room = self._chat, self.room
         if not room:
@@ -109,23 +109,23 @@ class Fitting:
         )
 
     def room_for_code(self, text: str, beside: int = 0) -> int:
-        """Return how many tokens of gathered code may go with a message: half of what it leaves free, 0 = none.
+        """Return how many tokens of gathered code may be sent with a message: half of the free room, 0 = none.
 
-        The other half is for what the model looks at itself. So many tokens go along `beside`.
+        The other half is for the model's own lookups. `beside` = tokens of other attachments of the message.
         """
         return max(0, self._free(text) - beside) // 2
 
     def room_for_mentioned(self, text: str) -> int:
-        """Return how many tokens of what a message mentions may go with it: three quarters of what it leaves free.
+        """Return how many tokens of mentioned content may be sent with a message: three quarters of the free room.
 
-        The user asked for it, so it is more than code that was found; some is left for the model to work in.
+        The user asked for it, so it gets more than gathered code; the rest is for the model to work in.
         """
         return self._free(text) * 3 // 4
 
     def _free(self, text: str) -> int:
-        """Return how many tokens a message leaves free.
+        """Return the tokens that remain free with this message.
 
-        What a compaction takes out counts as free where one may happen by itself.
+        Messages that a compaction would remove count as free if automatic compaction is possible.
         """
         chat = self._chat
         cycle = chat.log.view.cycle + 1
@@ -136,10 +136,10 @@ class Fitting:
         return max(0, (self.room or chat.limits.prompt_tokens) - self._shaper.of(messages).measure.tokens)
 
     def still_sent(self, ids: Collection[str], text: str, more_tokens: int) -> tuple[Message, ...]:
-        """Return those of the messages that the next request shows as they are, oldest first.
+        """Return the messages among `ids` that the next request shows unchanged, oldest first.
 
-        It is the one with this text and so many tokens more before it: what would be cleared, summarised or shaped for
-        it does not count.
+        The next request contains `text`, preceded by `more_tokens` tokens; messages that would be cleared, summarised
+        or shaped for it do not count.
         """
         view = self._chat.log.view
         whole = {m.id: m for m in view.messages if m.id in ids and not (m.edited or m.compacted or m.blob)}
@@ -155,11 +155,11 @@ class Fitting:
         return tuple(m for m in sent[by_provider + 1 :] if m.id in whole and m.content == whole[m.id].content)
 
     async def impossible(self, view: View, *, is_close: bool = False) -> Refusal | None:
-        """Return why a request of this view is not sent, whatever is taken out of it, None when it may be made to fit.
+        """Return why a request of this view cannot be sent even after every removal, or None if it may be made to fit.
 
-        Nothing is compacted for one that never fits (R-524). What no compaction takes out is looked at first; where
-        that leaves less than a summary may take (or `is_close`), all is tried that makes room without a model. What
-        nobody here may make smaller just now, as it is paused or the provider's business, is not held against it.
+        Nothing is compacted for a request that never fits (R-524). First only the messages that no compaction removes
+        are measured; if they leave less than a summary may take (or `is_close`), everything that makes room without a
+        model is tried. A limit that is paused or the provider's business does not count against the request.
         """
         chat, room = self._chat, self.room
         if not room or self._shaper.measure(view.messages).tokens <= room:
@@ -175,7 +175,7 @@ class Fitting:
         return Refusal(too_large(chat, left, size, room), size) if size else None
 
     async def _counted(self, messages: Messages, least: int, room: int) -> int:
-        """Return what the provider counts of these messages where they may fit after all, 0 = it does not say."""
+        """Return the provider's count of these messages if they may fit after all, 0 if it has none."""
         return await self._ask(messages) if least <= room else 0
 
     async def ask_when_close(self) -> None:
@@ -240,7 +240,7 @@ class Fitting:
         return True
 
     async def _ask(self, messages: Messages) -> int:
-        """Return what the provider counts of a request of these messages, 0 when it cannot or not in time."""
+        """Return the provider's count of a request with these messages, 0 if it cannot count or not in time."""
         chat = self._chat
         adapter, known = chat.adapter(), chat.named
         if known in self._late or not adapter.counts_tokens(chat.model):
@@ -259,15 +259,15 @@ class Fitting:
             if isinstance(error, NetworkFailed | ServerLoading):
                 self._away.add(known)  # it was waited for long enough; the message itself does so once more
             if isinstance(error, TimeoutError):
-                # Not every request shall wait as long.
+                # Later requests should not wait this long again.
                 self._late.add(known)
             _log.info("the provider's count could not be had, the estimate decides: %s", error)
             return 0
 
     async def paused_excess(self, coming: Sequence[Message] = ()) -> int:
-        """Return the size of the next request, with what joins it, where it does not fit and nothing may make it fit.
+        """Return the size of the next request with `coming` if it does not fit and a pause prevents making it fit.
 
-        By the best count there is, after all that still happens by itself; 0: it can be sent, or nothing is paused.
+        Uses the best count, after everything that still runs automatically; 0: it can be sent, or nothing is paused.
         """
         chat = self._chat
         if not self._pause.is_on:
@@ -280,9 +280,9 @@ class Fitting:
 
 
 def _staying(messages: Messages) -> Messages:
-    """Return what no compaction takes out: what is protected, and what waits for an answer (R-551).
+    """Return the messages that no compaction removes: protected ones, and those waiting for an answer (R-551).
 
-    What goes along with it leaves rather than the question.
+    Attachments are removed before the question they belong to.
     """
     from codecompanion.context.selection.select_window import first_pending  # not part of the start
 

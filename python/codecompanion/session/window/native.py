@@ -1,6 +1,6 @@
 """A provider's own compaction in a chat: during a reply, on demand, and when it no longer counts (R-534, R-539…R-542).
 
-Shown and logged like our own: one start, one end, one change of the view that can be undone.
+It is shown and logged like ours: one start, one end, one change of the view that can be undone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ UNREADABLE = "The provider wrote and encrypted this summary; only the provider c
 
 
 class NativeCompaction:
-    """One compaction by the provider, from its first sign to the change it makes."""
+    """One compaction by the provider, from its first sign to the resulting change of the view."""
 
     def __init__(
         self,
@@ -42,12 +42,12 @@ class NativeCompaction:
         self._record, self._log, self._model, self._report = record, log, model, report
         self._count, self._measure, self._keep = count, measure, keep
         self.done = False
-        """Whether a block has taken the place of the history."""
+        """Whether a block has replaced the history."""
         self.error: CodeCompanionError | None = None
         """Why a compaction on demand changed nothing."""
 
     async def take(self, event: CompactionBegun | CompactionDone) -> None:
-        """Take in what the reply's stream says of it; a block is in the log before anything else of the reply is."""
+        """Handle a compaction event of the reply's stream; a block is logged before anything else of the reply."""
         match event:
             case CompactionBegun():
                 await to_the_end(self._begin())
@@ -57,7 +57,7 @@ class NativeCompaction:
                 await to_the_end(self._commit(part))
 
     async def run(self, trigger: Trigger, compact: Callable[[], Awaitable[CompactionDone]]) -> bool:
-        """Compact on demand; return whether that changed the view. A failure has been told, nothing was changed."""
+        """Compact on demand; return whether the view changed. A failure is reported to the user and changes nothing."""
         try:
             await to_the_end(self._begin(trigger))
             done = await compact()
@@ -75,7 +75,7 @@ class NativeCompaction:
         return self.done
 
     async def end(self, error: BaseException | None = None) -> None:
-        """End what began and never came to its end; `error` is what kept it from it, None when nobody said."""
+        """End a compaction that began but did not finish; `error` is the cause, None if unknown."""
         reason = "the reply ended before the provider compacted the chat"
         cancelled = isinstance(error, asyncio.CancelledError)
         if cancelled:
@@ -90,7 +90,7 @@ class NativeCompaction:
         return f"{self._model} ({ON_THE_SERVER})"
 
     async def _begin(self, trigger: Trigger = "proactive") -> None:
-        """Announce it, unless its first sign was seen."""
+        """Announce the compaction, unless its start was already announced."""
         await self._record.begin(trigger, self._label, self._measure(self._log.view.messages).tokens)
 
     async def _fail(self) -> None:
@@ -99,7 +99,7 @@ class NativeCompaction:
         self._record.close()
 
     async def _commit(self, part: CompactionPart) -> None:
-        """Log the change that puts the block in place of what it stands for, then show it."""
+        """Log the change that replaces messages with the provider's block, then show it."""
         record, view = self._record, self._log.view
         await self._begin()
         block = Message(
@@ -127,7 +127,7 @@ class NativeCompaction:
 
 
 async def forget_foreign_blocks(log: ChatLog, origin: str) -> bool:
-    """Project the view without compactions of other providers, from the full history; return whether any was there.
+    """Rebuild the view from the full history without other providers' compactions; return whether it had any.
 
     `origin` "" = of any provider.
     """

@@ -1,4 +1,4 @@
-"""What a chat leaves to its provider: compaction during a request and on demand, and when that ends (R-534…R-542)."""
+"""The provider's share of context management: compaction during a request and on demand, and its end (R-534…R-542)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from codecompanion.session.window.pause import Pause
 from codecompanion.wire.events import Severity
 
 MISSED_COMPACTIONS = 2
-"""So many replies in a row above the threshold, and the provider is not expected to compact any more."""
+"""After this many consecutive replies above the threshold, the provider is no longer expected to compact."""
 
 
 class NativeSide:
@@ -45,7 +45,7 @@ class NativeSide:
 
     @property
     def compact_at(self) -> int:
-        """Return the size from which the provider shall compact by itself, 0 when that is our business (R-534)."""
+        """Return the size in tokens from which the provider compacts automatically, 0 if we compact (R-534)."""
         chat = self._chat
         silent = chat.named in self._silent
         if silent or not chat.policy.enabled or not chat.adapter().compacts_natively(chat.model):
@@ -57,9 +57,10 @@ class NativeSide:
         return threshold(threshold_tokens(stage.trigger, room), room.window, room.reserve)
 
     def ask(self) -> int:
-        """Return the size from which the provider shall compact the request that is being made, 0 = not at all.
+        """Return the size from which the provider is asked to compact this request, 0 = not at all.
 
-        Nothing is asked for while there is nothing to summarise, and later where it did not help (R-532, lesson 5).
+        It is not asked while there is nothing to summarise, and only at a larger size after it did not help (R-532,
+        lesson 5).
         """
         chat, self._asked = self._chat, self.compact_at
         is_paused = not self._watch.compactions.allows(chat.log.view.cycle, chat.measured().tokens)
@@ -69,24 +70,24 @@ class NativeSide:
         if self._pause.is_on:
             self._asked = 0
         if self._asked and "context_compacted" in self._pause.paused:
-            # The user has just restored what was compacted: the next one can wait until nothing else helps.
+            # The user has just restored compacted messages: the next compaction waits until nothing else helps.
             self._asked = max(self._asked, chat.limits.prompt_tokens)
         if self._asked and not self.has_something_to_compact:
             self._asked = 0
         return self._asked
 
     def plain_request(self, messages: Messages) -> ChatRequest:
-        """Return a request of these messages as they are, unshaped: to be compacted or counted."""
+        """Return an unshaped request with these messages, for compacting or counting."""
         chat = self._chat
         return chat.request_of(messages, chat.system_message, chat.specs, chat.measured().upper, self.ask())
 
     @property
     def compacts_on_demand(self) -> bool:
-        """Return whether `/compact` is the provider's business (R-540)."""
+        """Return whether the provider carries out `/compact` (R-540)."""
         return self.compact_at > 0 and self._chat.adapter().compacts_on_demand(self._chat.model)
 
     def compaction(self) -> NativeCompaction:
-        """Return what takes in a compaction that the provider makes."""
+        """Return a handler for a compaction that the provider makes."""
         chat = self._chat
         adapter_name, model = chat.named
         return NativeCompaction(
@@ -100,7 +101,7 @@ class NativeSide:
         )
 
     async def _keep(self, change: ViewChanged, summary: str) -> None:
-        """Do what the policy wants done before messages go, whoever takes them away (R-472)."""
+        """Run the policy's effects before messages are removed, also if the provider removes them (R-472)."""
         chat = self._chat
         stage = next((stage for stage in chat.policy.stages if stage.summarises), None)
         names = stage.effects.before if stage is not None else ()
@@ -108,12 +109,12 @@ class NativeSide:
 
     @property
     def has_something_to_compact(self) -> bool:
-        """Return whether anything stands in the view that a compaction would be about."""
+        """Return whether the view has anything that a compaction would summarise."""
         head, _ = split_for_compaction(self._chat.log.view.messages)
         return any(not is_protected(message) and message.tag != SUMMARY_TAG for message in head)
 
     async def compact(self, trigger: Trigger, instructions: str) -> NativeCompaction:
-        """Let the provider compact now; return how that went. The user has been told if it did not."""
+        """Ask the provider to compact now; return the result. A failure has been reported to the user."""
         chat = self._chat
         head, _ = split_for_compaction(chat.log.view.messages)
         adapter, request = chat.adapter(), self.plain_request(head)
@@ -131,7 +132,7 @@ class NativeSide:
         return compaction
 
     async def compact_again(self) -> None:
-        """Ask the provider for the next compaction where the last one was asked for: it makes none by itself then."""
+        """Ask the provider for the next compaction if the last one was on demand: it makes none automatically then."""
         chat = self._chat
         measured, compact_at = chat.measured(), self.compact_at
         if not self._stands_on_demanded or not self.compacts_on_demand or measured.tokens < compact_at:
@@ -153,7 +154,7 @@ class NativeSide:
         return any(block.compaction is not None and block.compaction.on_demand for block in self._blocks())
 
     def _blocks(self) -> list[Message]:
-        """Return the live blocks; of a view that has only grown since, what is new is looked at."""
+        """Return the live blocks; if the view has only grown since the last call, only new messages are checked."""
         log = self._chat.log
         changes, looked_at, blocks = self._seen
         if changes != log.changes:
@@ -164,7 +165,7 @@ class NativeSide:
         return blocks
 
     def watch(self, usage: Usage, *, compacted: bool) -> None:
-        """Take in whether the reply with these figures was compacted when it should have been, and if that helped."""
+        """Note whether this reply was compacted when it should have been, and whether that helped."""
         chat, at = self._chat, self.compact_at
         self.expect(missed=not compacted and usage.prompt_tokens > self._asked > 0 and not self._stands_on_demanded)
         if compacted:
@@ -173,7 +174,7 @@ class NativeSide:
             self._watch.keep(standing.no_help(after) if after.tokens >= at > 0 else "", after, standing, was_told=False)
 
     def expect(self, *, missed: bool) -> None:
-        """Take over when an endpoint misses one compaction after the other: it ignores the threshold."""
+        """Take over compaction when an endpoint misses several in a row: it ignores the threshold."""
         self._missed = self._missed + 1 if missed else 0
         if self._missed < MISSED_COMPACTIONS:
             return
@@ -186,7 +187,7 @@ class NativeSide:
         )
 
     async def drop_foreign_blocks(self) -> None:
-        """Leave out compactions of a provider that the chat no longer talks to, or that no longer compacts (R-542)."""
+        """Drop compactions of a provider that the chat no longer uses, or that no longer compacts (R-542)."""
         chat = self._chat
         if not self._blocks():
             return
@@ -197,9 +198,9 @@ class NativeSide:
             )
 
     async def distrust_encrypted(self) -> bool:
-        """Leave out what the provider had signed or encrypted and now refuses; return whether there was any.
+        """Drop signed or encrypted state that the provider now refuses; return whether there was any.
 
-        Its compactions no longer count, its reasoning stays as readable text.
+        Its compactions no longer count; its reasoning stays as readable text.
         """
         log = self._chat.log
         changed = await forget_foreign_blocks(log, "")

@@ -1,7 +1,7 @@
-"""Automatic editing and compaction after an undo: paused until the user compacts, redoes or says so (R-545).
+"""Automatic editing and compaction after an undo: paused until the user compacts, redoes or resumes them (R-545).
 
-A paused chat is never made smaller behind the user's back. Where the next request does not fit the window any more, by
-the best count there is, the user is asked instead. What is paused stands in the log: `session.history.undo.rest_of`.
+A paused chat is never made smaller without the user's knowledge. If the next request no longer fits the window by the
+best count, the user is asked instead. The log records which events are paused: `session.history.undo.rest_of`.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from codecompanion.wire.events import Severity
 
 
 class Pause:
-    """What is paused in one chat because of what the user undid or restored."""
+    """The stages that are paused in one chat after an undo or a restore."""
 
     def __init__(self, chat: ChatModel, env: Callable[[], Env]) -> None:
         self._chat, self._env = chat, env
 
     @property
     def is_on(self) -> bool:
-        """Return whether something that would run by itself waits for the user."""
+        """Return whether a stage that would run automatically waits for the user."""
         policy, paused = self._chat.policy, self._chat.log.rest.paused
         return policy.enabled and any(stage.event in paused and stage.trigger.is_on for stage in policy.stages)
 
     @property
     def paused(self) -> frozenset[str]:
-        """Return the events of the stages that do not run: what is paused, some of it only while the request fits."""
+        """Return the events of the paused stages; some are paused only while the request fits."""
         log = self._chat.log
         timed = log.rest.kinds(log.view.cycle)
         if timed and self._env().fits(log.view.messages, self._chat.measured()):
@@ -36,7 +36,7 @@ class Pause:
         return log.rest.paused
 
     async def end(self) -> None:
-        """Let everything run by itself again: the user asked for a compaction, also where there was nothing to do."""
+        """End the pause: the user asked for a compaction, even if there was nothing to do."""
         if not self.is_on:
             return
         what = self.what
@@ -45,6 +45,6 @@ class Pause:
 
     @property
     def what(self) -> str:
-        """Return what is paused, as the beginning of a sentence."""
+        """Return the paused stages as the beginning of a sentence."""
         edits = "context_edited" in self._chat.log.rest.paused
         return "Editing and compaction are" if edits else "Compaction is"

@@ -1,4 +1,4 @@
-"""The preparations of one chat, not run yet: what `context.pipeline` would do with its view as things stand."""
+"""The preparations of one chat, not run yet: what `context.pipeline` would do with its current view."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from codecompanion.session.window.request_shaper import RequestShaper
 
 
 class Plans:
-    """Makes them; running one, and committing what it did, is `ContextControl`'s."""
+    """Makes preparations; `ContextControl` runs them and commits the changes."""
 
     def __init__(
         self, chat: ChatModel, shaper: RequestShaper, watch: CompactionWatch, native: NativeSide, pause: Pause
@@ -26,8 +26,8 @@ class Plans:
     def request(self, *, summaries: bool = True, view: View | None = None, anyway: bool = False) -> Preparation:
         """Return the preparation of the next request (R-518); without `summaries` no model is asked.
 
-        Of another `view` than the chat's when one is given; as that is only a try, what brings removed messages back is
-        counted before it is offered. `anyway`: it is made to fit although that is paused, by all that needs no model.
+        If another `view` than the chat's is given, this is a dry run, so the recall tools are counted before they are
+        offered. `anyway`: make the request fit despite a pause, with everything that needs no model.
         """
         chat = self._chat
         view = view or chat.log.view
@@ -46,7 +46,7 @@ class Plans:
         )
 
     def _sparing(self, env: Env) -> Env:
-        """Return the environment of what the user did not ask for: who is paused is not asked (R-532)."""
+        """Return the environment for automatic steps: a paused model is not asked (R-532)."""
         chat = self._chat
         asks = self._watch.allows_asking(chat.log.view.cycle, chat.measured().tokens)
         unusable = self._watch.unusable_writer
@@ -59,10 +59,10 @@ class Plans:
         return compact(self._chat.log.view, self._chat.policy, self._shaper.env(instructions, manual=True))
 
     def without_model(self) -> Preparation:
-        """Return a compaction by hand that asks nobody."""
+        """Return a manual compaction that asks no model."""
         return last_tier(self._chat.log.view, self._chat.policy, self._shaper.env(manual=True))
 
     def recovery(self, target: int) -> Preparation:
-        """Return what makes a refused request smaller than `target` tokens (R-535)."""
+        """Return the preparation that shrinks a refused request below `target` tokens (R-535)."""
         env = self._sparing(self._shaper.env(manual=True))
         return recover(self._chat.log.view, self._chat.policy, env, target)

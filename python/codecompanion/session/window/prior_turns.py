@@ -1,7 +1,7 @@
-"""The turns before the running one as they were logged, for `context_pruned` (R-330).
+"""The turns before the current one as they were logged, for `context_pruned` (R-330).
 
-What has left the view is read from the log once for every change of the view that is not a message at its end. A
-request in between looks at the view alone, however long the chat is (lesson 31).
+Removed messages are read from the log once per change of the view that is not an appended message. Other requests look
+at the view alone, however long the chat is (lesson 31).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from codecompanion.session.history.chat_log import ChatLog
 
 
 class PriorTurns:
-    """The prior turns of one chat: those of which the view still holds a part, and figures of all others."""
+    """The prior turns of one chat: those still partly in the view, and figures of all others."""
 
     def __init__(self, log: ChatLog) -> None:
         self._log = log
@@ -23,9 +23,9 @@ class PriorTurns:
         self._named: frozenset[str] = frozenset()
 
     async def read(self) -> tuple[Messages, LeftOut]:
-        """Return the messages of the view's turns as logged, and the turns that are not in the view at all.
+        """Return the messages of the view's turns as logged, and the turns that are no longer in the view.
 
-        A turn that was left out is named once; after a restart all are.
+        A turn is named once when it leaves; after a restart all are named.
         """
         log = self._log
         if not log.has_removed:

@@ -1,7 +1,7 @@
-"""What of a chat's requests differs from its view, and what of that stays the same within a turn (R-302, R-338…R-355).
+"""The differences between a chat's requests and its view, and those that stay fixed in a turn (R-302, R-338…R-355).
 
-`context.shape_request` decides; here are the parts it needs, its memory, and the facts of the workspace, which are
-read once a turn and never block the editor. Nothing here is stored but the named events of the requests.
+`context.shape_request` decides; this module provides its inputs, its memory, and the workspace facts, which are read
+once per turn without blocking the editor. Only the named events of the requests are stored.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ UNREACHABLE, PRESSURE = "input_limit_unreachable", "input_limit_pressure"
 
 
 def count_shared(before: Shaped | None, now: Shaped) -> int:
-    """Return with how many messages of the request before the next one begins, -1 when not even its system prompt."""
+    """Return how many leading messages the two requests share, -1 if even the system prompt or tools differ."""
     if before is None or before.system != now.system or before.specs != now.specs:
         return -1
     pairs = enumerate(zip(before.messages, now.messages, strict=False))
@@ -55,7 +55,7 @@ def count_shared(before: Shaped | None, now: Shaped) -> int:
 
 
 class RequestShaper:
-    """The shaped requests of one chat. `snapshot` and `root` tell what the editor knows and where the workspace is."""
+    """The shaped requests of one chat. `snapshot` and `root` give the editor's state and the workspace folder."""
 
     def __init__(self, chat: ChatModel, env: ChatEnv) -> None:
         self._chat, self._bare = chat, env
@@ -69,21 +69,21 @@ class RequestShaper:
         self._fixed: dict[tuple[str, int], tuple[tuple[ToolSpec, ...], FixedPart]] = {}
         self._prior_turns = PriorTurns(chat.log)
         self.sent: Shaped | None = None
-        """The request that was made last."""
+        """The last request."""
         self._before: Shaped | None = None
-        """The one before it, if it went to the same model."""
+        """The request before it, if it was sent to the same model."""
         self._sent_to = ("", "")
 
     def env(self, instructions: str = "", *, manual: bool = False) -> Env:
-        """Return what is known of the next request besides its messages, and how one of it is measured as sent."""
+        """Return the environment of the next request, including how a request is measured as sent."""
         env = self._bare.read(instructions, manual=manual)
         return msgspec.structs.replace(env, exists=self._files(), sent=self.measure if self.shapes else None)
 
     def current(self) -> Shaped:
-        """Return the request as it stands; asked again without a change it costs nothing.
+        """Return the request as it is now; another call without a change costs nothing.
 
-        Until something waits for an answer that is the last one, with its reply: what the next turn will shape besides
-        belongs to its requests, and nobody has counted those (R-301, R-303).
+        While no message waits for an answer, this is the last request plus its reply: shaping by the next turn belongs
+        to that turn's requests, which no provider has counted (R-301, R-303).
         """
         chat = self._chat
         view = chat.log.view
@@ -96,7 +96,7 @@ class RequestShaper:
             env = self._bare.read()
             is_idle, kept = newest_finished_turn(view.messages, env) == env.cycle, self._kept
             if is_idle and self.sent is None:
-                # Right after a restart: what the last request was made of says into what it was shaped.
+                # After a restart, the messages of the last request determine how it was shaped.
                 kept = shape(view.messages[:-1], self._parts(), chat.policy, env, kept).kept
             shaped = shape(view.messages, self._parts(), chat.policy, env, kept, only_kept=is_idle)
             self._seen = key, shaped
@@ -104,22 +104,22 @@ class RequestShaper:
 
     @property
     def shapes(self) -> bool:
-        """Return whether a request is not always the view itself."""
+        """Return whether a request can differ from the view."""
         return bool(self._packets) or (self._chat.policy.enabled and bool(self._chat.policy.shape))
 
     def of(self, messages: Messages) -> Shaped:
-        """Return the request of these messages as it would go out now, also of a turn that is yet to begin."""
+        """Return the request of these messages as it would be sent now, also for a turn that has not begun."""
         env, cycle = self._bare.read(), (messages[-1].cycle or 0) if messages else 0
         kept = self._kept if cycle <= self._kept_cycle else Kept()
         env = msgspec.structs.replace(env, cycle=max(env.cycle, cycle))
         return shape(messages, self._parts(), self._chat.policy, env, kept)
 
     def measure(self, messages: Messages) -> Measure:
-        """Return the size of a request of these messages as it would go out now."""
+        """Return the size of a request of these messages as it would be sent now."""
         return self.of(messages).measure if self.shapes else self._chat.meter.measure(messages)
 
     def take(self) -> Shaped:
-        """Return the request that goes out now; what it shaped stays so within the turn (R-343)."""
+        """Return the request that is sent now; its shaping stays fixed within the turn (R-343)."""
         is_same, self._sent_to = self._sent_to == self._chat.named, self._chat.named
         self._before, self.sent = self.sent if is_same else None, self.current()
         self._kept = self.sent.kept
@@ -162,7 +162,7 @@ class RequestShaper:
         return shared + (now.messages[shared].role == "assistant")  # the model wrote it
 
     def request_of(self, shaped: Shaped, compact_at: int) -> ChatRequest:
-        """Return the request that was shaped like this, with room left for the reply (R-507)."""
+        """Return the provider request for a shaped one, with room left for the reply (R-507)."""
         return self._chat.request_of(shaped.messages, shaped.system, shaped.specs, shaped.measure.upper, compact_at)
 
     def _parts(self) -> Parts:
@@ -177,19 +177,19 @@ class RequestShaper:
         )
 
     def _count_fixed(self, system: Message, specs: tuple[ToolSpec, ...]) -> int:
-        """Return what system prompt and tools take, as measured."""
+        """Return the measured tokens of system prompt and tools."""
         return round(self._chat.meter.calibration.ratio * self._fixed_part(system, specs).tokens)
 
     def _measure_with(self, messages: Messages, system: Message, specs: tuple[ToolSpec, ...]) -> Measure:
-        """Return the size of a request with this system prompt and these tools: exact when that was reported."""
+        """Return the size of a request with this system prompt and these tools; exact if reported."""
         return self._chat.meter.measure(messages, self._fixed_part(system, specs))
 
     def _fixed_part(self, system: Message, specs: tuple[ToolSpec, ...]) -> FixedPart:
-        """Return what system prompt and tools are estimated at; counted once for each."""
+        """Return the estimate of system prompt and tools; each pair is counted once."""
         key = system.text, id(specs)
         known = self._fixed.get(key)
         if known is None or known[0] is not specs:
-            # The specs are kept with the count, so that their id cannot be given to others.
+            # The specs are kept with the count, so their id cannot be reused.
             known = specs, self._chat.meter.fixed_part(system, specs)
             self._fixed = {**dict(list(self._fixed.items())[-3:]), key: known}
         return known[1]
@@ -197,13 +197,13 @@ class RequestShaper:
     # ---- facts of the workspace
 
     def _files(self) -> Callable[[str], bool]:
-        """Return what tells whether the workspace has a file of a relative name (R-419)."""
+        """Return a predicate: does the workspace have a file of this relative name (R-419)?"""
         root = cache(lambda: self._chat.services.root(self.snapshot()))
         # `Path.is_file` raises where a name is too long.
         return lambda name: ".." not in name and os.path.isfile(root() / name)  # noqa: PTH113
 
     async def read_facts(self) -> None:
-        """At the beginning of a turn, take in what the workspace looks like, when sections are enabled (R-353)."""
+        """Read the state of the workspace at the start of a turn, if packet sections are enabled (R-353)."""
         chat = self._chat
         view, enabled = chat.log.view, chat.services.settings.chat.context_packet.enabled_sections
         if not enabled or view.cycle == self._read_cycle:
@@ -214,7 +214,7 @@ class RequestShaper:
         facts = await self._facts(enabled)
         typed = [message for message in view.messages if is_typed_by_user(message)]
         words = "\n".join(message.text for message in typed if message.cycle == view.cycle)
-        # What went along with a turn that has been summarised since is said again.
+        # Facts sent with a turn that has since been summarised are sent again.
         said = {k: v for message in typed for k, v in self._said.get(message.cycle or 0, {}).items()}
         count, budget = chat.meter.counter.text, budget_tokens(params, known)
         packet = plan_packet(enabled, facts, words, said, budget=budget, count=count)
@@ -249,10 +249,10 @@ class RequestShaper:
         of_changed = tuple(fact for fact in found if fact.path in {file.path for file in changed})
         return Facts(root.name, True, status.branch, changed, of_changed or found)
 
-    # ---- what is said of the requests
+    # ---- events about the requests
 
     async def announce(self, compacted: bool) -> None:
-        """Log what the next request is, under the policy's names (R-328, R-334)."""
+        """Log the state of the next request, under the policy's event names (R-328, R-334)."""
         chat, shaped = self._chat, self.current()
         if not chat.policy.enabled:
             return
@@ -265,10 +265,10 @@ class RequestShaper:
         await self.log_request()
 
     async def fail(self, reason: str, detail: str, shaped: Shaped | None = None, tokens: int = 0) -> None:
-        """Log and tell that the history could not be made to fit, under the policy's names for it, if it has any.
+        """Log and report that the history could not be made to fit, under the policy's event names, if it has any.
 
-        It is a compaction that began and ended: both events, with one id, in one transaction (R-332). The user reads of
-        it unless the request is sent all the same (R-327).
+        It is logged as a compaction that began and ended: two events with one id, in one transaction (R-332). The user
+        is informed unless the request is sent all the same (R-327).
         """
         shaped = shaped or self.current()
         stage = next((stage for stage in self._chat.policy.stages if stage.emits.failed), None)
@@ -287,15 +287,15 @@ class RequestShaper:
             self._chat.notice(Severity.WARN, f"{stage.card.failed}: the request still does not fit.")
 
     async def give_up(self, problem: str, tokens: int = 0) -> None:
-        """Log that nothing makes the request fit, where that is the policy's word for it (R-335).
+        """Log that nothing makes the request fit, if the policy has an event for it (R-335).
 
-        `tokens` is its size, when it is not the request as it stands.
+        `tokens` is the size of the request, if it is not the current one.
         """
         if self._chat.policy.stop_over_limit:
             await self.fail(UNREACHABLE, problem, tokens=tokens)
 
     async def log_request(self) -> None:
-        """Log what the next request is made of: the first of a turn, and the first after a compaction (R-328)."""
+        """Log the contents of the next request: the first of a turn, and the first after a compaction (R-328)."""
         chat, log = self._chat, self._chat.log
         at = log.view.cycle, log.compactions
         if not chat.policy.request_events or not chat.policy.enabled or self._logged == at:
@@ -320,7 +320,7 @@ class RequestShaper:
         tell(chat.services.emit, chat.chat_id, events)
 
     def savings(self) -> dict[str, int]:
-        """Return what the last request left out, in tokens by kind, as the log writes it (R-354, R-356)."""
+        """Return what the last request left out, in tokens by kind, as logged (R-354, R-356)."""
         if self.sent is None or self.sent.is_plain:
             return {}
         saved = self.sent.savings
@@ -335,7 +335,7 @@ class RequestShaper:
 
     @contextmanager
     def as_sent(self, reply: Message | None = None) -> Iterator[View]:
-        """Give the last request as a view, with the reply after it; the meter counts its system prompt and tools."""
+        """Yield the last request as a view, with the reply appended; the meter uses its system prompt and tools."""
         chat, sent = self._chat, self.sent
         if sent is None or sent.is_plain:
             yield chat.log.view

@@ -1,8 +1,8 @@
 """Whether a local model sees the tools that are sent, judged by the token counts of its server (lesson 58).
 
-Some servers drop the tools without a word when the chat template has no place for them. Sending none saves their room,
-but losing them by mistake costs the user every tool. So it takes a server that has not said whether its template has
-tools, a model that has not called one in any chat, and two clear reports (`usage_check`).
+Some servers silently drop the tools if the chat template has no place for them. Sending none saves their room, but
+dropping them by mistake costs the user every tool. So this requires a server that has not reported whether its template
+supports tools, a model that has not called one in any chat, and two clear reports (`usage_check`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class UnseenTools:
 
     @property
     def may_be(self) -> bool:
-        """Return whether the server may drop tools without a word."""
+        """Return whether the server may be dropping tools silently."""
         chat = self._chat
         adapter = chat.adapter()
         if not chat.services.adapters.settings(chat.adapter_name).local_server:
@@ -32,7 +32,7 @@ class UnseenTools:
         return not has_called and not chat.services.usage_doubts.sees_tools(*self._model)
 
     def see_calls(self, calls: Sequence[ToolCall]) -> None:
-        """Take in the calls of a reply: a model that calls tools sees them, whatever its server reports."""
+        """Note the calls of a reply: a model that calls tools sees them, whatever its server reports."""
         doubts = self._chat.services.usage_doubts
         if not calls:
             return
@@ -43,7 +43,7 @@ class UnseenTools:
             self._chat.offer_tools()
 
     def drop(self) -> int:
-        """Send no more tools; return the estimate of those that were sent."""
+        """Stop sending tools; return the estimate of those that were sent."""
         chat, schemas = self._chat, self._chat.meter.schemas
         chat.services.usage_doubts.note_toolless(*self._model)
         chat.offer_tools()

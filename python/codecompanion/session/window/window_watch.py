@@ -1,4 +1,4 @@
-"""The window of the model a chat talks to: what it is, who said so, and what the user is told of it (K4, R-506, R-109).
+"""The window of a chat's model: its size, the source of that figure, and what the user sees of it (K4, R-506, R-109).
 
 Limits are resolved again whenever the endpoint has reported something new, or a refusal named the true size.
 """
@@ -23,7 +23,7 @@ SHORT_WAIT_S = 1.5
 
 
 class WindowWatch:
-    """Keeps `ChatModel.limits` true."""
+    """Keeps `ChatModel.limits` up to date."""
 
     def __init__(self, chat: ChatModel) -> None:
         self._chat = chat
@@ -35,7 +35,7 @@ class WindowWatch:
         self._told_no_tools: set[tuple[str, str]] = set()
 
     def resolve(self) -> None:
-        """Find the limits in force; a smaller window that a refusal named stays in force.
+        """Resolve the current limits; a smaller window named by a refusal is kept.
 
         A server that reports its window may have been restarted with another one: its next report counts.
         """
@@ -72,9 +72,9 @@ class WindowWatch:
 
     @property
     def model_that_runs(self) -> str:
-        """Return the model that answers in place of the chat's, "" when it is the same, or one the user has configured.
+        """Return the model that actually answers, "" if it is the chat's own or one the user has configured.
 
-        A server with one model answers with it, whatever a request calls it; one with several needs a name.
+        A server with a single model uses it whatever name a request has; one with several needs a name.
         """
         chat, services = self._chat, self._chat.services
         entry = services.adapters.settings(chat.adapter_name)
@@ -84,7 +84,7 @@ class WindowWatch:
         return runs if runs != chat.model else ""
 
     def tell_no_tools(self) -> None:
-        """Say once that tools are not sent because the model would not see them."""
+        """Report once that tools are not sent because the model would not see them."""
         chat = self._chat
         if chat.named in self._told_no_tools or not chat.lacks_tools or not chat.wants_tools:
             return
@@ -92,7 +92,7 @@ class WindowWatch:
         chat.notice(Severity.INFO, f"No tools are sent: {chat.lacks_tools}.")
 
     def learn(self, tokens: int) -> None:
-        """Go on with the window that the provider named, and say so."""
+        """Use the window that the provider named, and tell the user."""
         old, told = self._chat.limits, self._chat.adapter().limits(self._chat.model)
         self._named[self._chat.named] = tokens, told
         self.resolve()
@@ -103,7 +103,7 @@ class WindowWatch:
         )
 
     async def make_sure(self) -> None:
-        """Ask the endpoint for an unknown window before the first request; say when a guess decides (R-506, lesson 30).
+        """Ask the endpoint for an unknown window before the first request; warn if a guess decides (R-506, lesson 30).
 
         Right after a restart its report may be still on its way. Before a guess decides anything it is waited for. A
         server that loads a model with the first request may report it only then; until then it is a guess.
@@ -115,7 +115,7 @@ class WindowWatch:
         if self._chat.named not in self._asked:
             self._asked.add(self._chat.named)
             try:
-                # It waits for an answer no longer than a few seconds; what else it does the request needs as well.
+                # warm_up waits only a few seconds for an answer; the rest of its work the request needs as well.
                 async with asyncio.timeout(None if decides else SHORT_WAIT_S):
                     await self._chat.adapter().warm_up()
             except (AdapterError, TimeoutError) as error:
@@ -148,14 +148,14 @@ class WindowWatch:
         return adapter_name in registry.names() and bool(registry.settings(adapter_name).limits_path)
 
     def _tell_guess(self) -> None:
-        """Say once per model and host that something is decided by a guess (R-506, lessons 30, 43)."""
+        """Warn once per model and host that a guess decides something (R-506, lessons 30, 43)."""
         told, known = self._chat.services.told_guesses, self._chat.named
         if self.is_a_guess and known not in told:
             told.add(known)
             self._chat.notice(Severity.WARN, self.guess)
 
     def _line(self, tokens: int | str) -> str:
-        """Return the line of the configuration that says how large the window is; never with a guess (R-506)."""
+        """Return the configuration line that sets the window; never with a guess (R-506)."""
         adapter_name, model = self._chat.named
         if not model:
             return (
@@ -164,7 +164,7 @@ class WindowWatch:
         return f"models = {{ {_lua_key(model)} = {{ context_window = {tokens} }} }}"
 
     def tell_no_room(self) -> None:
-        """Say once per model that its window has no room beside the system prompt and a reply (R-109)."""
+        """Warn once per model that its window has no room besides the system prompt and a reply (R-109)."""
         known, policy, room = self._chat.named, self._chat.policy, self._chat.room
         targets = [stage.target for stage in policy.stages if stage.target is not None]
         if known in self._told_no_room or not policy.enabled or not lacks_budget(room, *targets):
@@ -187,6 +187,6 @@ class WindowWatch:
 
 
 def _lua_key(name: str) -> str:
-    """Return the name as a key of a Lua table; as an identifier it may be a word of Lua's own."""
+    """Return the name as a key of a Lua table; bare, it could be a keyword of Lua."""
     escaped = name.replace("\\", "\\\\").replace('"', '\\"')
     return f'["{escaped}"]'
