@@ -1,4 +1,4 @@
-"""Where a chat's open approval questions wait for an answer."""
+"""The open approval questions of a chat, each waiting for an answer."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ REJECTED = "The user rejected this call."
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """How a question was answered: `refusal` is what the model reads instead of a result.
+    """The answer to a question: `refusal` is the text that the model reads instead of a result.
 
-    `reason`: why, in the user's words. `accepted` is the proposal as the user left it, None when it was not edited.
+    `reason`: the user's own words. `accepted` is the proposal as edited by the user, None if unchanged.
     """
 
     refusal: str | None = None
@@ -29,7 +29,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class ApprovalDesk:
-    """Asks the user, one question at a time, and remembers what the chat has granted."""
+    """Asks the user, one question at a time, and remembers the grants of the chat."""
 
     def __init__(
         self,
@@ -40,9 +40,9 @@ class ApprovalDesk:
         on_cancel_all: Callable[[], None],
         on_granted: Callable[[Approvals], None],
     ) -> None:
-        """`on_waiting(True, title)` while a question is open; `on_cancel_all` when the answer is to stop the turn.
+        """`on_waiting(True, title)` is called while a question is open, `on_cancel_all` when the answer stops the turn.
 
-        `on_granted` when "always" was answered.
+        `on_granted` is called after the answer "always".
         """
         self._chat_id, self.approvals, self._emit = chat_id, approvals, emit
         self._on_waiting, self._on_cancel_all, self._on_granted = on_waiting, on_cancel_all, on_granted
@@ -51,14 +51,14 @@ class ApprovalDesk:
 
     @property
     def questions(self) -> tuple[ApprovalRequested, ...]:
-        """Return the questions that are open, as they were asked."""
+        """Return the open questions, as they were asked."""
         return tuple(self._asked.values())
 
     async def ask(self, call: ToolCall, question: ApprovalQuestion) -> Verdict:
-        """Return whether the call may run, and the proposal as the user left it.
+        """Return whether the call may run, and the proposal as edited by the user.
 
         Raises:
-            asyncio.CancelledError: the user cancelled all, or the turn was stopped meanwhile.
+            asyncio.CancelledError: the user cancelled all calls, or the turn was stopped meanwhile.
         """
         self._on_waiting(True, question.title)
         asked = ApprovalRequested(
@@ -101,7 +101,7 @@ class ApprovalDesk:
             self._on_granted(granted)
 
     async def ask_aside(self, asked: ApprovalRequested) -> Approve:
-        """Ask something else while a call runs, and return the answer; "cancel" closes the question alone."""
+        """Ask another question while a call runs, and return the answer; "cancel" closes only this question."""
         self._on_waiting(True, asked.title)
         try:
             return await self.put(asked)
@@ -109,7 +109,7 @@ class ApprovalDesk:
             self._on_waiting(False, "")
 
     async def put(self, asked: ApprovalRequested, about: ApprovalQuestion | None = None) -> Approve:
-        """Ask, and return the answer; the block goes away when it comes, or when the turn is stopped meanwhile."""
+        """Ask, and return the answer; the block disappears when it arrives, or when the turn is stopped."""
         answer: asyncio.Future[Approve] = asyncio.get_running_loop().create_future()
         self._open[asked.call_id] = about, answer
         self._asked[asked.call_id] = asked

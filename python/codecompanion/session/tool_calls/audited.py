@@ -1,4 +1,4 @@
-"""Audit records of the calls that a chat ran, with the arguments that were executed (`store.audit`, issue 20)."""
+"""Audit records of a chat's tool calls, with the executed arguments (`store.audit`, issue 20)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from codecompanion.tools.tool import Tool
 
 
 class AuditedCall:
-    """One tool call: a record before it runs, and one with its outcome and the files it changed."""
+    """One tool call: one record before it runs, and one with its outcome and the files it changed."""
 
     def __init__(self, services: Services, chat: str, turn: str, call_id: str) -> None:
         self._services = services
@@ -22,7 +22,7 @@ class AuditedCall:
         self._is_open = self._urgent = False
 
     def changed(self, began: FileChangeStarted, ended: FileChangeEnded) -> None:
-        """Add a change of a file that the call made."""
+        """Add a file change that the call made."""
         self._files.append(file_record(began, ended))
 
     def begins(self, tool: Tool, arguments: Mapping[str, Any], *, grant: str, sandbox: str, narrowed: str) -> None:
@@ -35,7 +35,7 @@ class AuditedCall:
         record(self._services, urgent=self._urgent, event="began", grant=grant, **self._same, **about)
 
     def begins_again(self, summary: str, where: str, grant: str) -> None:
-        """Record that a command failed and starts again at another place, as a separate run."""
+        """Record that a command failed and runs again in another place, as a separate run."""
         self.ends("error", summary)
         self._same |= {"run": self._services.new_token()}
         self._files, self._is_open = [], True

@@ -1,4 +1,4 @@
-"""What a running tool may do in its chat (`tools.tool.CallingChat`)."""
+"""The operations that a running tool may use in its chat (`tools.tool.CallingChat`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from codecompanion.wire.events import State as StateEvent
 
 
 class ForTools:
-    """The chat of the id. `state` is what it is doing now, `attach` takes what joins its next request."""
+    """The chat with this id. `state` returns its current state, `attach` adds a message to its next request."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class ForTools:
         self._desk = desk
 
     def progress(self, label: str) -> None:
-        """Say what the call is doing, unless the user is asked something meanwhile."""
+        """Show what the call is doing, unless a question is open."""
         if self._state() is State.RUNNING_TOOLS:
             self._services.emit(StateEvent(chat=self._chat_id, state=State.RUNNING_TOOLS.value, label=label))
 
@@ -41,7 +41,7 @@ class ForTools:
         await self._attach(with_changes(message, sources=(source,)))
 
     async def ask_to_repeat(self, question: ApprovalQuestion) -> str | None:
-        """Ask whether a command runs again with the network or outside; in YOLO mode the user is not asked."""
+        """Ask whether to run a command again with the network or outside; in YOLO mode the user is not asked."""
         if question.place == "network" and self._desk.approvals.reaches(question.hosts) and not question.narrowed:
             return "always"
         if self._desk.approvals.yolo:

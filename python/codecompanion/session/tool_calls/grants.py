@@ -1,6 +1,6 @@
-"""The "always" grants of a chat: listed, revoked, and stored for when the chat is opened again.
+"""The "always" grants of a chat: listed, revoked, and stored for the next time the chat is opened.
 
-Stored grants apply only in the workspace they were given in. Command prefixes, which earlier versions stored, ask
+Stored grants apply only in the workspace they were given in. Command prefixes stored by earlier versions are asked for
 again. Grants are not history: a copy of the chat does not have them.
 """
 
@@ -35,16 +35,16 @@ class _Kept(msgspec.Struct, frozen=True):
 
 
 class Grants:
-    """The grants of one chat, beside the desk that uses them."""
+    """The grants of one chat, next to the desk that uses them."""
 
     def __init__(self, services: Services, chat_id: str, desk: ApprovalDesk, root: Callable[[], Path]) -> None:
         self._services, self._chat_id, self._desk, self._workspace = services, chat_id, desk, root
 
     def carry_out(self, request: ListGrants | RevokeGrant) -> Any:
-        """Carry out what the user asked for; return the answer of `requests`.
+        """Carry out the user's request; return the answer defined in `requests`.
 
         Raises:
-            InputError: the grant is not there any more, or the configuration gives it.
+            InputError: the grant no longer exists, or it comes from the configuration.
         """
         match request:
             case ListGrants():
@@ -64,7 +64,7 @@ class Grants:
         return f"{grant.tool} asks again: {grant.what}" if grant.what else f"{grant.tool} asks again."
 
     def keep(self, approvals: Approvals) -> None:
-        """Let the grants outlive the host."""
+        """Store the grants so that they survive the host."""
         configured = frozenset((ANY_HOST,)) if self._services.settings.sandbox.network else frozenset[str]()
         hosts = tuple(sorted(approvals.hosts - configured))
         kept = _Kept(self._root(), tuple(sorted(approvals.always)), tuple(sorted(approvals.families)), hosts)
@@ -72,14 +72,14 @@ class Grants:
         self._services.store.save_grants(self._chat_id, text)
 
     async def restore(self) -> None:
-        """Grant again what was granted before the chat was closed, and say so."""
+        """Restore the grants from before the chat was closed, and tell the user."""
         text = await asyncio.to_thread(self._services.store.load_grants, self._chat_id)
         if not text:
             return
         try:
             kept = typed.read_json(text, type=_Kept)
         except NOT_READABLE:
-            return  # whatever it was, asking again is safe
+            return  # unreadable grants are asked for again, which is safe
         if kept.root != self._root():
             return
         approvals = self._desk.approvals

@@ -1,7 +1,7 @@
 """One tool round: approval, running, and the results of a reply's calls, in the order of the calls (lessons 28, 47).
 
-Calls that only read run side by side; anything that asks or changes something runs alone. Every call ends with exactly
-one result in the log, also when the user says no, stops, or the tool fails.
+Read-only calls run concurrently; a call that asks or changes something runs alone. Every call ends with exactly one
+result in the log, also when the user rejects it or stops, or when the tool fails.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ Status = Literal["ok", "error", "cancelled", "rejected"]
 Recorded = Callable[[int], Message | None]
 """Position of a call in its reply → the recorded result."""
 LONG_CHARS = 50_000
-"""A longer result is looked through in a thread."""
+"""A longer result is searched in a thread."""
 MAX_REASON_CHARS = 200
-"""The line of a rejected call has so much of the reason; the result has all of it."""
+"""The line of a rejected call shows this much of the reason; the result has all of it."""
 MAX_DIFF_CHARS = 16_000
-"""So much of a diff is drawn and kept beside the call; the whole one can be made from the log."""
+"""This much of a diff is shown and stored with the call; the full diff can be rebuilt from the log."""
 
 
 class RoundParts(msgspec.Struct, frozen=True):
-    """What a round needs of its chat. `context` gives what a call of the tool of that name may know."""
+    """The parts of its chat that a round needs. `context` gives the context for a call of the named tool."""
 
     services: Services
     log: ChatLog
@@ -84,7 +84,7 @@ class ToolRound:
         self._done, self._asking = set[int](), asyncio.Lock()
 
     async def run(self) -> None:
-        """Run all calls; results are durable in the order of the calls.
+        """Run all calls; results are stored in the order of the calls.
 
         Raises:
             asyncio.CancelledError: the user stopped; call `complete_as_cancelled` then.
@@ -106,7 +106,7 @@ class ToolRound:
             await self._record({i: _Ran(call, output, "cancelled", self._title(call)) for i, call in left.items()})
 
     def _side_by_side(self, first: int) -> range:
-        """Return the positions that may run at once: a run of reading calls, or one call."""
+        """Return the positions that may run concurrently: a run of read-only calls, or one call."""
         end = first
         while end < len(self._calls) and self._only_reads(self._calls[end]):
             end += 1
@@ -135,7 +135,7 @@ class ToolRound:
 
     @property
     def running(self) -> tuple[ToolStarted, ...]:
-        """Return what was said of the calls that have no result yet."""
+        """Return the start events of the calls that have no result yet."""
         return tuple(started for index, started in self._announced.items() if index not in self._done)
 
     async def _run_one(self, index: int) -> _Ran:
@@ -212,7 +212,7 @@ class ToolRound:
         return _Ran(call, shown, "error" if output.is_error else "ok", title)
 
     async def _unrecorded(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
-        """Record the sources of the note that a call will write; return why that is impossible, "" = it is done."""
+        """Record the sources of the note that a call will write; return why that is impossible, "" if recorded."""
         if tool.spec.name != MEMORY.spec.name:
             return ""
         sources = self._parts.narrowing.kept(self._parts.narrowing.of_turn(self._turn_id))
@@ -225,21 +225,22 @@ class ToolRound:
     async def _with_sources(
         self, tool: Tool, arguments: Mapping[str, Any], output: ToolOutput, context: ToolContext
     ) -> ToolOutput:
-        """Return the result with its sources; files that the call wrote get the sources of the chat."""
+        """Return the result with its sources; files that the call wrote get the chat's sources."""
         parts, outside = self._parts, self._parts.narrowing.of_turn(self._turn_id)
         if outside and output.change is not None:
             parts.narrowing.has_changed_files = True
         if tool.spec.name == MEMORY.spec.name and not output.is_error:
-            with contextlib.suppress(OSError):  # what is left there narrows grants more, never less
+            with contextlib.suppress(OSError):  # a leftover record only narrows grants further
                 await asyncio.to_thread(parts.memories.after_call, arguments)
         find = partial(sources_of_result, tool, arguments, output, context.recall, parts.memories)
         sources = await asyncio.to_thread(find) if reads_disk(tool, arguments) else find()
         return msgspec.structs.replace(output, sources=parts.narrowing.to_log(tool.spec.name, sources))
 
     async def _without_keys(self, output: ToolOutput, *, printed: bool) -> ToolOutput:
-        """Remove known keys from a result, before it is stored, shown or sent.
+        """Remove known keys from a result before it is stored, shown or sent.
 
-        `printed`: by a command or a server, so keys that name their provider are hidden, too (issue 20).
+        `printed`: the text comes from a command or a server, so keys that name their provider are hidden too (issue
+        20).
         """
         known, change = self._services.known_secrets.hide, output.change
 
@@ -254,13 +255,13 @@ class ToolRound:
     async def _ask(
         self, call: ToolCall, question: ApprovalQuestion, now: Callable[[], Awaitable[ApprovalQuestion | None]]
     ) -> Verdict:
-        """Ask until the answer is about the file as it is: one that changed meanwhile is shown and asked again.
+        """Ask until the answer matches the current file: if it changed meanwhile, the new change is shown and asked.
 
         Raises:
             ToolError: the change cannot be made any more; its text is the call's result.
         """
         while True:
-            async with self._asking:  # of calls that run side by side one asks after the other
+            async with self._asking:  # concurrent calls ask one after the other
                 verdict = await self._parts.desk.ask(call, question)
             if verdict.refusal is not None or not question.path:
                 return verdict
@@ -275,7 +276,7 @@ class ToolRound:
             question = current
 
     async def _store(self, text: str) -> str:
-        """Return the sha256 of a long result, "" when there is no room for it: the model gets its ends all the same."""
+        """Return the sha256 of a stored long result, "" if it could not be stored: the model still gets both ends."""
         try:
             return await asyncio.to_thread(self._services.store.put_blob, text.encode("utf-8", "surrogatepass"))
         except StoreError as error:
@@ -284,7 +285,7 @@ class ToolRound:
             return ""
 
     async def _record(self, ran: Mapping[int, _Ran]) -> None:
-        """Log the results of calls that ran together at once, then show them; from here on the calls are answered."""
+        """Log the results of concurrent calls at once, then show them; from here on the calls are answered."""
         services = self._services
         recorded = [await self._result(one) for one in ran.values()]
         self._done.update(ran)
@@ -299,7 +300,7 @@ class ToolRound:
             services.emit(finished)
 
     async def _result(self, ran: _Ran) -> tuple[tuple[EventPayload, ...], ToolFinished]:
-        """Return what is logged of a result and what the editor is told of it."""
+        """Return the log events of a result and the event for the editor."""
         services = self._services
         text, blob, limit = ran.output.text, "", services.settings.tools.max_result_chars
         if len(text) > limit:
@@ -349,21 +350,21 @@ class ToolRound:
 
 
 def shown_change(change: FileChange | None) -> ChangeShown | None:
-    """Return what is logged beside the result of a call that changed a file."""
+    """Return the change as it is logged next to the result of its call, None if no file changed."""
     if change is None:
         return None
     return ChangeShown(change.change_id, change.path, change.added, change.removed, cut_diff(change.diff))
 
 
 def told_change(change: ChangeShown | None) -> events.FileChange | None:
-    """Return what the editor is told of it."""
+    """Return the change as the editor receives it."""
     if change is None or not change.change_id:
         return None
     return events.FileChange(change.change_id, change.path, change.added, change.removed)
 
 
 def cut_diff(diff: str) -> str:
-    """Return what the fold shows of a diff: its beginning, whole lines, bounded."""
+    """Return the part of a diff that the fold shows: its beginning, in whole lines, bounded."""
     if len(diff) <= MAX_DIFF_CHARS:
         return diff
     head = diff[: diff.rfind("\n", 0, MAX_DIFF_CHARS) + 1 or MAX_DIFF_CHARS]
@@ -379,5 +380,5 @@ def _recorded_output(result: Message | None) -> ToolOutput:
 
 
 def line_count(text: str) -> str:
-    """Return how many lines a result has, for a tool that does not say more."""
+    """Return the number of lines of a result, for a tool without its own summary."""
     return counted(text.count("\n") + 1, "line")

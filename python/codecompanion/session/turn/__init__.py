@@ -1,1 +1,1 @@
-"""One turn: the agent loop, and what happens before each request."""
+"""One turn: the agent loop, and the work before each request."""

@@ -1,4 +1,4 @@
-"""Prepare a request before it is sent: step 7 of "From Enter to the bytes" (`doc/dev/architecture.md`; R-518)."""
+"""Prepares a request before it is sent: step 7 of "From Enter to the bytes" (`doc/dev/architecture.md`; R-518)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from codecompanion.session.window.context_control import ContextControl
 
 
 async def prepare_request(chat: Chat, asking: PausedAndFull, *, is_continued: bool) -> Stop | None:
-    """Prepare the request; return why the turn ends here because the user wants it so (R-545), None when it goes on.
+    """Prepare the request; return why the turn ends here because the user declined (R-545), None if it continues.
 
-    `is_continued`: the provider wants its reply back just as it is, so nothing is summarised.
+    `is_continued`: the provider wants its paused reply returned unchanged, so nothing is summarised.
 
     Raises:
-        ContextOverflow: it does not fit the window, and nothing more can be taken out.
+        ContextOverflow: the request does not fit the window, and nothing more can be removed.
         CodeCompanionError: something could not be stored; the view is as before.
     """
     await chat.control.window.know_server()
@@ -43,7 +43,7 @@ async def prepare_request(chat: Chat, asking: PausedAndFull, *, is_continued: bo
 
 
 async def _have_tools(chat: Chat) -> None:
-    """Let what the request may offer be there; nobody waits for what is not sent."""
+    """Wait for the tools that the request may offer; skipped if none are sent."""
     if not chat.control.may_have_tools:
         return
     await chat.control.tools.settle()
@@ -53,11 +53,11 @@ async def _have_tools(chat: Chat) -> None:
     for key, name in chat.control.tools.missing():
         chat.services.report_mistake(f"{TOOLS_KEY}.{key}: there is no tool {name} here.")
     chat.control.offer_tools()
-    chat.context.show_tools()  # which says of what was chosen whether it is there
+    chat.context.show_tools()  # shows which of the chosen tools exist
 
 
 async def _manage(control: ContextControl, *, summaries: bool, anyway: bool) -> None:
-    """Do what is about the context window: steps 7.6 to 7.16.
+    """Manage the context window: steps 7.6 to 7.16.
 
     While compaction is paused, a request that does not fit is left to the caller, unless `anyway`.
     """
@@ -71,20 +71,20 @@ async def _manage(control: ContextControl, *, summaries: bool, anyway: bool) -> 
         await control.native.compact_again()
     prepared = await _run_policy(control, summaries=summaries, anyway=anyway)
     control.watch.take(prepared, control.standing())
-    is_asked = control.pause.is_on and not anyway  # what does not fit is the user's to decide then
+    is_asked = control.pause.is_on and not anyway  # the user decides about a request that does not fit
     if not is_asked and control.native.compact_at and control.measured().tokens > control.limits.context_window:
-        # One result can lead from below the threshold beyond the window: refused before the provider compacts.
+        # One tool result can lead from below the threshold past the window; shrink before the provider refuses.
         await control.recover(ContextOverflow("the request is larger than the window"))
-    if not is_asked and prepared_for == control.named:  # else prepared again, for the other window
+    if not is_asked and prepared_for == control.named:  # otherwise it is prepared again for the other window
         await _must_fit(control)
     await control.shaper.announce(compacted=bool(prepared.changed))
 
 
 async def _run_policy(control: ContextControl, *, summaries: bool, anyway: bool) -> Prepared:
-    """Run the policy, and once more without a model where what brings removed messages back takes room, too."""
+    """Run the policy, and once more without a model if the recall tools that it adds no longer fit."""
     level = levels_of(control.policy, control.shaper.env(), control.log.view.messages).trigger
     await control.sources.read(control.policy, due=control.measured().tokens > level)
-    control.offer_tools()  # something may have been removed since
+    control.offer_tools()  # messages may have been removed since
     prepared = await control.run(control.plans.request(summaries=summaries, anyway=anyway))
     if not control.offer_tools() or control.fitting.fits:
         return prepared
@@ -93,7 +93,7 @@ async def _run_policy(control: ContextControl, *, summaries: bool, anyway: bool)
 
 
 async def _must_be_possible(control: ContextControl) -> None:
-    """Compact nothing for a request that does not fit whatever is compacted."""
+    """Refuse a request that does not fit whatever is compacted, before anything is compacted."""
     refusal = await control.fitting.impossible(control.log.view)
     if refusal is not None:
         await control.shaper.give_up(refusal.why, refusal.tokens)

@@ -1,7 +1,7 @@
-"""One edit in place: the turn of a chat whose reply is also read as code for a place in a buffer.
+"""One edit in place: a chat turn whose reply is also read as code for a place in a buffer.
 
-The turn is like any other: logged, counted, cancelled, gathered for, priced. Here its events are listened to, and what
-they mean for the buffer is told besides.
+The turn is like any other: logged, counted, cancellable, priced, with gathered code. This module listens to its events
+and also reports what they mean for the buffer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _GOES_ON = ("length", "window", "paused")
 
 
 class EditTurn:
-    """Reads the reply of one turn."""
+    """Turns the reply of one turn into an edit."""
 
     def __init__(self, chat_id: str, target: EditTarget, instruction: str) -> None:
         self._chat_id, self._target, self._instruction = chat_id, target, instruction
@@ -33,9 +33,9 @@ class EditTurn:
         self._outcome: EditEnded | None = None
 
     def take(self, event: Event) -> EditText | None:
-        """Take in an event of the chat; return what it means for the buffer at once."""
+        """Process an event of the chat; return the resulting buffer text, if any."""
         if self._outcome is not None:
-            return None  # of the next turn
+            return None  # belongs to the next turn
         match event:
             case ReplyStarted() if self._stop in _GOES_ON:
                 self._reader.go_on()
@@ -58,7 +58,7 @@ class EditTurn:
         return None
 
     def end(self) -> EditEnded:
-        """Return what came of it, once the chat is idle: the next edit may follow at once."""
+        """Return the outcome once the chat is idle; the next edit may follow at once."""
         return self._outcome or self._failed(NOTHING)
 
     def _failed(self, error: str) -> EditEnded:

@@ -1,4 +1,4 @@
-"""Whether there is anything to go on with: `/continue` after a whole reply would tell the model that it was cut."""
+"""Checks for `/continue` that the last reply is incomplete; after a whole one the model would think it was cut."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from codecompanion.session.history.chat_log import ChatLog
 
 
 async def check_incomplete(log: ChatLog) -> None:
-    """Check that the chat does not end with a whole reply.
+    """Check that the chat does not end with a complete reply.
 
     Raises:
         InputError: it does.

@@ -1,6 +1,6 @@
 """Guards of a turn: requests per turn, repeated calls, a full window (R-336, R-535, lessons 5, 40).
 
-Pure functions over what happened; the session asks them before it goes on.
+Pure functions; the session calls them before it continues a turn.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from codecompanion.model.messages import ToolCall, Usage
 REPEAT_WINDOW = 10
 REPEAT_LIMIT = 4
 KEPT_BACK_TOKENS = 8
-"""llama.cpp and vLLM stop at the window or a token below it."""
+"""llama.cpp and vLLM stop at the window or one token below it."""
 
 
 def over_request_limit(requests: int, limit: int) -> str:
-    """Return why a turn must stop after so many provider requests, "" when it may go on; a negative limit is none."""
+    """Return why a turn must stop after this many provider requests, "" if it may go on; negative = no limit."""
     if limit < 0 or requests < limit:
         return ""
     return (
@@ -26,9 +26,9 @@ def over_request_limit(requests: int, limit: int) -> str:
 
 
 def fills_window(usage: Usage | None, window_tokens: int) -> bool:
-    """Return whether prompt and reply fill the window, by the provider's own figures; servers keep a few tokens back.
+    """Return whether prompt and reply fill the window, by the provider's usage; servers reserve a few tokens.
 
-    Local servers say "length" for this as for the output limit; asking for the rest needs room first (R-535).
+    Local servers report "length" both for this and for the output limit; a continuation needs free room first (R-535).
     """
     if usage is None or not usage.prompt_tokens:
         return False
@@ -36,9 +36,9 @@ def fills_window(usage: Usage | None, window_tokens: int) -> bool:
 
 
 def repeated_call(recent: Sequence[ToolCall]) -> str:
-    """Return why a turn must stop because one call keeps coming back, "" otherwise (R-336).
+    """Return why a turn must stop because one call keeps repeating, "" otherwise (R-336).
 
-    `recent` are the calls of the turn, oldest first; the same name and arguments 4 times among the newest 10 is a loop.
+    `recent` are the turn's calls, oldest first; 4 calls of the same name and arguments among the newest 10 are a loop.
     """
     window = [(call.name, call.arguments) for call in recent[-REPEAT_WINDOW:]]
     for name, arguments in reversed(window):

@@ -1,8 +1,9 @@
-"""The question whether to compact, while compaction is paused and a request does not fit the window (R-545).
+"""The question whether to compact when compaction is paused and a request does not fit the window (R-545).
 
-A block in the chat with keys, like that of a tool call; the turn waits for it, and the editor does not. It comes before
-a message is logged, between the rounds of a tool loop, and when the provider refused a request as too long. Who says no
-gets the message back into the input, or keeps the chat as it is; a host that ends while it is asked has sent nothing.
+It is a block in the chat with keys, like a tool approval; the turn waits for the answer, and the editor does not block.
+It is asked before a message is logged, between the rounds of a tool loop, and after the provider refused a request as
+too long. "No" returns the message to the input, or leaves the chat as it is; if the host exits meanwhile, nothing was
+sent.
 """
 
 from __future__ import annotations
@@ -23,33 +24,33 @@ _NOT_AGAIN = "No: it is not sent again; /compact makes room and sends it."
 
 
 class Answer(Enum):
-    """What came of a question, where the turn goes on."""
+    """The outcome of a question after which the turn continues."""
 
     NOT_ASKED = auto()
-    """Nobody was asked, or what the user wanted did not help: a refusal is dealt with as ever then."""
+    """No question was asked, or the user's choice did not help: a refusal is then handled as usual."""
     SEND = auto()
     """The chat was made smaller; the request may be sent."""
 
 
 class PausedAndFull:
-    """What one turn asks, and what the user has said. `coming`: the messages that wait for its next request."""
+    """The questions of one turn and the user's answers. `coming`: the messages waiting for its next request."""
 
     def __init__(self, chat: Chat, coming: Callable[[], Awaitable[Sequence[Message]]]) -> None:
         self._chat, self._coming = chat, coming
         self._open = ""
         self.allowed = False
-        """Whether the user wants the request that comes next made to fit."""
+        """Whether the user wants the next request made to fit."""
         self.waits = False
-        """Whether the chat has something to go on with, once it is compacted, because the user said no."""
+        """Whether the chat can continue after a compaction, because the user said no."""
 
     async def before_message(self) -> Stop | None:
-        """Ask before what is queued is logged; return why it is not, None when it may be."""
+        """Ask before queued messages are logged; return why they are not sent, None if they may be."""
         chat = self._chat
         if not chat.queue or not chat.control.pause.is_on:
             return None
         size = await self._excess()
         wanted = chat.take_compaction_request() if size else None
-        if wanted is not None:  # typed meanwhile: the answer was there before the question
+        if wanted is not None:  # typed meanwhile: the answer came before the question
             await chat.control.compact(wanted)
             size = await self._excess()
         if not size or self.allowed or await self._ask(self._figures(size), _BACK):
@@ -57,7 +58,7 @@ class PausedAndFull:
         return Stop(f"Not sent: {self._figures(size)}.")
 
     async def before_request(self) -> Stop | None:
-        """Ask before a request that is all in the log; return why the turn ends, None when it goes on."""
+        """Ask before a request whose messages are all logged; return why the turn ends, None if it continues."""
         size = await self._chat.control.fitting.paused_excess()
         if not size or await self._ask(self._figures(size), _ENDS):
             return None
@@ -65,7 +66,7 @@ class PausedAndFull:
         return Stop(f"Stopped: {self._figures(size)}. /compact makes room and goes on.")
 
     async def after_refusal(self, refusal: CodeCompanionError) -> Stop | Answer:
-        """Ask when the provider refused a request as too long."""
+        """Ask after the provider refused a request as too long."""
         control = self._chat.control
         if self.allowed or not control.pause.is_on or not control.is_about_size(refusal):
             return Answer.NOT_ASKED
@@ -77,7 +78,7 @@ class PausedAndFull:
         return Stop("Refused as too long, not sent again. /compact makes room and sends it.")
 
     def take(self, instructions: str) -> bool:
-        """Take a `/compact` that is typed while the question is open as a yes; return whether it is."""
+        """Treat a `/compact` typed while the question is open as a yes; return whether it was open."""
         if self._open:
             self._chat.desk.answer(Approve(call_id=self._open, decision="once", reason=instructions))
         return bool(self._open)
@@ -89,9 +90,9 @@ class PausedAndFull:
         return f"{size:,} tokens, {self._chat.control.fitting.room:,} fit"
 
     async def _ask(self, why: str, no: str, *, compacts: bool = False) -> bool:
-        """Return whether the user said yes; the chat is compacted then, unless it fits by now."""
+        """Return whether the user said yes; the chat is then compacted, unless the request fits by that time."""
         chat, control = self._chat, self._chat.control
-        chat.enter(State.PREPARING)  # also where a reply that was cut has just arrived
+        chat.enter(State.PREPARING)  # also when a cut reply has just arrived
         chat.show_meter()
         chat.queue.tell()
         chat.enter(State.AWAITING_APPROVAL, "waiting for your answer: compact?")

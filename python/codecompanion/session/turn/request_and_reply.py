@@ -1,4 +1,4 @@
-"""One request of a turn and its reply: sent, shown as it arrives, logged, or kept for as far as it came (lesson 39)."""
+"""One request of a turn and its reply: sent, shown as it arrives, logged; a cut reply is kept (lesson 39)."""
 
 from __future__ import annotations
 
@@ -27,39 +27,39 @@ if TYPE_CHECKING:
     from codecompanion.adapters.prompt_slots import Loss
 
 MIN_SHOWN_S = 3.0
-"""A shorter wait for a prompt to be read is not announced."""
+"""A shorter wait for the server to read the prompt is not announced."""
 
 
 class Exchange:
-    """The exchanges of one turn with the model, one at a time."""
+    """The requests of one turn with their replies, one at a time."""
 
     def __init__(self, chat: Chat, turn_id: str, cycle: int) -> None:
         self._chat, self.turn_id, self.cycle = chat, turn_id, cycle
         self.prepared_for = ("", "")
-        """Adapter and model of the request that was prepared last; the user may choose others at any time."""
+        """Adapter and model of the last prepared request; the user may switch at any time."""
         self.reply: ReplySoFar | None = None
         self.tools: ToolRegistry | None = None
-        """The tools of the request that was sent last, None before."""
+        """The tools of the last request, None before the first."""
 
     @property
     def is_switched(self) -> bool:
-        """Return whether the user has chosen another model since the request was prepared."""
+        """Return whether the user has switched models since the request was prepared."""
         return self.prepared_for != self._chat.control.named
 
     @property
     def has_words(self) -> bool:
-        """Return whether something of a reply has arrived that is not logged."""
+        """Return whether a part of a reply has arrived that is not logged."""
         return self.reply is not None and not self.reply.is_empty
 
     def forget(self) -> None:
-        """Show nothing as arriving any more."""
+        """Drop the arriving reply from the display."""
         self.reply = self._chat.arrived = None
 
     async def send(self) -> Finished:
-        """Send the next request and log its reply; what arrives is shown as it comes.
+        """Send the next request and log its reply; text is shown as it arrives.
 
         Raises:
-            CodeCompanionError: the request was refused or its reply cut, or could not be stored.
+            CodeCompanionError: the request was refused, its reply was cut, or it could not be stored.
         """
         chat = self._chat
         chat.enter(State.PREPARING)
@@ -108,7 +108,7 @@ class Exchange:
         await native.end()
         if finished.stop == "compacted" and not native.done:
             chat.control.native.expect(missed=True)
-        # The server may have told only now that the model does not see them.
+        # The server may have reported only now that the model does not see them.
         if not self.is_switched and chat.control.drop_unseen_tools():
             estimated -= schemas
         again = self._read_again(finished, loss)
@@ -116,7 +116,7 @@ class Exchange:
         return finished
 
     def _wait_label(self) -> str:
-        """Return what is shown until something arrives: how long reading takes, if that is known and worth saying."""
+        """Return the label until the reply begins: the expected reading time, if known and long enough."""
         chat = self._chat
         speed = speed_of(chat.services.adapters, *chat.control.named)
         tokens = chat.control.shaper.unread_tokens() if speed.reads else 0
@@ -153,7 +153,7 @@ class Exchange:
         self.reply = None
         message = self.message(reply, finished)
         self._chat.arrived = reply, message.id
-        # A reply may be nothing but the provider's compaction, which is in the view already.
+        # A reply may be only the provider's compaction, which is already in the view.
         empty = finished.stop == "compacted" and not message.content
         payloads: list[EventPayload] = [] if empty else [MessageAdded(message=message)]
         reported = self._reported(message.id, finished, estimated, empty=empty)
@@ -206,7 +206,7 @@ class Exchange:
         return other_model(model or adapters.get(adapter).default_model, finished.model)
 
     def _keep_for_later(self, message: Message, reply: ReplySoFar, reported: Sequence[EventPayload]) -> None:
-        """Let a reply that was shown be stored with what comes next; its calls do not count, they were not run."""
+        """Store a reply that was already shown with the next log write; its calls were not run, so they are dropped."""
         if message.tool_calls:
             reply.finished = None
             message = msgspec.structs.replace(self.message(reply, None), id=message.id)
@@ -214,10 +214,10 @@ class Exchange:
         self._chat.log.write_later(*kept, *reported)
 
     async def keep_what_arrived(self) -> None:
-        """Log what has come of a reply that ended early, marked as cut.
+        """Log the part that arrived of an early-ended reply, marked as cut.
 
         Raises:
-            StoreError: it is not stored yet; it is written with what comes next.
+            StoreError: it is not stored yet; it is written with the next events.
         """
         chat = self._chat
         if self.reply is not None and self.reply.is_empty:
@@ -230,7 +230,7 @@ class Exchange:
             chat.emit(ReplyFinished(chat=chat.chat_id, message_id=message.id, stop="cut"))
 
     def _reported(self, message_id: str, finished: Finished, estimated: int, *, empty: bool) -> list[UsageReported]:
-        """Return what is logged of the figures of a reply, nothing when the provider gave none."""
+        """Return the usage events of a reply, none if the provider reported no usage."""
         chat, usage, others = self._chat, finished.usage, finished.other_passes
         (adapter, model), services = self.prepared_for, chat.services
         if usage is None or empty:

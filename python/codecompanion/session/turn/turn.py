@@ -2,7 +2,7 @@
 
     log the user message → prepare → request → log the reply → run its tools → prepare → … → done
 
-Every exit leaves a valid history: unanswered calls are completed, what arrived of a reply is kept and marked.
+Every exit leaves a valid history: open calls get results, and a partial reply is kept and marked.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from codecompanion.wire.events import Severity, TurnFinished
 
 Reason = Literal["done", "stopped", "failed", "limit"]
 MAX_PAUSES = 16
-"""A provider that pauses its reply again and again is not asked for more parts than this in one turn."""
+"""A provider that keeps pausing its reply gets at most this many continuations in one turn."""
 WINDOW_FULL = "the reply filled the context window"
 
 
@@ -49,19 +49,19 @@ class Turn:
         self._began = TurnStarted(turn_id=turn_id, cycle=cycle)
         self._requests = self._pauses = self._continuations = 0
         self._is_paused = False
-        """Whether the provider wants its reply back just as it is: nothing may join it, nothing be summarised."""
+        """Whether the provider wants its reply returned unchanged: nothing may be added, nothing summarised."""
         self._compactions = chat.log.compactions
         self._exchange = Exchange(chat, turn_id, cycle)
         self._calls: list[ToolCall] = []
         self._started_at = chat.services.clock()
         self._answers_message = bool(chat.queue)
         self.was_stopped = False
-        """Whether the user stopped it."""
+        """Whether the user stopped the turn."""
         self.asking = PausedAndFull(chat, partial(chat.coming, turn_id, cycle))
-        """What is asked where a request does not fit while compaction is paused."""
+        """The questions about requests that do not fit while compaction is paused."""
 
     async def run(self) -> Reason:
-        """Run until control goes back to the user; tell the user how it ended. Never raises but for our own bugs."""
+        """Run until control returns to the user; report how the turn ended. Raises only for our own bugs."""
         chat = self._chat
         reason: Reason = "done"
         error = ""
@@ -70,7 +70,7 @@ class Turn:
             error = (await self._loop()).why
             reason = "limit" if error else "done"
         except asyncio.CancelledError:
-            # Cancelling is asked for by the user; this task cleans up and ends as stopped.
+            # The user cancelled; this task cleans up and ends as stopped.
             task = asyncio.current_task()
             if task is not None:
                 task.uncancel()
@@ -88,21 +88,21 @@ class Turn:
         return reason
 
     async def _finish(self, reason: Reason, error: str) -> None:
-        """Make the history valid and say how the turn ended; a stop that comes now is too late to change it."""
+        """Make the history valid and report how the turn ended; a later stop no longer changes the result."""
         await self._settle()
         await self._end(reason, error)
 
     async def _loop(self) -> Stop:
-        """Return why the turn had to stop early; it says nothing when the model is done."""
+        """Return why the turn had to stop early; its `why` is "" when the model is done."""
         chat = self._chat
         while True:
             if not self._is_paused:
                 if declined := await self.asking.before_message():
                     return declined
                 refused = await chat.deliver_queued(self.turn_id, self.cycle)
-                await chat.log.write_rest()  # where there was no message to be written with
+                await chat.log.write_rest()  # if there was no message to write them with
                 if refused and not self._has_question():
-                    return Stop(refused)  # with what is attached it is too large
+                    return Stop(refused)  # with its attachments it is too large
             stopped = over_request_limit(self._requests, chat.services.settings.chat.max_provider_requests_per_turn)
             if stopped:
                 return Stop(stopped)
@@ -122,13 +122,13 @@ class Turn:
                 return ended
 
     def _has_question(self) -> bool:
-        """Return whether the turn has anything of the user's to answer."""
+        """Return whether the turn has a user message to answer."""
         return any(m.cycle == self.cycle and is_typed_by_user(m) for m in self._chat.log.view.messages)
 
     async def _prepare(self) -> Stop | None:
-        """Do what comes before every request; return why the turn ends here, None when it goes on.
+        """Prepare the next request; return why the turn ends here, None if it continues.
 
-        A compaction waits for the user if they want it so (R-528), and so does what `prepare_request` asks about.
+        A compaction waits for the user if configured (R-528), and so do the questions of `prepare_request`.
         """
         chat = self._chat
         chat.enter(State.PREPARING)
@@ -138,7 +138,7 @@ class Turn:
         return declined or self._waits()
 
     def _waits(self) -> Stop | None:
-        """Return why the turn ends here: compacted (R-528), unless the user has just asked for that; else None."""
+        """Return why the turn ends after a compaction (R-528), None if it goes on or the user just asked for one."""
         chat = self._chat
         compacted = chat.log.compactions > self._compactions
         self._compactions = chat.log.compactions
@@ -148,16 +148,16 @@ class Turn:
         return Stop(f'Waiting for you (on_compact = "{wish}"). /continue lets the model answer.')
 
     async def _ended(self, finished: Finished) -> Stop | None:
-        """Return how the turn ends with a reply without calls.
+        """Return how the turn ends after a reply without calls.
 
-        None: that was not the end yet, it was paused by the provider or cut by a limit.
+        None: it continues, because the provider paused the reply or a limit cut it.
         """
         match finished.stop:
             case "paused" | "compacted":
                 self._pauses += 1
                 self._is_paused = finished.stop == "paused" and not self._exchange.is_switched
                 if finished.stop == "paused" and self._exchange.is_switched:
-                    # Nobody else goes on from another one's words.
+                    # Another model does not continue these words.
                     await self._chat.ask_to_go_on(self.turn_id, self.cycle)
                 return Stop() if self._pauses > MAX_PAUSES else self._waits()
             case "length" | "window":
@@ -171,12 +171,12 @@ class Turn:
                 assert_never(finished.stop)
 
     def _filled_window(self, finished: Finished) -> bool:
-        """Return whether a reply that ended at a limit ended at that of the window, where that is known."""
+        """Return whether a reply that hit a limit hit the context window, if the window is known."""
         window = self._chat.control.window
         return not window.is_a_guess and fills_window(finished.usage, self._chat.control.limits.context_window)
 
     async def _continue(self, is_full: bool) -> Stop | None:
-        """Ask for the rest of a reply that a limit has cut, as often as the user wants, or return why not."""
+        """Continue a reply that a limit cut, up to the configured number of times; return why not."""
         chat = self._chat
         if self._continuations >= chat.services.settings.chat.max_output_continuations:
             limit = "because the context window is full" if is_full else "at the model's output limit"
@@ -197,16 +197,16 @@ class Turn:
         return self._waits()
 
     async def _answer(self) -> Finished | Stop:
-        """Send the request; one the provider refuses is mended: once for encrypted parts, for its size by the policy.
+        """Send the request; fix a refused one: once for encrypted parts, by the policy for its size.
 
-        R-451, R-535. A refusal in words nobody knows counts as one for its size where that is likely, once.
+        R-451, R-535. A refusal of unknown cause counts as "too long" if that is likely, once.
 
-        Returns why the turn ends here when the user is to be asked before it is sent again (R-528).
+        Returns why the turn ends here if the user must be asked before it is sent again (R-528).
         """
         chat = self._chat
         recovered, distrusted, suspected = 0, False, False
         while True:
-            # Lesson 4: what was prepared, was so for another window and without what is this provider's own.
+            # Lesson 4: the prepared request was for another window and lacks this provider's own state.
             if self._exchange.is_switched and (waits := await self._prepare()):
                 return waits
             self._requests += 1
@@ -240,7 +240,7 @@ class Turn:
                 return waits
 
     def _told(self, failure: CodeCompanionError) -> str:
-        """Return what the user is told of a failure: also what is kept of a reply that was arriving (lesson 39)."""
+        """Return the error text for the user, with a note if part of a reply was kept (lesson 39)."""
         told = str(failure)
         if isinstance(failure, AdapterError) and self._exchange.has_words:
             told = told.rstrip(".") + ". The part that arrived is kept; /continue continues it."
@@ -253,7 +253,7 @@ class Turn:
         chat.show_meter()
 
     async def _settle(self) -> None:
-        """Make the history valid after an early end: keep what arrived, answer every open call (lesson 28)."""
+        """Make the history valid after an early end: keep the partial reply, answer every open call (lesson 28)."""
         chat = self._chat
         try:
             await chat.log.settled()
@@ -274,10 +274,10 @@ class Turn:
                 logged = "interrupted" if reason == "stopped" and chat.host_ends else reason
                 await chat.log.write(TurnEnded(turn_id=self.turn_id, reason=logged, error=error))
         except CodeCompanionError as failure:
-            chat.log.withdraw(self._began)  # else the log would hold a turn without an end
+            chat.log.withdraw(self._began)  # otherwise the log would contain a turn without an end
             error = error or str(failure)
         if error and chat.queue and not error.endswith(IS_BACK):
-            # One sentence for both: the same twice is shown once.
+            # One sentence for both: an identical second one is not shown.
             error = f"{error.rstrip('.')}. {IS_BACK}"
         duration_ms = round((chat.services.clock() - self._started_at) * 1000)
         chat.enter(State.IDLE)
@@ -285,7 +285,7 @@ class Turn:
         unsent = (nothing_said and self._answers_message) or error.startswith(NOT_SENT)
         chat.emit(TurnFinished(chat=chat.chat_id, reason=reason, error=error, unsent=unsent, duration_ms=duration_ms))
         if reason != "done":
-            # In the same step: what comes once the end has been told is the next turn's.
+            # In the same step: a message that arrives after the end is reported belongs to the next turn.
             chat.queue.give_back(error or "Not sent: the turn ended early. Your message is back in the input.")
 
     def _notice(self, text: str) -> None:
@@ -293,7 +293,7 @@ class Turn:
 
 
 def _unsendable(error: ContextOverflow, chat: Chat) -> ContextOverflow:
-    """Return the error with what the user can do when nothing more can be taken out."""
+    """Return the error with the user's options if nothing more can be removed."""
     what, advice = largest_part(chat.control, chat.log.view.messages)
     more = what[:1].upper() + what[1:] if can_be_compacted(advice) else f"Nothing more can be removed: {what}"
     return ContextOverflow(f"{error} {more}. {advice}")
