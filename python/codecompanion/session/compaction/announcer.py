@@ -1,8 +1,7 @@
-"""Says what happened under the names the policy's documents give it (R-327…R-333, R-144, R-423, R-453).
+"""Reports compaction events under the names that the policy's documents use (R-327…R-333, R-144, R-423, R-453).
 
-Each is one `history.PolicyEvent`: stored with what it is about, in one transaction, and then told to the editor.
-Which names there are for a stage stands in its table (`emits`); what their fields say, in
-`context.named_events`.
+Each is one `history.PolicyEvent`: stored in one transaction with the change it describes, then sent to the editor. The
+policy table lists the names for each stage (`emits`); `context.named_events` defines their fields.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from codecompanion.wire.events import Event
 
 
 def tell(emit: Callable[[Event], None], chat_id: str, named: Sequence[PolicyEvent]) -> None:
-    """Tell the editor of named events that are in the log."""
+    """Send named events that are in the log to the editor."""
     for one in named:
         emit(events.PolicyEvent(chat=chat_id, name=one.name, fields=one.fields, compaction_id=one.compaction_id))
 
@@ -29,7 +28,7 @@ def tell(emit: Callable[[Event], None], chat_id: str, named: Sequence[PolicyEven
 class Announcer(msgspec.Struct, frozen=True):
     """The named events of one preparation.
 
-    `exact`: the provider has counted the request. `limit_source`: who said how large the window is (R-325).
+    `exact`: the provider has counted the request. `limit_source`: the source of the window size (R-325).
     """
 
     chat_id: str
@@ -40,23 +39,23 @@ class Announcer(msgspec.Struct, frozen=True):
     emit: Callable[[Event], None]
 
     def started(self, ask: Ask, compaction_id: str) -> tuple[PolicyEvent, ...]:
-        """Return what is logged with the beginning of a compaction."""
+        """Return the events logged at the start of a compaction."""
         occasion = self._occasion(ask.stage.id, Occasion(trigger=ask.trigger, tokens=ask.before.tokens))
         return events_of((ask.stage.emits.started,), occasion, compaction_id)
 
     def began(self, report: StageReport, compaction_id: str) -> tuple[PolicyEvent, ...]:
-        """Return what is logged with the beginning of a compaction that asks no model (R-332)."""
+        """Return the events logged at the start of a compaction that asks no model (R-332)."""
         occasion = self._occasion(report.stage.id, Occasion(trigger=report.trigger, tokens=report.before.tokens))
         return events_of((report.stage.emits.started,), occasion, compaction_id)
 
     def changed(self, report: StageReport, change_id: str, model: str, duration_ms: int) -> tuple[PolicyEvent, ...]:
-        """Return what is logged with the change a stage made."""
+        """Return the events logged with the change that a stage made."""
         occasion = Occasion(report=report, trigger=report.trigger, tier=report.tier, compacted=True)
         occasion = self._occasion(report.stage.id, occasion, model=model, duration_ms=duration_ms)
         return events_of(report.stage.emits.changed, occasion, change_id)
 
     def failed(self, stage: str, tokens: int, reason: str, compaction_id: str) -> tuple[PolicyEvent, ...]:
-        """Return what is logged with a compaction that ended without a change."""
+        """Return the events logged with a compaction that ended without a change."""
         found = self.policy.stage(stage)
         if found is None or not found.emits.failed:
             return ()
@@ -64,9 +63,9 @@ class Announcer(msgspec.Struct, frozen=True):
         return events_of((found.emits.failed,), occasion, compaction_id)
 
     def status(self, prepared: Prepared) -> tuple[PolicyEvent, ...]:
-        """Return how full the window was before anything was done about it, when that is worth a warning (R-144).
+        """Return how full the window was before the policy ran, if that is worth a warning (R-144).
 
-        What was done about it tells `sentTokens`, the size of the request that goes out.
+        `sentTokens` is the size of the request that is sent, so it shows what the policy achieved.
         """
         first = prepared.reports[0].before if prepared.reports else prepared.measure
         if not self.policy.status_event or warning_level(first.tokens, self.room.window) == "none":
@@ -82,11 +81,11 @@ class Announcer(msgspec.Struct, frozen=True):
         return events_of((self.policy.status_event,), occasion)
 
     def tell(self, named: Sequence[PolicyEvent]) -> None:
-        """Tell the editor what is now in the log."""
+        """Send events that are now in the log to the editor."""
         tell(self.emit, self.chat_id, named)
 
     def _occasion(self, stage_id: str, occasion: Occasion, *, model: str = "", duration_ms: int = 0) -> Occasion:
-        """Return the occasion with what the stage's table and the model in use say."""
+        """Return the occasion with the figures of the stage's table and the current model."""
         stage, room = self.policy.stage(stage_id), self.room
         trigger = threshold_tokens(stage.trigger, room) if stage is not None else None
         target = target_tokens(stage.trigger, stage.target, stage.target_gap, room) if stage is not None else 0

@@ -1,6 +1,6 @@
-"""Carries a preparation out: asks the summariser, commits each stage as one event, tells the user (R-529…R-533, R-543).
+"""Runs a preparation: asks the summariser, commits each stage as one event, tells the user (R-529…R-533, R-543).
 
-The decisions are `context.pipeline`'s; here are the effects: model calls with a deadline, the log, the events.
+`context.pipeline` decides; this module has the effects: model calls with a deadline, the log, the events.
 """
 
 from __future__ import annotations
@@ -35,32 +35,33 @@ from codecompanion.wire.events import ContextEdited, Notice, Retrying, Severity
 
 T = TypeVar("T")
 AT_ONCE = 4
-"""Parts of a long history that are summarised at the same time (R-120): more would run into rate limits.
+"""How many parts of a long history are summarised at the same time (R-120): more would run into rate limits.
 
-A local server gets at most one for each of its slots: the others would only wait there."""
+A local server gets at most one per slot: the others would only wait there.
+"""
 BESIDE_LOOP_TOKENS = 20_000
-"""From this size of the view on a preparation may take longer (about 10 ms) than another chat's stream should wait."""
+"""A preparation of a larger view runs in a thread: it would block another chat's stream for too long (about 10 ms)."""
 MAX_SILENCES = 10
-"""All calls of a run may together bring nothing for this many times as long as one call may (lesson 18)."""
+"""All calls of a run may together be silent for this many times the limit of one call (lesson 18)."""
 
 
 class Summariser(msgspec.Struct, frozen=True):
-    """Who writes a summary: an adapter and a model, and how it is called in front of the user."""
+    """The model that writes a summary, its adapter, and the name shown to the user."""
 
     adapter: Adapter
     model: str
 
     @property
     def label(self) -> str:
-        """Return the model's name, or the adapter's when it has none."""
+        """Return the model's name, or the adapter's if it has none."""
         return self.model or self.adapter.name
 
 
 class Compactor(msgspec.Struct):
-    """Runs preparations of one chat. `new_record` makes the record of the compaction one of them may need.
+    """Runs the preparations of one chat. `new_record` makes the record of a compaction, if one is needed.
 
-    `announcer` knows the names the policy's documents give to what happens. `as_sent` gives the chat as it would go out
-    now, without what waits for an answer.
+    `announcer` has the event names of the policy's documents. `as_sent` returns the chat as it would be sent now,
+    without messages that wait for an answer.
     """
 
     services: Services
@@ -71,17 +72,17 @@ class Compactor(msgspec.Struct):
     effects: EffectRunner
     as_sent: Callable[[], ChatRequest]
     refusal: str = ""
-    """Why a provider refused a request for a summary as such, "" when none did."""
+    """Why a provider refused a summary request itself, "" if none did."""
     has_told: bool = False
-    """Whether the user has read why it failed."""
+    """Whether the user has seen why it failed."""
 
     @property
     def silence_s(self) -> float:
-        """Return how long a call may bring nothing, in seconds."""
+        """Return how long a call may be silent, in seconds."""
         return self.services.settings.chat.compaction_timeout_s
 
     async def run(self, preparation: Preparation, policy: Policy) -> Prepared:
-        """Drive a preparation to its end and commit what it did; the view is then the next request.
+        """Run a preparation to its end and commit its changes; the view is then the next request.
 
         Raises:
             asyncio.CancelledError: the user stopped; nothing was changed and the compaction is logged as cancelled.
@@ -97,21 +98,21 @@ class Compactor(msgspec.Struct):
 
 
 def parts_at_once(*, is_local: bool, slots: int) -> int:
-    """Return how many parts are asked for at the same time; `slots` of a local server, 0 when it has not told them."""
+    """Return how many parts are requested at the same time; `slots` of a local server, 0 if not reported."""
     return min(AT_ONCE, slots or 1) if is_local else AT_ONCE
 
 
 def _sent_summary(work: Work) -> str:
-    """Return the summary as the model gets it, with its keys and the quoted request; "" where none was written.
+    """Return the summary as the model gets it, with its keys and the quoted request; "" if none was written.
 
-    The sentence of a handoff is part of what the user reads (R-432); other headers say what the card's title says.
+    A handoff's introduction is shown to the user (R-432); other headers only repeat the card's title.
     """
     sent = (message for message in work.messages if message.tag == SUMMARY_TAG) if work.summary else ()
     return next((handed_off(message.text) for message in sent), work.summary)
 
 
 def _asked_for(ask: Ask, request: SummaryRequest) -> str:
-    """Return what a request asks for, as the inspector names it."""
+    """Return the inspector's name for a request."""
     what = "memory entry" if ask.stage.event == "memory_flushed" else "summary"
     if request.in_place:
         return f"{what}, in the chat"
@@ -119,7 +120,7 @@ def _asked_for(ask: Ask, request: SummaryRequest) -> str:
 
 
 def _next_of(preparation: Preparation, reply: SummaryReply | None) -> Ask | Prepared:
-    """Return what the preparation asks for next, or what it came to."""
+    """Return the next question of the preparation, or its result."""
     try:
         return next(preparation) if reply is None else preparation.send(reply)
     except StopIteration as stop:
@@ -128,7 +129,7 @@ def _next_of(preparation: Preparation, reply: SummaryReply | None) -> Ask | Prep
 
 
 class _Run:
-    """One preparation on its way."""
+    """One running preparation."""
 
     def __init__(self, owner: Compactor, policy: Policy) -> None:
         self._owner, self._policy = owner, policy
@@ -156,17 +157,17 @@ class _Run:
         return done
 
     def close(self) -> None:
-        """Leave the state `compacting`; evidence that no checkpoint has taken is not kept."""
+        """Leave the state `compacting`; drop evidence that no checkpoint has used."""
         self.record.close()
         if self._asked is not None:
             self._owner.effects.forget_prepared()
 
     async def _step(self, preparation: Preparation, reply: SummaryReply | None) -> Ask | Prepared:
-        """Let the preparation go on; where it has much to read, beside the loop: other chats do not wait for it."""
+        """Advance the preparation; with much to read, in a thread, so that other chats do not wait."""
         return await self._beside_loop(partial(_next_of, preparation, reply))
 
     async def _beside_loop(self, work: Callable[[], T]) -> T:
-        """Return what the work returns, done in a thread when the view is large."""
+        """Return the result of `work`, run in a thread if the view is large."""
         if self._owner.log.view.tokens < BESIDE_LOOP_TOKENS:
             return work()
         return await to_the_end(asyncio.to_thread(work))
@@ -195,7 +196,7 @@ class _Run:
             return self._policy.summary_adapter.name
 
     async def _answer_meanwhile(self, ask: Ask) -> SummaryReply:
-        """Ask the summariser; where there is much to read for what follows, it is read while the summary is written."""
+        """Ask the summariser; with a large view, read ahead for the next steps while the summary is written."""
         if self._owner.log.view.tokens < BESIDE_LOOP_TOKENS:
             return await self._answer(ask)
         reading = Meanwhile(ask.meanwhile)
@@ -208,7 +209,7 @@ class _Run:
         return reply
 
     async def _answer(self, ask: Ask) -> SummaryReply:
-        """Ask the summariser, for some of the parts beside the first one at the same time (R-120)."""
+        """Ask the summariser, for several parts at the same time if there are any (R-120)."""
         requests = (ask.request, *ask.request.beside)[: self._at_once(ask)]
         self._silence.begin_batch()
         calls = [asyncio.ensure_future(self._ask(ask, request)) for request in requests]
@@ -222,10 +223,10 @@ class _Run:
         return msgspec.structs.replace(first, beside=tuple(others))
 
     def _at_once(self, ask: Ask) -> int:
-        """Return how many parts are asked for at the same time."""
+        """Return how many parts are requested at the same time."""
         try:
             summariser = self._owner.summariser(ask.use_chat_adapter)
-        except CodeCompanionError:  # said where it is asked
+        except CodeCompanionError:  # reported by the request itself
             return 1
         adapter = summariser.adapter
         is_local = self._owner.services.adapters.settings(adapter.name).local_server
@@ -287,7 +288,7 @@ class _Run:
         await self._fail("it was stopped" if cancelled else str(error), cancelled=cancelled)
 
     async def _fail(self, reason: str, *, cancelled: bool = False) -> None:
-        """End the compaction without a change, under the policy's own name, too."""
+        """End the compaction without a change, also under the policy's own event name."""
         announcer, ask = self._owner.announcer, self._asked
         named = announcer.failed(ask.stage.id, ask.before.tokens, reason, self.record.id) if ask is not None else ()
         if self.record.is_open:
@@ -295,7 +296,7 @@ class _Run:
             announcer.tell(named)
 
     async def _commit(self, prepared: Prepared) -> None:
-        """Log what changed, then show it; a repair comes first because the stages stand on it."""
+        """Log the changes, then show them; a repair comes first because the stages build on it."""
         owner = self._owner
         before = owner.log.view.messages
         if prepared.repair.changed:
@@ -310,7 +311,7 @@ class _Run:
                 case "context_edited":
                     await self._commit_edit(report, report.work, current)
                 case "context_compacted" if not report.removed_messages and not self.record.is_open:
-                    # A tier that only shortened what is there: there is no summary to show.
+                    # A tier that only shortened messages: there is no summary to show.
                     await self._commit_edit(report, report.work, current)
                 case "context_compacted":
                     await self._commit_compaction(report, report.work, current)
@@ -328,13 +329,13 @@ class _Run:
             owner.announcer.tell(status)
 
     async def _flush(self) -> None:
-        """Write to the memory: after the checkpoint and before anything is removed (R-408, R-446)."""
+        """Write to the memory: after the checkpoint and before any removal (R-408, R-446)."""
         flushes, self._flushes = self._flushes, []
         for report in flushes:
             await self._owner.effects.after(report.stage.effects.after, report)
 
     async def _commit_edit(self, report: StageReport, work: Work, before: tuple[Message, ...]) -> None:
-        """Log an edit; it has an id of its own, so that it can be undone apart from the compaction of the same run."""
+        """Log an edit; its own id lets the user undo it apart from the compaction of the same run."""
         owner = self._owner
         change = view_change(report, work, before, owner.services.new_token())
         named = owner.announcer.changed(report, change.change_id, "", 0)
@@ -352,7 +353,7 @@ class _Run:
         from codecompanion.context.compaction_notes import NO_MODEL, author_of, notes_on  # not part of the start
 
         if not report.asked:
-            # Or it takes the place of one that asked without an answer.
+            # Or it replaces one that asked and got no answer.
             also, failed = partial(announcer.began, report), report.stage.emits.failed
             begin = partial(record.begin, also=also, failed_event=failed)
             began = await begin(report.trigger, NO_MODEL, report.before.tokens, card=report.stage.card)

@@ -1,4 +1,4 @@
-"""One compaction as log and editor hear of it: exactly one start and one end, whoever writes the summary (R-543)."""
+"""One compaction in the log and for the editor: exactly one start and one end, for every summariser (R-543)."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def failure(card: Card, reason: str) -> str:
 
 
 class CompactionRecord(msgspec.Struct):
-    """A compaction on its way, and the next one after it. `id` is also the id of the change that ends it well.
+    """A running compaction, reused for the next one. `id` is also the id of the change that completes it.
 
-    `is_open`: it has begun and has not ended, in the log as in front of the user. `has_told`: the user has read why the
+    `is_open`: it has begun and not ended, both in the log and for the user. `has_told`: the user has seen why the
     newest one failed.
     """
 
@@ -56,12 +56,12 @@ class CompactionRecord(msgspec.Struct):
         card: Card = STANDARD_CARD,
         also: Callable[[str], Sequence[PolicyEvent]] = lambda compaction_id: (),
     ) -> Sequence[PolicyEvent]:
-        """Announce the compaction, once; until it has ended later calls only say who writes the summary now.
+        """Announce the compaction, once; until it ends, later calls only update the summariser's name.
 
-        Returns the named events that were logged with it (`also` makes them): the caller tells them.
+        Returns the named events that were logged with it (made by `also`); the caller sends them to the editor.
 
         Raises:
-            StoreError: it has not begun; the user has read so.
+            StoreError: it has not begun; the user has been told.
         """
         self.label = label
         if self.is_open:
@@ -92,7 +92,7 @@ class CompactionRecord(msgspec.Struct):
         return named
 
     async def fail(self, reason: str, *, cancelled: bool = False, also: Sequence[PolicyEvent] = ()) -> None:
-        """End it without a change, unless it has ended; the user reads why. `also` is logged with it."""
+        """End it without a change, unless it has ended; the user sees why. `also` is logged with it."""
         if not self.is_open:
             return
         self.is_open = False
@@ -112,13 +112,13 @@ class CompactionRecord(msgspec.Struct):
         return round((self.services.clock() - self._started_at) * 1000)
 
     def report(self, removed: Sequence[Message], summary: str) -> ChangeReport:
-        """Return what the change says of itself: who, how many messages, which cycles, how long."""
+        """Return the report stored with the change: summariser, number of messages, cycles, duration."""
         gone = [message for message in removed if message.tag != SUMMARY_TAG]
         cycles = [message.cycle for message in gone if message.cycle is not None] or [0]
         return ChangeReport(
             compaction_id=self.id,
             summariser=self.label,
-            messages=sum(message.tag not in UNSHOWN_TAGS for message in gone),  # as many as the fold above says
+            messages=sum(message.tag not in UNSHOWN_TAGS for message in gone),  # as many as the fold above shows
             cycles=(min(cycles), max(cycles)),
             duration_ms=self.duration_ms,
             summary=summary,
@@ -127,12 +127,12 @@ class CompactionRecord(msgspec.Struct):
         )
 
     def placed(self, change: ViewChanged, messages: Sequence[Message]) -> ViewChanged:
-        """Return the change with the message above which its card stands; `messages` is the view before it."""
+        """Return the change with the message above which its card is shown; `messages` is the view before it."""
         report = msgspec.structs.replace(change.report, before=place_of_card(messages, change))
         return msgspec.structs.replace(change, report=report)
 
     def show(self, change: ViewChanged) -> None:
-        """Tell the editor of the change that ended it well."""
+        """Send the completed change to the editor."""
         self.is_open = False
         report = change.report
         self.services.emit(
@@ -159,6 +159,6 @@ class CompactionRecord(msgspec.Struct):
         )
 
     def close(self) -> None:
-        """Leave the state `compacting` again, however it ended."""
+        """Leave the state `compacting`, however it ended."""
         if self.id:
             self.on_compacting(False)

@@ -1,4 +1,4 @@
-"""What a preparation would come to, without asking a model or changing anything."""
+"""The result of a preparation, computed without asking a model or changing anything."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ UNWRITTEN = "(the summary is written when it is needed)"
 
 
 def dry_run(preparation: Preparation) -> Prepared:
-    """Return what a preparation would give; every summary it asks for is a placeholder."""
+    """Return the result of a preparation; every summary it asks for is a placeholder."""
     return drive(preparation, unwritten)[0]
 
 

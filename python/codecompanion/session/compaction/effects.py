@@ -1,11 +1,11 @@
 """The effects a policy lists (`checkpoint`, `snapshot`, `memory_flush`, `daily_log`) and the checkpoints of every chat.
 
 While the setting `checkpoint_every_messages` is on, every chat has its checkpoints, those of compactions included,
-whatever its policy lists; off, only what the policy lists is left. `before` is run, and durable, before a change is
+whatever its policy lists; off, only the policy's own effects are left. `before` is run, and durable, before a change is
 logged (R-472); `after` follows it. Periodic and completion checkpoints (R-464…R-466) and the snapshot after each turn
-are written in the background. A write that fails costs nobody the turn: it is told once, as a sentence and as the
-event `checkpoint_failed`. Decides nothing about contents: that is `context.checkpoints.snapshot`,
-`context.checkpoints.evidence_packet` and `store`.
+are written in the background. A failed write does not end the turn: it is reported once, as a sentence and as the event
+`checkpoint_failed`. The contents are defined by `context.checkpoints.snapshot`, `context.checkpoints.evidence_packet`
+and `store`.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ class EffectRunner(msgspec.Struct):
     clock: Callable[[], float]
     new_id: Callable[[], str]
     every_messages: Callable[[], int] = lambda: 0
-    """How often a periodic checkpoint is due (R-464); 0 = only what a policy's stages ask for."""
+    """How often a periodic checkpoint is due (R-464); 0 = only those that a policy's stages ask for."""
     root: Callable[[], Path] = Path
     """The workspace, whose daily log may be written."""
     queued: Callable[[], Sequence[str]] = tuple
-    """What waits to be sent."""
+    """The queued messages."""
     outside: Callable[[Sequence[Message]], Sequence[Source]] = lambda messages: ()
-    """The sources that narrow grants, among the summarized messages: a memory made of them keeps these."""
+    """Sources among the summarized messages that narrow grants; a memory written from these messages gets them too."""
     last_flush: LastFlush = msgspec.field(default_factory=LastFlush)
     _writer: StateWriter | None = None
     _boundaries: int = 0
-    """How many requests came since the chat was opened."""
+    """The number of requests since the chat was opened."""
     _order: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
     _following: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
-    """What follows one change is done before what follows the next one."""
+    """Runs the effects after one change before those after the next."""
     _running: set[asyncio.Task[None]] = msgspec.field(default_factory=set)
     _told_failure: bool = False
     _told_memory: bool = False
@@ -75,7 +75,7 @@ class EffectRunner(msgspec.Struct):
     _is_removal_coming: bool = False
 
     def __post_init__(self) -> None:
-        """Remember where the chat stood when it was opened: what was said before is not exchanged again."""
+        """Remember the end of the log at opening time: earlier messages do not count as new."""
         if self.keeping is not None:
             kept = self.keeping
             opened_at = self.log.view.last_seq
@@ -84,10 +84,10 @@ class EffectRunner(msgspec.Struct):
             )
         self.last_flush = LastFlush(is_off=self.keeping is None or not self.keeping.remembers)
 
-    # ---- what a policy asks for
+    # ---- effects listed by a policy
 
     def prepare_soon(self, names: Sequence[str], subject: Sequence[Message]) -> None:
-        """Prepare in the background the checkpoint that comes before these messages are removed (R-472)."""
+        """Prepare in the background the checkpoint that is written before these messages are removed (R-472)."""
         if (CHECKPOINT in names or self._is_on) and self._writer is not None:
             self._is_removal_coming = True
             gone = {message.id for message in subject}
@@ -95,18 +95,18 @@ class EffectRunner(msgspec.Struct):
             self._soon(self._prepare(messages, tuple(message for message in messages if message.id in gone)))
 
     def forget_prepared(self) -> None:
-        """Let go of what was prepared for a removal that does not come, or is still being prepared."""
+        """Drop everything prepared for a removal that is not going to happen, also if it is still being prepared."""
         self._is_removal_coming = False
         if self._writer is not None:
             self._writer.forget_prepared()
 
     async def before(self, names: Sequence[str], report: StageReport, change: ViewChanged) -> None:
-        """Run what must be durable before the change is logged. Never fails: the change comes all the same (R-472)."""
+        """Run the effects that must be durable before the change is logged (R-472). Never fails: the change follows."""
         if report.work is not None:
             await self.before_removal(names, change, report.work.summary, report.event)
 
     async def before_removal(self, names: Sequence[str], change: ViewChanged, summary: str, trigger: str) -> None:
-        """Do the same for a change that no stage of ours made: a provider's own compaction."""
+        """Do the same for a change that none of our stages made: a provider's own compaction."""
         if not change.removed or not (CHECKPOINT in names or self._is_on):
             return
         gone = frozenset(change.removed)
@@ -117,7 +117,7 @@ class EffectRunner(msgspec.Struct):
             await self._save(wanted)
 
     async def after(self, names: Sequence[str], report: StageReport) -> None:
-        """Run what follows a change, or a flush that changed nothing. Never fails."""
+        """Run the effects after a change, or after a flush that changed nothing. Never fails."""
         await self._after(names, report, self._wanted("snapshot", report.event))
 
     async def _after(self, names: Sequence[str], report: StageReport, snapshot: Wanted) -> None:
@@ -130,7 +130,7 @@ class EffectRunner(msgspec.Struct):
                 await self._save(snapshot)
 
     def flush_failed(self, report: StageReport) -> None:
-        """Wait before the next attempt as after a flush that worked, and tell the user once (R-446)."""
+        """Start the waiting time as after a successful flush, and tell the user once (R-446)."""
         self.last_flush = LastFlush(at=self.clock(), tokens=report.before.tokens)
         if not self._told_flush:
             self._told_flush = True
@@ -138,24 +138,24 @@ class EffectRunner(msgspec.Struct):
             self.emit(Notice(chat=self.chat_id, level=Severity.WARN, text=text))
 
     def after_soon(self, names: Sequence[str], report: StageReport) -> None:
-        """Run `after` in the background: nobody waits for it. The snapshot is of the chat as it is now."""
+        """Run `after` in the background. The snapshot is of the chat as it is now."""
         if names or self._keeps(report):
             self._soon(self._after(names, report, self._wanted("snapshot", report.event)))
 
-    # ---- what every chat gets
+    # ---- effects of every chat
 
     def boundary(self) -> None:
-        """Write a periodic checkpoint in the background when one is due (R-464); called at each request boundary."""
+        """Write a periodic checkpoint in the background if one is due (R-464); called at each request boundary."""
         if self._is_on and not self._running and self._may_be_due():
             self._soon(self._write_when_due(or_snapshot=False))
 
     def turn_ended(self) -> None:
-        """Keep how the chat stands now, in the background: a periodic checkpoint when one is due, else a snapshot."""
+        """Save the chat's state in the background: a periodic checkpoint if one is due, else a snapshot."""
         if self._is_on:
             self._soon(self._write_when_due(or_snapshot=True))
 
     async def close(self) -> None:
-        """Finish what runs; a chat that did something gets its completion checkpoint (R-466)."""
+        """Finish running effects; a chat with activity gets its completion checkpoint (R-466)."""
         with self._awaiting():
             await self._close()
 
@@ -172,7 +172,7 @@ class EffectRunner(msgspec.Struct):
             await self._save(wanted)
 
     async def settled(self) -> None:
-        """Wait until nothing runs in the background any more."""
+        """Wait until no effect is running in the background."""
         while self._running:
             await asyncio.wait(set(self._running))
 
@@ -180,7 +180,7 @@ class EffectRunner(msgspec.Struct):
 
     @contextlib.contextmanager
     def _awaiting(self) -> Iterator[None]:
-        """Let what is being written, and what comes, hurry: somebody waits for it."""
+        """Speed up the current and coming writes: the caller is waiting for them."""
         if self._writer is not None:
             self._writer.is_awaited = True
         try:
@@ -194,7 +194,7 @@ class EffectRunner(msgspec.Struct):
         return self.keeping is not None and self.every_messages() > 0
 
     def _keeps(self, report: StageReport) -> bool:
-        """Return whether the chat's state is kept after what a stage did, whatever the stage asks for."""
+        """Return whether the chat's state is saved after this stage, whatever the stage lists."""
         return self._is_on and report.stage.event == "context_compacted"
 
     def _wanted(
@@ -215,8 +215,8 @@ class EffectRunner(msgspec.Struct):
     def _may_be_due(self) -> bool:
         """Return whether the log may have grown enough for a periodic checkpoint, without reading it.
 
-        A stored chat is read for this at its second request or after its first turn: beside the first request, which
-        somebody waits for, a long log would take time away from it.
+        A stored chat is read for this at its second request or after its first turn: reading a long log during the
+        first request would delay it.
         """
         writer = self._writer
         if writer is None:
@@ -246,7 +246,7 @@ class EffectRunner(msgspec.Struct):
         async with self._order:
             try:
                 await asyncio.to_thread(writer.prepare, messages, removed)
-            except StoreError as error:  # the checkpoint itself meets it again, and tells
+            except StoreError as error:  # the checkpoint itself fails the same way and reports it
                 _log.debug("a checkpoint could not be prepared: %s", error)
             if not self._is_removal_coming:
                 writer.forget_prepared()
@@ -265,7 +265,7 @@ class EffectRunner(msgspec.Struct):
             await self._announce("conversation_snapshot", Occasion(more=more))
 
     async def _guarded(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Return what the work returns, None when it failed: then the chat goes on, and the user is told once."""
+        """Return the result of `work`, None if it failed: the chat continues, and the user is told once."""
         try:
             return await work
         except StoreError as error:
@@ -277,7 +277,7 @@ class EffectRunner(msgspec.Struct):
             return None
 
     async def _remember(self, names: Sequence[str], report: StageReport, summary: str) -> None:
-        """Write the summary to the memory and to the daily log (R-446…R-449); the user reads once why it failed."""
+        """Write the summary to the memory and the daily log (R-446…R-449); a failure is reported to the user once."""
         keeping = self.keeping
         if keeping is None or not keeping.remembers or not summary.strip() or report.work is None:
             return
@@ -315,10 +315,10 @@ class EffectRunner(msgspec.Struct):
     def _write_memory(
         self, keeping: Keeping, names: Sequence[str], is_flush: bool, summary: str, sources: Sequence[Source]
     ) -> list[str]:
-        """Write where it is wanted and return where that was."""
+        """Write to the listed targets; return those that were written."""
         targets: list[str] = []
         now = self.clock()
-        # What is private must not reach the workspace, where it may be committed (R-449).
+        # Private content must not reach the workspace, where it may be committed (R-449).
         private = looks_sensitive(summary)
         if MEMORY_FLUSH in names:
             title = self._writer.tally.title if self._writer else ""
@@ -342,7 +342,7 @@ class EffectRunner(msgspec.Struct):
         return targets
 
     async def _announce(self, name: PolicyEventName, occasion: Occasion) -> None:
-        """Log and tell a named event; on a full disk it is only told."""
+        """Log a named event and send it to the editor; on a full disk it is only sent."""
         named = events_of((name,), occasion)
         try:
             await self.log.write(*named)

@@ -1,4 +1,4 @@
-"""Work in a thread while a summary is written: at leisure, in a hurry once the summary is there, ended by a stop."""
+"""Work in a thread while a summary is written: slow at first, at full speed once the summary arrives, stoppable."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from codecompanion.waiting import to_the_end
 
 
 class _Stopped(Exception):
-    """Nobody needs the work any more."""
+    """The work is no longer needed."""
 
 
 class Meanwhile:
@@ -33,7 +33,7 @@ class Meanwhile:
         self._stand_back()
 
     async def finish(self) -> None:
-        """Wait for its end; from now on it does not rest."""
+        """Wait until it ends; from now on it runs at full speed."""
         self._is_awaited = True
         await to_the_end(self._task)
 

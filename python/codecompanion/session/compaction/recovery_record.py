@@ -1,6 +1,6 @@
-"""Logs and tells how a request was made smaller that the provider refused as too long (R-451).
+"""Logs and reports how a request that the provider refused as too long was made smaller (R-451).
 
-Under the names of the policy's `recovery`; a policy without them says nothing here. Decides nothing.
+Uses the event names of the policy's `recovery`; a policy without them logs nothing. Decides nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NOTHING_LEFT = "nothing more can be removed from the request"
 
 
 class RecoveryRecord(msgspec.Struct, frozen=True):
-    """One attempt: `refused` tokens were too many, `target` is to be reached."""
+    """One attempt: `refused` tokens were too many, `target` is the size to reach."""
 
     announcer: Announcer
     log: ChatLog
@@ -29,11 +29,11 @@ class RecoveryRecord(msgspec.Struct, frozen=True):
     target: int
 
     async def begin(self) -> None:
-        """Say that it is tried."""
+        """Report the start of the attempt."""
         await self._tell((self.names.started,), None, "")
 
     async def end(self, reports: Sequence[StageReport], after: int) -> None:
-        """Say how it went: the request is smaller now, or why it is not."""
+        """Report the outcome: the request is smaller now, or why it is not."""
         changed = [report for report in reports if report.work is not None]
         if after < self.refused:
             await self._tell(self.names.changed, changed[-1] if changed else None, "")

@@ -1,17 +1,17 @@
-"""How long the summary calls of one run may bring nothing, all together (lesson 18). Pure; `compaction` asks."""
+"""How long the summary calls of one run may be silent in total (lesson 18). Pure; used by `compaction`."""
 
 from __future__ import annotations
 
 
 class SilenceBudget:
-    """Counts the silence of calls in batches: calls that wait at the same time are waited for once. In seconds."""
+    """Sums the silence of calls in seconds, by batch: of calls that wait at the same time the longest counts."""
 
     def __init__(self, total_s: float) -> None:
         self.total_s = total_s
         self._before_s = self._longest_s = 0.0
 
     def begin_batch(self) -> None:
-        """Count the calls from here on as waiting at the same time."""
+        """Count the following calls as waiting at the same time."""
         self._before_s, self._longest_s = self._before_s + self._longest_s, 0.0
 
     def take(self, waited_s: float) -> None:
@@ -20,5 +20,5 @@ class SilenceBudget:
 
     @property
     def left_s(self) -> float:
-        """Return how much silence is left; 0 or less when it is spent."""
+        """Return the remaining silence; 0 or less when it is spent."""
         return self.total_s - self._before_s - self._longest_s

@@ -1,6 +1,7 @@
-"""Ask an adapter for a summary and say what came back, with a limit on silence (lesson 18).
+"""Asks an adapter for a summary and returns its reply, with a limit on silence (lesson 18).
 
-Used by chats and the command line. A model that writes is never cut: a local one takes minutes for a long summary.
+Used by chats and the command line. A model that is writing is never cut off: a local one takes minutes for a long
+summary.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ from codecompanion.errors import AdapterError, ContextOverflow, RequestRejected
 from codecompanion.model.messages import Message
 
 _CHARS_PER_TOKEN = 3
-"""Of thinking whose size no provider tells; rather too much room than too little."""
+"""For reasoning whose size the provider does not report; it is better to reserve too much than too little."""
 
 
 def summary_request(
     model: str, request: SummaryRequest, thinking_tokens: int = 0, *, chat: ChatRequest | None = None
 ) -> ChatRequest:
-    """Return the request as an adapter sends it, one in place after the `chat`.
+    """Return the request for the adapter; an in-place one continues the `chat`.
 
-    `thinking_tokens`: what the model is known to spend before its answer; the limit grows by it, within the window.
+    `thinking_tokens`: tokens the model is known to spend before its answer; the limit grows by them, within the window.
     """
     most = max(request.max_output_tokens, request.room_tokens)
     order = Message(id="summary-prompt", role="user", content=request.prompt)
     if chat is not None:
-        # The limit is the chat's own where there is one: how much a model may think must not change with it.
+        # The chat's own limit, if there is one: a change of it could change how much the model may think.
         limit = min(max(chat.max_output_tokens, request.max_output_tokens + thinking_tokens), most)
         return msgspec.structs.replace(
             chat,
@@ -56,10 +57,10 @@ async def ask_summary(
     on_retry: Callable[[RetryScheduled], None] = lambda event: None,
     on_begin: Callable[[], None] = lambda: None,
 ) -> SummaryReply:
-    """Return the reply to a summary request; every failure but cancelling is part of it, as one sentence.
+    """Return the reply to a summary request; every failure except cancellation is part of it, as one sentence.
 
-    `silence_s`: the longest time without a piece of the reply, in seconds; keep-alives do not count, nor does waiting
-    for a server that starts. `on_begin` is called with the first piece.
+    `silence_s`: the longest time without a piece of the reply, in seconds; neither keep-alives nor waiting for a server
+    to start count. `on_begin` is called with the first piece.
     """
     name = request.model or adapter.name
     texts: list[str] = []

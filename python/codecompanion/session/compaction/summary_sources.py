@@ -1,7 +1,7 @@
-"""What a durable summary is made from besides the view: the whole log, and what the last one was (R-319, R-324, R-326).
+"""The inputs of a durable summary besides the view: the whole log, and the last summary's facts (R-319, R-324, R-326).
 
 Reading the log takes time in proportion to the chat, so it happens only when such a summary is due. The originals of
-cleared messages, which a ledger is written from, are read one by one, by their place in the log.
+cleared messages, from which a ledger is written, are read one by one, by their place in the log.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _log = logging.getLogger(__name__)
 
 
 class SummarySources:
-    """`history` gives all messages as if nothing had been summarised, `artifact` what the last summary came from.
+    """`history` returns all messages as if nothing had been summarised, `artifact` is the source of the last summary.
 
-    Both are None when nothing was read.
+    Both are None if nothing was read.
     """
 
     def __init__(self, log: ChatLog) -> None:
@@ -35,11 +35,11 @@ class SummarySources:
         self._originals: dict[str, Message] = {}
 
     def original(self, message: Message) -> Message:
-        """Return the message as it was added, where its result was cleared since and that was read; else itself."""
+        """Return the message as it was added, if its result has since been cleared and that was read; else itself."""
         return self._originals.get(message.id, message) if message.edited else message
 
     async def read(self, policy: Policy, *, due: bool) -> None:
-        """Have both at hand when the policy writes a typed summary and one is due; else forget them."""
+        """Load both if the policy writes a typed summary and one is due; else drop them."""
         steps = {step.use for stage in policy.stages for tier in stage.tiers for step in tier.steps}
         self.history = self.artifact = None
         if due and "summarize_artifact" in steps:
@@ -57,21 +57,21 @@ class SummarySources:
         self._originals = {name: one for name, one in self._originals.items() if name in cleared}
         try:
             found = await self._log.added(cleared - self._originals.keys())
-        except StoreError as error:  # the ledger has less to tell; the compaction goes on
+        except StoreError as error:  # the ledger has less content; the compaction continues
             _log.warning("the originals of cleared messages could not be read: %s", error)
             return
         self._originals |= {message.id: message for message in found}
 
 
 def full_history(events: Sequence[LogEvent]) -> Messages:
-    """Return the messages of a log as if nothing had ever been cleared or summarised; what the user removed is gone."""
+    """Return a log's messages as if nothing had been cleared or summarised; messages the user removed stay removed."""
     changed = ("edited", "compacted")
     kept = [e for e in events if not (isinstance(e.payload, ViewChanged) and e.payload.kind in changed)]
     return project(kept).messages
 
 
 def last_artifact(events: Sequence[LogEvent]) -> dict[str, Any] | None:
-    """Return what the newest summary that counts was rendered from, None when it was not typed (R-319)."""
+    """Return the artifact of the newest summary that is not undone, None if it was not typed (R-319)."""
     undone = undone_ids(events)
     for event in reversed(events):
         change = event.payload

@@ -1,7 +1,7 @@
-"""How the automatic compactions of one chat fare: which are tried again, who is asked, what the user reads (R-532).
+"""The success and failure of one chat's automatic compactions: retries, pauses, and warnings to the user (R-532).
 
-Two guards: one for compactions that failed or had no effect, one for the model that writes summaries. Where a policy
-can do without that model, a compaction succeeds although the model failed, and asking it every time is a hidden cost.
+Two guards: one for compactions that failed or had no effect, one for the model that writes summaries. If a policy can
+do without that model, a compaction succeeds although the model failed, and asking it every time is a hidden cost.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from codecompanion.context.work import Measure
 from codecompanion.formats.plural import counted
 
 _NOT_TRIED = frozenset({"nothing_to_summarise", "window_not_full", "in_tool_loop"})
-"""Why a stage had nothing to do yet: that is no try that failed."""
+"""Reasons why a stage had nothing to do yet: these do not count as failures."""
 
 
 PAUSE_ENDS_WITH_GROWTH = 0.05
-"""Share of the window a request must have grown by to end a pause early: one long loop is a single cycle."""
+"""A pause ends early when the request has grown by this share of the window: one long loop is a single cycle."""
 
 
 PAUSE_GROWS_TO = 8
-"""Each pause without a success in between is twice as long as the one before, up to this many times the first."""
+"""Each pause without a success in between is twice as long as the last, up to this many times the first."""
 
 
 class CompactionGuard(msgspec.Struct, frozen=True):
-    """How automatic compaction has fared: failures in a row, pauses since the last success, the end of the pause.
+    """The record of automatic compaction: consecutive failures, pauses since the last success, end of the pause.
 
-    A pause ends with the cycle or the size of the request (tokens) that it names.
+    A pause ends at the cycle or request size (tokens) stored here.
     """
 
     failures: int = 0
@@ -41,7 +41,7 @@ class CompactionGuard(msgspec.Struct, frozen=True):
     paused_until_tokens: int = 0
 
     def allows(self, cycle: int, tokens: int) -> bool:
-        """Return whether automatic compaction may be tried in this cycle, at this size of the request."""
+        """Return whether automatic compaction may be tried in this cycle, at this request size."""
         return cycle >= self.paused_until_cycle or tokens >= self.paused_until_tokens
 
     def after_success(self) -> CompactionGuard:
@@ -49,10 +49,10 @@ class CompactionGuard(msgspec.Struct, frozen=True):
         return CompactionGuard()
 
     def after_failure(self, cycle: int, tokens: int, window: int, cooldown: Cooldown) -> CompactionGuard:
-        """Return the guard after a failed or useless compaction; a pause begins with the last one allowed.
+        """Return the guard after a failed or useless compaction; a pause begins with the last failure allowed.
 
-        After a pause there is one try before the next, longer one. In a small window one tool result is growth enough:
-        a pause ends early only above the size that ended the one before.
+        After a pause there is one try before the next, longer one. In a small window a single tool result is enough
+        growth: a pause ends early only above the size that ended the previous one.
         """
         failures = self.failures + 1
         if failures < cooldown.failures:
@@ -67,7 +67,7 @@ class CompactionGuard(msgspec.Struct, frozen=True):
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """What a compaction is judged by: `overhead` is what system prompt and tool schemas take, in tokens."""
+    """The figures by which a compaction is judged: `overhead` = system prompt and tool schemas, in tokens."""
 
     policy: Policy
     room: Room
@@ -75,14 +75,14 @@ class Standing(msgspec.Struct, frozen=True):
     overhead: int
 
     def no_help(self, after: Measure) -> str:
-        """Return why a compaction that left so much had no effect."""
+        """Return why a compaction with this result had no effect."""
         return (
             f"the compacted request still has {after.tokens} tokens, above the trigger"
             f" (system prompt and tools alone take {self.overhead})"
         )
 
     def problem(self, report: StageReport, stage: Stage) -> str:
-        """Return what was wrong with a compaction, "" = it helped."""
+        """Return the problem with a compaction, "" if it helped."""
         if report.outcome != "changed":
             return report.detail
         if stage.trigger.always or not is_crossed(stage.trigger, report.after, self.room):
@@ -91,7 +91,7 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 class CompactionWatch:
-    """The guards of one chat. Each says once that it has begun to pause, until something has helped again."""
+    """The guards of one chat. Each reports its first pause once, until something has helped again."""
 
     def __init__(self, warn: Callable[[str, bool], None]) -> None:
         """`warn` shows a sentence to the user; True = it is removed when a compaction succeeds."""
@@ -99,11 +99,11 @@ class CompactionWatch:
         self.compactions = CompactionGuard()
         self.writer = CompactionGuard()
         self.writer_is_proven = False
-        """Whether what the model wrote last was a summary: only then parts are asked for several at once."""
+        """Whether the model's last output was a summary: only then several parts are requested at once."""
         self.unusable_writer = ""
-        """The model whose last replies were no summary, until it writes one or another is chosen."""
+        """The model whose last replies were not summaries, until it writes one or another is chosen."""
         self.writes_in_place = True
-        """Whether the model may be asked in the chat itself: it did not go on with the task instead."""
+        """Whether the model may be asked within the chat itself: it did not continue the task instead."""
 
     def reset(self) -> None:
         """Forget failures: the view was cleared or the model changed."""
@@ -111,11 +111,11 @@ class CompactionWatch:
         self.writer_is_proven, self.writes_in_place, self.unusable_writer = False, True, ""
 
     def allows_asking(self, cycle: int, tokens: int) -> bool:
-        """Return whether a model may be asked for a summary that the user did not ask for."""
+        """Return whether a model may be asked for an automatic summary."""
         return self.writer.allows(cycle, tokens) and self.compactions.allows(cycle, tokens)
 
     def see_writer(self, prepared: Prepared, name: Callable[[], str]) -> None:
-        """Take in whether the model wrote what it was asked for, by whomever; `name` tells what it is called."""
+        """Note whether the model wrote the requested summary, in any kind of compaction; `name` returns its name."""
         for report in prepared.reports:
             if report.asked and report.event == "context_compacted":
                 self.writer_is_proven = report.work is not None and not why_not_by_model(report)
@@ -126,7 +126,7 @@ class CompactionWatch:
                 self.writes_in_place = self.writes_in_place and report.details.in_place is not False
 
     def take(self, prepared: Prepared, standing: Standing) -> None:
-        """Take in what became of the automatic compactions of one preparation."""
+        """Note the results of the automatic compactions in one preparation."""
         for report in prepared.reports:
             stage = next((stage for stage in standing.policy.stages if stage.id == report.stage.id), None)
             if stage is None or not stage.summarises or report.curtailed or report.reason in _NOT_TRIED:
@@ -137,13 +137,13 @@ class CompactionWatch:
                 self._keep_writer(why_not_by_model(report), report.before, standing)
 
     def take_recovery(self, prepared: Prepared, standing: Standing) -> None:
-        """Take in who was asked for a summary while a refused request was made shorter: the rest is done without."""
+        """Note how the summariser did while a refused request was made smaller; only its own guard changes."""
         for report in prepared.reports:
             if report.asked and report.event == "context_compacted":
                 self._keep_writer(why_not_by_model(report), report.before, standing)
 
     def keep(self, problem: str, after: Measure, standing: Standing, *, was_told: bool) -> None:
-        """Take in one automatic compaction; `problem` "" = it helped. `was_told`: the user has just read it."""
+        """Note the result of an automatic compaction; `problem` "" = it helped. `was_told`: the user just read it."""
         self.compactions = _judged(self.compactions, problem, after, standing)
         if self.compactions.pauses == 1:
             why = "" if was_told else f": {problem.rstrip('.')}"
