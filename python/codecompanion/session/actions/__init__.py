@@ -1,1 +1,1 @@
-"""What the user may do with a chat besides sending a message."""
+"""The user's actions in a chat besides sending a message."""

@@ -1,4 +1,4 @@
-"""The policies a chat may choose, and choosing one (K1: one active policy per chat)."""
+"""Lists the policies of a chat and chooses one (K1: one active policy per chat)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from codecompanion.wire.events import PolicyChanged
 
 
 def list_policies(control: ContextControl) -> list[dict[str, Any]]:
-    """Return `[{name, description, current}]`: what is built in and what the user has defined."""
+    """Return `[{name, description, current}]` for the built-in and the user's own policies."""
     stopped = control.services.stopped
     return [
         {
@@ -26,13 +26,13 @@ def list_policies(control: ContextControl) -> list[dict[str, Any]]:
 
 
 async def choose_policy(chat: Chat, name: str) -> None:
-    """Manage the chat's context by another policy from the next request on; "" = as configured.
+    """Use another policy for the chat from the next request on; "" = as configured.
 
-    What was changed under the old one stays as it is and can be undone as before.
+    Changes made under the old policy stay and can be undone as before.
 
     Raises:
-        ConfigError: there is no such policy, or it is stopped; nothing is changed.
-        StoreError: the choice cannot be stored; it holds until the chat is closed.
+        ConfigError: the policy does not exist or is stopped; nothing is changed.
+        StoreError: the choice cannot be stored; it applies until the chat is closed.
     """
     control, name = chat.control, " ".join(name.split())
     if name in control.services.stopped:

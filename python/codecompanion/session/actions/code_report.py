@@ -1,4 +1,4 @@
-"""What was gathered, or would be, as rows the user can act on: `/context`, and `K` on the line below a message."""
+"""Gathered code, or a preview of it, as rows the user can act on: `/context`, and `K` on the line below a message."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _OFF = "Nothing is gathered: context.enabled is false, so no message has code wi
 
 
 class CodeRow(msgspec.Struct, frozen=True):
-    """A piece: where it is, who found it and how well it fits, whether it goes to the model, and why if it does not.
+    """A piece of code: its place, gatherer and score, whether it is sent to the model, and why not.
 
-    `kind` and `name` say what is defined there, `anchor` and `anchor_at` are those of `ChosenPiece`. `chosen_at`: the
-    first line by which a choice of it is known, 0 = its own: the definition has moved since. `is_above`: the model
-    still has it from an earlier question, so that it is not sent again.
+    `kind` and `name` are those of the definition; `anchor` and `anchor_at` those of `ChosenPiece`. `chosen_at`: the
+    first line of the user's choice if the definition has moved since, 0 = unchanged. `is_above`: the model still has
+    the piece from an earlier question, so it is not sent again.
     """
 
     path: str
@@ -61,7 +61,7 @@ class CodeRow(msgspec.Struct, frozen=True):
 
 
 class CodeReport(msgspec.Struct, frozen=True):
-    """What `/context` shows: a title, sentences above the rows, the rows, best first, and the text for the model."""
+    """The page of `/context`: a title, sentences above the rows, the rows, best first, and the text for the model."""
 
     title: str
     head: tuple[str, ...]
@@ -72,9 +72,9 @@ class CodeReport(msgspec.Struct, frozen=True):
 
 
 async def preview_code(chat: Chat, request: PreviewCode) -> CodeReport:
-    """Return what would be gathered for a question now; nothing is logged, and nothing but it is asked of a model.
+    """Return the code that would be gathered for a question now; nothing is logged or sent except by gathering itself.
 
-    Without a question: for the newest message of the user.
+    Without a question: for the user's newest message.
 
     Raises:
         InputError: there is no question, or gathering is off.
@@ -102,7 +102,7 @@ async def preview_code(chat: Chat, request: PreviewCode) -> CodeReport:
 
 
 def _with_anchors(rows: Sequence[CodeRow], gathered: Gathered) -> tuple[CodeRow, ...]:
-    """Return the rows with what those without a name are found by later."""
+    """Return the rows; those without a name get the anchors that identify them later."""
     dropped = (one.snippet for one in gathered.selection.dropped)
     texts = {(one.path, one.start): one.text for one in (*dropped, *gathered.selection.snippets) if not one.name}
     anchors = {place: anchor_of(text) for place, text in texts.items()}
@@ -111,7 +111,7 @@ def _with_anchors(rows: Sequence[CodeRow], gathered: Gathered) -> tuple[CodeRow,
 
 
 def _as_sent(wish: Wish | None, gathered: Gathered) -> tuple[str, ...]:
-    """Return what sending the question as it is would do, where that is not what the rows show."""
+    """Return how sending the question unchanged would differ from the rows shown."""
     if wish is None or not wish.is_wanted:
         return (_NOT_BY_ITSELF,)
     said = gathered.classification
@@ -130,7 +130,7 @@ _NOT_ABOUT = (
 
 
 async def show_gathered(chat: Chat, request: ShowGathered) -> CodeReport:
-    """Return what was gathered for a message that was sent, and what the model got of it.
+    """Return the code gathered for a sent message, and how much of it the model has.
 
     Raises:
         InputError: the chat has no such message.
@@ -154,7 +154,7 @@ async def show_gathered(chat: Chat, request: ShowGathered) -> CodeReport:
 
 
 async def choose_code(chat: Chat, request: ChooseCode) -> str:
-    """Leave a piece out of the next question, or pin it in this chat; return what holds now. It is kept in the log.
+    """Leave a piece out of the next question or pin it in this chat; return its new state. The choice is logged.
 
     Raises:
         StoreError: it could not be stored; nothing is changed.
@@ -192,7 +192,7 @@ def _report(fields: Mapping[str, Any], chosen: ChosenCode, text: str) -> CodeRep
     rows += [_lost(pin, any(f" {pin.place}," in note for note in gone)) for pin in pins]
     taken = [row for row in new if row.state in ("in", "pinned") and not row.why]
     code = [row.path for row in taken if row.path]
-    tokens = sum(row.tokens for row in taken if row.path)  # the budget is that of the code
+    tokens = sum(row.tokens for row in taken if row.path)  # the budget covers the code only
     title = how_much(code, above)
     head = []
     if fields.get("budget_tokens"):
@@ -213,14 +213,14 @@ def _report(fields: Mapping[str, Any], chosen: ChosenCode, text: str) -> CodeRep
 
 
 def _understood(fields: Mapping[str, Any]) -> str:
-    """Return how the question was understood, in words; `/trace` has the document's."""
+    """Return how the question was classified, in words; `/trace` has the document's terms."""
     by = who_classified(fields.get("classified_by", ""), fields.get("likelihood"))
     about = "about" if fields.get("is_codebase_related") else "not about"
     return f"taken as {about} the project ({by})" if by else WAS_ASKED_FOR
 
 
 def _row(piece: Mapping[str, Any], state: State, chosen: ChosenCode, pins: list[ChosenPiece]) -> CodeRow:
-    """Return the row of a piece; the pin that it is leaves `pins`."""
+    """Return the row of a piece; a pin it matches is removed from `pins`."""
     here = ChosenPiece(
         piece["path"], piece.get("start", 0), piece.get("end", 0), piece.get("kind", ""), piece.get("name", "")
     )
@@ -252,7 +252,7 @@ def _row(piece: Mapping[str, Any], state: State, chosen: ChosenCode, pins: list[
 
 
 def _lost(pin: ChosenPiece, is_gone: bool) -> CodeRow:
-    """Return the row of what is pinned and is not among what was found: it can be unpinned there."""
+    """Return the row of a pin that was not found, so that it can be unpinned."""
     return CodeRow(
         path=pin.path,
         start=pin.start,

@@ -1,7 +1,7 @@
 """`/cost` and `/trace` of a stored chat: read its log, write the report (R-356…R-360).
 
-What was read of a log stays, because an open report is written again with every event of its chat: only what is new is
-read then. The figures come from the log alone all the same.
+Logs stay in memory, because an open report is updated with every event of its chat: only new events are read then. The
+figures still come from the log alone.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from codecompanion.session.services import Services
 from codecompanion.wire.requests import ShowCost, ShowTrace
 
 MAX_CHATS = 4
-"""Logs of so many chats stay read."""
+"""The logs of at most this many chats stay in memory."""
 
 
 class Reports:
-    """The reports of a host; may be asked from any thread."""
+    """The reports of a host; thread-safe."""
 
     def __init__(self) -> None:
         self._readers: dict[str, LogReader] = {}
@@ -51,7 +51,7 @@ class Reports:
         """Return `{title, text, turn, turns}`.
 
         Raises:
-            InputError: there is no such turn; names the range.
+            InputError: the turn does not exist; names the range.
             StoreError: the log cannot be read.
         """
         with self._lock:
@@ -77,7 +77,7 @@ def _speeds(services: Services, record: Record) -> dict[tuple[str, str], str]:
 
 
 def _local_counts(services: Services, chat_id: str) -> LocalCounts | None:
-    """Return both counts of the messages in the context, None where only the estimate counts."""
+    """Return both counts of the messages in the context, None if only the estimate is available."""
     if services.count_text is estimate_text:
         return None
     messages = project(services.store.load_events(chat_id)).messages

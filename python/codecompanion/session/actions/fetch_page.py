@@ -1,4 +1,4 @@
-"""`/fetch`: the readable text of a page as an attachment. What it says is data, never an instruction."""
+"""`/fetch`: the readable text of a page as an attachment. Its text is data, never an instruction."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from codecompanion.session.chat.chat import Chat
 
 MAX_CHARS = 200_000
-"""About 50,000 tokens: longer pages are cut, and that is said in them."""
+"""About 50,000 tokens: longer pages are cut, with a note in the text."""
 CHARS_PER_TOKEN = 3
-"""So few that what is cut to the room fits."""
+"""A low ratio, so that text cut to the room fits."""
 _MIN_CHARS = 1_000
 _CUT = "\n\n[cut here: {left} of {all} characters]\n"
 
@@ -29,10 +29,10 @@ _CUT = "\n\n[cut here: {left} of {all} characters]\n"
 async def attach_page(
     chat: Chat, url: str, *, again: bool = False, make_fetcher: Callable[[str], Fetcher] = Fetcher
 ) -> str:
-    """Attach the page at an address; return a sentence about it. `again`: fetch it, however fresh the kept one is.
+    """Attach the page at an address; return a sentence about it. `again`: fetch it even if the cached copy is fresh.
 
     Raises:
-        InputError: it may not be fetched, or cannot be; nothing was attached.
+        InputError: fetching is not allowed or failed; nothing was attached.
     """
     services = chat.services
     address = parts_of(url).geturl()

@@ -1,4 +1,4 @@
-"""What is being fetched for a chat: it can be stopped, and stops with the chat."""
+"""The running fetches of a chat: they can be stopped, and stop with the chat."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Fetches:
         self._running = set[asyncio.Task[str]]()
 
     async def run(self, work: Callable[[], Coroutine[Any, Any, str]]) -> str:
-        """Do the work and return what it returns.
+        """Run the fetch and return its result.
 
         Raises:
             InputError: it was stopped.
@@ -30,6 +30,6 @@ class Fetches:
             self._running.discard(task)
 
     def stop(self) -> None:
-        """Stop all of them."""
+        """Stop all fetches."""
         for task in self._running:
             task.cancel()

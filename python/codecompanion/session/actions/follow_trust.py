@@ -1,6 +1,6 @@
-"""Apply the decisions about folders to running chats: attach or detach rules, name the files that wait (issue 20).
+"""Applies trust decisions to running chats: attaches or detaches rules, names the waiting files (issue 20).
 
-A chat shows one line for files that wait for trust, again only when they change; it disappears when nothing waits. The
+A chat shows one line about files that wait for trust, again only when they change; it disappears when none wait. The
 line never blocks the chat.
 """
 
@@ -25,12 +25,12 @@ _log = logging.getLogger(__name__)
 
 
 async def tell_waiting(chat: Chat) -> None:
-    """Name the files of the chat's folder that wait for the user's trust, if they have changed since the last time."""
+    """Name the files in the chat's folder that wait for the user's trust, if they have changed since the last time."""
     root, trust = chat.root(), chat.services.trust
     try:
         await note_first_sight(chat.services, root)
     except InputError as error:
-        _log.warning("%s", error)  # files of the folder start to wait
+        _log.warning("%s", error)  # the folder's files will wait for trust
     chat.trust_seen = await asyncio.to_thread(trust.version)
     waiting = waiting_of(await asyncio.to_thread(brought_by, chat.services, root))
     if trust.decisions().is_silenced(folder_of(root), digest_of(waiting)):
@@ -42,15 +42,15 @@ async def tell_waiting(chat: Chat) -> None:
 
 
 async def follow_trust(chat: Chat) -> None:
-    """Attach the rules that are trusted by now; if nothing was decided since, this costs one check of a file."""
-    if chat.trust_seen < 0 or chat.trust_seen == chat.services.trust.version():  # sooner done than in a thread
+    """Attach rules that have become trusted; without a new decision this costs one file check."""
+    if chat.trust_seen < 0 or chat.trust_seen == chat.services.trust.version():  # faster than a thread
         return
     await join_rules(chat)
     await tell_waiting(chat)
 
 
 async def join_rules(chat: Chat) -> None:
-    """Attach the rules that the chat may have by now and never had, and to a new one the memory."""
+    """Attach rules that are allowed now and were not before; a new chat also gets the memory."""
     messages, _ = await chat.context.rules.autoload(chat.root())
     await chat.attach(*messages)
     if not chat.log.typed:

@@ -1,7 +1,7 @@
-"""What `/compact` would come to now: the figures of the question that is asked before it (R-533).
+"""The expected result of `/compact`: the figures in the question that precedes it (R-533).
 
-A dry run of the pipeline. How long a summary written by a model will be nobody knows before; it is guessed from how
-much it stands for.
+A dry run of the pipeline. The length of a model's summary is not known in advance; it is estimated from the size of the
+messages it replaces.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.window.context_control import ContextControl
 
 SUMMARY_SHARE = 0.12
-"""Summaries of recorded coding chats came to about this share of what they stood for."""
+"""Summaries of recorded coding chats had about this share of the replaced text's size."""
 MIN_SUMMARY_TOKENS = 250
 
 
 def forecast(control: ContextControl, log: ChatLog) -> dict[str, Any]:
-    """Return `{before, after, pins, rules, why}`: tokens now and about how many then, and what is kept as it is.
+    """Return `{before, after, pins, rules, why}`: tokens now, about how many after, and what stays.
 
-    `after` is 0 when nobody can say: the provider compacts, or nothing would change (`why` says why).
+    `after` is 0 if it is unknown: the provider compacts, or nothing would change (`why` has the reason).
     """
     messages, before = log.view.messages, control.measured().tokens
     kept = {"pins": len(pinned(log.view)), "rules": sum(message.tag == RULES_TAG for message in messages)}
     if control.native.compacts_on_demand:
         return {"before": before, "after": 0, "why": "", **kept}
     prepared, asks = drive(control.plans.compaction(), unwritten)
-    # The length of the text that was asked for last; 0: no model writes one.
+    # The length of the last requested text; 0: no model writes one.
     longest = asks[-1].request.max_output_tokens if asks else 0
     changed = prepared.changed
     if not changed:

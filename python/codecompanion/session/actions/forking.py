@@ -1,9 +1,9 @@
 """Branches of a chat: edit and resend, `/fork` (issue 8, section 4).
 
-A branch is a chat of its own. Its log begins with a copy of the other one's up to the fork, followed by `ChatForked`:
-view, undo, pins and compactions of that time come with it by projecting that log, whatever has happened to the
-messages since. Money is counted after `ChatForked` only. The copy is one transaction, and the text to be sent is
-stored with it as the draft, so a kill leaves no branch or a whole one. The chat it comes from is not touched.
+A branch is a separate chat. Its log begins with a copy of the original log up to the fork, followed by `ChatForked`:
+view, undo, pins and compactions of that time follow by projecting that log, whatever has happened to the messages
+since. Costs are counted after `ChatForked` only. The copy is one transaction, and the text to send is stored with it as
+the draft, so a kill leaves a whole branch or none. The original chat is not changed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _ALONG = frozenset({GATHERED_TAG, LOOKING_TAG})
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """What of a log goes into the branch: all up to `last_seq` but `left_out`, then `more`.
+    """The part of a log that goes into the branch: all up to `last_seq` except `left_out`, then `more`.
 
     `is_untitled`: the message that gave the chat its title is not in it.
     """
@@ -63,10 +63,10 @@ class Cut(msgspec.Struct, frozen=True):
 
 
 def cut_before(events: Sequence[LogEvent], message_id: str) -> Cut:
-    """Return the cut for editing a message: everything before it, what was attached to it, and what is attached now.
+    """Return the cut for editing a message: the log before it, its attachments, and the current attachments.
 
     Raises:
-        InputError: there is no such message, or the user did not type it.
+        InputError: the message does not exist, or the user did not type it.
     """
     place = next((at for at, event in enumerate(events) if _is_message(event, message_id)), None)
     edited = events[place].payload if place is not None else None
@@ -93,7 +93,7 @@ def cut_before(events: Sequence[LogEvent], message_id: str) -> Cut:
 
 
 def _code_for(kept: Sequence[LogEvent]) -> Iterator[int]:
-    """Yield the numbers of the events with the code gathered for what comes next, and with what was said below it."""
+    """Yield the sequence numbers of the code gathered for the edited message, and of the notes below it."""
     for event in reversed(kept):
         if not _went_along(event) and not (
             isinstance(event.payload, PolicyEvent) and event.payload.name in (GATHERED_EVENT, TOLD_EVENT)
@@ -103,7 +103,7 @@ def _code_for(kept: Sequence[LogEvent]) -> Iterator[int]:
 
 
 def _attached_since(events: Sequence[LogEvent], place: int, before: View) -> Iterator[EventPayload]:
-    """Yield what the user has attached and detached for the next message, for that is the edited one now."""
+    """Yield the user's attachments and detachments for the next message, which the edited one now is."""
     ended = max((at for at, event in enumerate(events) if isinstance(event.payload, TurnEnded)), default=-1)
     fresh = events[max(place, ended) + 1 :]
     undone, here = frozenset(undone_ids(events)), {message.id for message in project(events).messages}
@@ -124,7 +124,7 @@ def _attached_since(events: Sequence[LogEvent], place: int, before: View) -> Ite
 
 
 def _pinned_since(events: Sequence[LogEvent], kept: Sequence[LogEvent]) -> Iterator[EventPayload]:
-    """Yield what makes the code that is pinned now the code that is pinned in the branch."""
+    """Yield events that make the branch's pinned code equal to the currently pinned code."""
     now, then = chosen_in(events).pinned, chosen_in(kept).pinned
     yield from (choice_event(piece, "") for piece in then if piece not in now)
     yield from (choice_event(piece, "pinned") for piece in now if piece not in then)
@@ -139,7 +139,7 @@ def _has_begun(events: Iterable[LogEvent], turn_id: str) -> bool:
 
 
 def _is_said_in(event: LogEvent, turn_id: str) -> bool:
-    """Return whether something other than an attachment, or code for a question, was said in the turn."""
+    """Return whether the turn has a message other than attachments and context for a question."""
     payload = event.payload
     if not isinstance(payload, MessageAdded) or payload.message.turn_id != turn_id:
         return False
@@ -157,7 +157,7 @@ def _is_of_turn(event: LogEvent, turn_id: str) -> bool:
 
 
 def next_title(title: str, family: Iterable[SessionInfo]) -> str:
-    """Return the title of another branch: the same with the next free number."""
+    """Return the title of another branch: the same title with the next free number."""
     base = _NUMBER.sub("", title)
     numbers = [
         int(found[1]) for info in family if (found := _NUMBER.search(info.title)) and info.title.startswith(base)
@@ -166,11 +166,11 @@ def next_title(title: str, family: Iterable[SessionInfo]) -> str:
 
 
 async def fork(services: Services, request: ForkChat) -> str:
-    """Make the branch and return its id. Asked again for a branch that is there, only its draft is replaced.
+    """Make the branch and return its id. For an existing branch only the draft is replaced.
 
     Raises:
-        InputError: there is no such chat or message, or the title is empty.
-        StoreError: the branch could not be stored; there is none.
+        InputError: the chat or message does not exist, or the title is empty.
+        StoreError: the branch could not be stored; it does not exist.
     """
     store, chat_id = services.store, request.fork or services.new_token()
     last_seq = await asyncio.to_thread(store.last_seq, request.chat)
@@ -178,7 +178,7 @@ async def fork(services: Services, request: ForkChat) -> str:
     if not last_seq:
         raise InputError(f"No stored chat has the id {request.chat!r}")
     if await asyncio.to_thread(store.knows, chat_id):
-        # The text may have been changed before it was tried again.
+        # The text may have been changed before the retry.
         await durable(store.save_draft(chat_id, request.draft))
         return chat_id
     cut = Cut(last_seq)
@@ -199,7 +199,7 @@ async def fork(services: Services, request: ForkChat) -> str:
 
 
 async def list_branches(services: Services, chat_id: str) -> list[dict[str, object]]:
-    """Return the tree of branches a chat belongs to, each after the one it comes from and with its `depth`."""
+    """Return the tree of branches a chat belongs to, each after its parent and with its `depth`."""
     store = services.store
     this = await asyncio.to_thread(store.find_session, chat_id)
     if this is None:
@@ -208,7 +208,7 @@ async def list_branches(services: Services, chat_id: str) -> list[dict[str, obje
     known = {info.id for info in found}
     children: dict[str, list[SessionInfo]] = {}
     for info in sorted(found, key=lambda info: info.created):
-        # The one it comes from may have been deleted: then it stands at the root.
+        # If its parent was deleted, a branch is listed at the root.
         children.setdefault(info.forked_from if info.forked_from in known else "", []).append(info)
     rows: list[dict[str, object]] = []
     waiting = [(info, 0) for info in reversed(children.get("", []))]

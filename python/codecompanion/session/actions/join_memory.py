@@ -1,7 +1,7 @@
-"""The memory in a chat: attached when it is new, taken out when its policy or the user's trust no longer allows it.
+"""The memory in a chat: attached when the chat is new, removed when its policy or the user's trust forbids it.
 
-It is one message, shown as a line of the context block with its tokens. It is read once: a chat that is resumed keeps
-what it began with, so that its requests begin alike (prompt caches).
+It is one message, shown as a line of the context block with its tokens. It is read once: a resumed chat keeps its
+original memory, so that its requests have the same prefix (prompt caches).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 async def join_memory(chat: Chat) -> None:
-    """Attach what is remembered of the project to a chat in which nobody has said anything yet.
+    """Attach the project's memory to a chat that has no typed message yet.
 
-    A folder that cannot be read costs a sentence.
+    A folder that cannot be read only costs a notice.
     """
     try:
         await _join(chat)
@@ -66,9 +66,9 @@ async def _join(chat: Chat) -> None:
 
 
 async def follow_policy(chat: Chat) -> None:
-    """Take the memory out when the chat's policy has none; attach it when it has, and nobody has said anything yet.
+    """Remove the memory if the chat's policy has none; attach it if it has, in a chat without typed messages.
 
-    While a turn runs, its next request does the former.
+    While a turn runs, its next request does the removal.
     """
     if chat.task is not None:
         return

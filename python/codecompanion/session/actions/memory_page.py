@@ -1,4 +1,4 @@
-"""The page of `:CodeCompanion memory`: all that is remembered of a project, and deleting a part of it."""
+"""The page of `:CodeCompanion memory`: everything remembered about a project, and deleting parts of it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def carry_out_memory(
     """Return the content of the page, or a sentence about a deletion or its undo.
 
     Raises:
-        InputError: nothing is kept by this host.
+        InputError: this host keeps no memory.
         StoreError: a file cannot be read, deleted or restored.
     """
     if isinstance(request, DeleteMemory):
@@ -90,7 +90,7 @@ def _delete(services: Services, path: Path) -> str:
             return (UNKNOWN,)
 
     can_restore = memories.delete(path, forget)
-    name = " ".join(path.name.split())  # a line break in it would be one on the screen
+    name = " ".join(path.name.split())  # a line break in the name would show as one
     return f"Deleted {name}; u restores it" if can_restore else f"Deleted {name}"
 
 

@@ -1,7 +1,7 @@
-"""What the policy would change, without sending or changing anything (R-546): before and after as a diff.
+"""The changes that the policy would make, without sending or changing anything (R-546): before and after as a diff.
 
-A dry run of the very pipeline that prepares requests. Where a summary would be written by a model, a line stands for
-it: how long it will be nobody knows before.
+A dry run of the same pipeline that prepares requests. A line stands for a summary that a model would write: its length
+is not known in advance.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PREVIEW_CHARS = 90
 
 
 def preview(control: ContextControl, log: ChatLog) -> dict[str, str]:
-    """Return `{title, text, filetype, state}`: the next request as it stands, and what /compact would change now."""
+    """Return `{title, text, filetype, state}`: the next request as it is, and the changes that /compact would make."""
     before = log.view.messages
     sections = [_section("Before the next request", before, dry_run(control.plans.request()))]
     if control.native.compact_at:
@@ -39,9 +39,9 @@ def preview(control: ContextControl, log: ChatLog) -> dict[str, str]:
 
 
 def compare_with_last(control: ContextControl, events: Sequence[LogEvent]) -> dict[str, str]:
-    """Return `{title, text, filetype, state}`: how the next request differs from the one that was sent last (R-546).
+    """Return `{title, text, filetype, state}`: the differences between the next request and the last one (R-546).
 
-    Right after a restart the last one is the view of that time: what was shaped for it alone is not known any more.
+    After a restart, the last request is replaced by the view of that time: its shaping is no longer known.
     """
     now, sent = control.shaper.current(), control.shaper.sent
     if sent is not None:
@@ -69,7 +69,7 @@ def _is_chat_request(event: LogEvent) -> bool:
 
 
 def _by_the_provider(control: ContextControl, before: Messages) -> str:
-    """Return what a compaction on demand would change; its summary is the provider's to write."""
+    """Return the result of a compaction on demand; its summary is written by the provider."""
     part = CompactionPart(origin="", encrypted="[]", text=UNWRITTEN)
     work = replace_by_block(before, part, control.meter.counter.message, Message(id="preview", role="assistant"))
     return "\n".join(["# With /compact now: compacted by the provider", *_diff(before, work.messages)])

@@ -1,7 +1,7 @@
-"""Reverts changes of files, three-way against whatever came later, and never loses that (architecture.md).
+"""Reverts file changes by three-way merge, and never loses later changes (architecture.md).
 
-A revert is a change like any other: logged with both texts before it is made, in the editor where the file is open,
-and it can be reverted itself. What overlaps with later changes stays as it is, unless the user wants the conflict
+A revert is a change like any other: logged with both texts before it is made, made in the editor if the file is open
+there, and revertible itself. Places that overlap with later changes stay as they are, unless the user wants conflict
 markers in the editor.
 """
 
@@ -43,7 +43,7 @@ from codecompanion.wire.requests import ListChanges, RevertChanges, ShowChange
 
 
 class Conflict(msgspec.Struct, frozen=True):
-    """A file that was left as it is: why, and whether the texts can be compared, or merged with conflict markers."""
+    """A file that was left unchanged: why, and whether the texts can be compared, or merged with conflict markers."""
 
     path: str
     name: str
@@ -54,14 +54,14 @@ class Conflict(msgspec.Struct, frozen=True):
 
 
 class Reverter:
-    """The changes of files of one chat, and the hand that takes them back."""
+    """Reverts the file changes of one chat."""
 
     def __init__(self, chat: Chat) -> None:
         self._chat = chat
         self._contents = Contents(lambda sha256: chat.services.store.read_blob(sha256))
 
     async def carry_out(self, request: ListChanges | ShowChange | RevertChanges) -> Any:
-        """Carry out what the user asked for; return the answer of `requests`.
+        """Carry out the user's request; return the answer defined in `requests`.
 
         Raises:
             CodeCompanionError: nothing was changed; says why.
@@ -87,7 +87,7 @@ class Reverter:
                 return answer
 
     def tell(self, events: Sequence[LogEvent]) -> None:
-        """Let the editor mark the changes that are reverted."""
+        """Send the ids of the reverted changes to the editor."""
         found = tuple(change.id for change in changes_of(events) if change.reverted)
         self._chat.emit(ChangesReverted(chat=self._chat.chat_id, change_ids=found))
 
@@ -138,7 +138,7 @@ class Reverter:
         if not changes:
             raise InputError("Nothing to revert: no tool changed a file.")
         todo = [to_revert(change, by_id) for change in reversed(changes) if not change.reverted]  # newest first
-        if not todo:  # what is reverted already is brought back
+        if not todo:  # changes that are already reverted are reapplied
             todo = [step for change in changes for step in to_make_again(change, by_id)]
         by_path: dict[str, list[ToRevert]] = {}
         for step in todo:
@@ -157,7 +157,7 @@ class Reverter:
         return {"text": _sentence(done, conflicts, verb), "reverted": len(done), "conflicts": conflicts}
 
     async def _revert_place(self, wanted: Sequence[str], place: int, *, markers: bool) -> dict[str, Any]:
-        """Take back one place of a change, or bring it back. The change counts until nothing of it is left."""
+        """Revert one place of a change, or reapply it. The change counts until nothing of it is left."""
         by_id = {change.id: change for change in changes_of(await self._chat.log.events())}
         change = by_id.get(wanted[0]) if len(wanted) == 1 else None
         if change is None:
@@ -174,13 +174,13 @@ class Reverter:
         which = "your change" if is_whole and not step.is_back else "a part of your change"
         await self._tell_model(name, which, back=step.is_back)
         self.tell(events)
-        # A place that completes a change again is named as it was when it was reverted.
+        # A place that completes a change again is described as it was when it was reverted.
         is_one_place = not is_whole or (step.is_back and not change.reverted)
         text = _sentence([f"one place of {name}" if is_one_place else name], [], verb)
         return {"text": text, "reverted": 1, "conflicts": []}
 
     async def _revert_steps(self, steps: Sequence[ToRevert], *, markers: bool) -> tuple[list[ToRevert], list[Conflict]]:
-        """Take back the changes of one file together or, when later edits overlap, those that can be."""
+        """Revert the changes of one file together or, if later edits overlap, as many as possible."""
         conflict = await self._revert_file(steps, markers=markers)
         if conflict is None:
             return list(steps), []
@@ -201,9 +201,9 @@ class Reverter:
     async def _revert_file(
         self, steps: Sequence[ToRevert], *, markers: bool, place: int | None = None
     ) -> Conflict | None:
-        """Take back the changes of one file, in this order, as one change; return why it was left as it is.
+        """Revert the changes of one file, in this order, as one change; return why it was left unchanged.
 
-        With `place` only this one of the one change.
+        With `place`, only this place of a single change.
         """
         oldest = steps[-1].change
         path, name = Path(oldest.began.path), oldest.began.name
@@ -242,10 +242,10 @@ class Reverter:
         record(self._chat.services, event="ran", kind="revert", chat=self._chat.chat_id, grant=grant, files=files)
 
     async def _log_as_done(self, path: Path, name: str, takes_back: TakesBack, context: ToolContext) -> None:
-        """Log a revert of what was so already: from here on it counts as reverted."""
+        """Log a revert whose result is already in the file: from here on it counts as reverted."""
         now = None
         if await asyncio.to_thread(is_there, path, context):
-            with contextlib.suppress(text_files.UnreadableFile):  # a link that was restored
+            with contextlib.suppress(text_files.UnreadableFile):  # a restored symlink
                 now = text_files.encode(await asyncio.to_thread(current_text, path, context))
         change_id = await context.recorder.begin(
             ToChange(path=path, name=name, before=now, after=now, reverts=takes_back)
@@ -264,7 +264,7 @@ class Reverter:
 
 
 def _which(steps: Sequence[ToRevert]) -> str:
-    """Return what was taken back, to the model: a revert of some places of its change is a part of that."""
+    """Return the reverted changes in the model's words: a revert of some places is "a part of" a change."""
     if len({change.id for step in steps for change in step.of}) > 1:
         return "your changes"
     change = steps[0].change
@@ -273,7 +273,7 @@ def _which(steps: Sequence[ToRevert]) -> str:
 
 
 def _restore_mode(path: Path, oldest: FileChanged) -> None:
-    """Give a file that was deleted its permissions back."""
+    """Restore the permissions of a file that had been deleted."""
     if oldest.began.mode and not oldest.after:
         with contextlib.suppress(OSError, ToolError):
             set_mode(path, oldest.began.mode)

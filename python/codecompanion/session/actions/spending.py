@@ -1,7 +1,7 @@
-"""The budgets of a chat: asked before a turn begins, looked at after it (R-358).
+"""The budgets of a chat: checked before a turn begins and after it ends (R-358).
 
-What was spent is the store's running total, so that asking costs the same however much has been said. Without a budget
-nothing is asked.
+Spending is the store's running total, so a check costs the same for any length of chat. Without a budget nothing is
+checked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Spending:
-    """What one chat may still spend."""
+    """The remaining budget of one chat."""
 
     def __init__(self, services: Services, chat_id: str) -> None:
         self._services, self._chat_id = services, chat_id
@@ -26,10 +26,10 @@ class Spending:
         self._has_said_unknown = False
 
     def budgets(self) -> tuple[Budget, Budget]:
-        """Return the budgets of this chat and of all chats, as they stand; 0 = unlimited.
+        """Return the current budgets of this chat and of all chats; 0 = unlimited.
 
         Raises:
-            StoreError: what was spent cannot be read.
+            StoreError: the spending cannot be read.
         """
         chat, store = self._services.settings.chat, self._services.store
         return (
@@ -38,7 +38,7 @@ class Spending:
         )
 
     async def refusal(self, *adapters: str) -> str:
-        """Return why no turn may begin that asks these adapters, "" when one may: what costs no money always may."""
+        """Return why no turn may use these adapters, "" if one may; free adapters are always allowed."""
         if not self._has_budget or self._are_included(adapters):
             return ""
         try:
@@ -58,14 +58,14 @@ class Spending:
         return [budget.warning() for budget in fresh] or self._blind_warning(budgets)
 
     def _blind_warning(self, budgets: tuple[Budget, Budget]) -> list[str]:
-        """Return that calls of this chat have no known price, once; a warning of the amount says so as well."""
+        """Return, once, that calls of this chat have no known price; a warning about the amount includes this."""
         if self._has_said_unknown or not budgets[0].unpriced:
             return []
         self._has_said_unknown = True
         return [next(budget for budget in budgets if budget.limit_usd > 0).blind_warning()]
 
     def _are_included(self, adapters: tuple[str, ...]) -> bool:
-        """Return whether subscriptions pay for all that a turn may ask, the one that looks for code with them."""
+        """Return whether subscriptions cover everything a turn may call, including the model that looks for code."""
         asked = [name for name in (*adapters, self._services.settings.context.utility) if name]
         return bool(adapters) and all(map(self._services.is_included, asked))
 

@@ -1,4 +1,4 @@
-"""The list of tools of a chat, and switching in it, as the editor asks for them; imported when it does."""
+"""The tool list of a chat, and switching tools, as the editor requests it; imported on demand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from codecompanion.wire.requests import ChooseTools
 
 
 async def list_tools(chat: Chat) -> dict[str, Any]:
-    """Return all tools and groups of the chat as its next message finds them, with what each costs."""
+    """Return all tools and groups of the chat as its next message will have them, with their costs."""
     mcp = chat.services.mcp
     if mcp is not None:
         await mcp.look(chat)
@@ -21,10 +21,10 @@ async def list_tools(chat: Chat) -> dict[str, Any]:
 
 
 async def choose_tools(chat: Chat, request: ChooseTools) -> str:
-    """Switch tools and groups of the chat; return what is offered from now on, in one sentence.
+    """Switch tools and groups of the chat; return the tools now offered, in one sentence.
 
     Raises:
-        InputError: there is no such tool or group, tools are switched off, or a turn is running.
+        InputError: the tool or group does not exist, tools are off, or a turn is running.
     """
     control = chat.control
     if not chat.services.settings.tools.enabled:

@@ -1,7 +1,7 @@
-"""What the user changes in the view by hand: undo, redo, restore, clear, pin, unpin (R-361, R-516, R-545).
+"""The user's manual changes of the view: undo, redo, restore, clear, pin, unpin (R-361, R-516, R-545).
 
-Each is one event of the log, so a crash leaves the view as it was or as it became. None of them happens while a turn
-runs: what is being sent cannot be changed any more.
+Each is one event of the log, so a crash leaves the view either before or after it. None of them happens during a turn:
+a request that is being sent cannot be changed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from codecompanion.wire.events import ContextEdited, Severity
 
 
 class ViewEdits:
-    """The hand of one chat's user on its view. `removed` is what was taken out of it, for the user and the model."""
+    """The user's changes to the view of one chat."""
 
     def __init__(self, chat: Chat) -> None:
         self._chat = chat
@@ -38,7 +38,7 @@ class ViewEdits:
         self.context = chat.context
 
     async def carry_out(self, request: requests.Request) -> Any:
-        """Carry out what the user asked for; return the answer of `requests`.
+        """Carry out the user's request; return the answer defined in `requests`.
 
         Raises:
             CodeCompanionError: nothing was changed; says why.
@@ -91,7 +91,7 @@ class ViewEdits:
         self._show()
 
     def _refuse_foreign(self, change: ViewChanged) -> None:
-        """A provider's own summary counts with its provider only (R-542)."""
+        """Refuse a provider's own summary unless the chat uses that provider (R-542)."""
         origin = self.control.adapter().origin
         for insertion in change.inserted:
             block = insertion.message.compaction
@@ -99,7 +99,7 @@ class ViewEdits:
                 raise InputError("This summary was written by another provider; the current model cannot read it.")
 
     async def _tell_outlook(self, change: ViewChanged) -> None:
-        """Say what the next request will do about it; the size itself is what the meter shows."""
+        """Tell the user what the next request will do about the new size, which the meter shows."""
         pause = self.control.pause
         size = await self.control.fitting.paused_excess()
         if size:
@@ -220,18 +220,18 @@ class ViewEdits:
         self._show()
 
     def _crosses_page(self, change: ViewChanged) -> bool:
-        """Return whether the change may concern what stands before a `/clear`, which is not in the buffer."""
+        """Return whether the change may affect messages before a `/clear`, which are not in the buffer."""
         return bool(change.inserted) and WIPED in self.log.gone.values()
 
     def _show(self) -> None:
-        """Show what the view looks like now."""
+        """Show the current state of the view."""
         self.context.show_marks()
         self.context.show()
         self._chat.show_meter()
 
 
 def _saves_nothing(item: str, messages: Sequence[Message]) -> str:
-    """Return why nothing would be saved by clearing a message."""
+    """Return why clearing a message would save nothing."""
     attached = (m for m in messages if any(one.restores and item in one.ids for one in m.references))
     path = next((message.path for message in attached), None)
     if path is None:
