@@ -1,1 +1,1 @@
-"""A chat: its parts, what its buffer shows of the log, the queue of messages."""
+"""A chat: its parts, the log as its buffer shows it, and the queue of messages."""

@@ -1,4 +1,4 @@
-"""The answer of a piece of work that runs as the chat's task, for the request that waits for it."""
+"""The result of a piece of work that runs as the chat's task, for the request that waits for it."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from codecompanion.errors import CodeCompanionError, InputError
 
 
 class Answer:
-    """What the work returns, or why it did not; `run` is what the chat's task carries out."""
+    """The result of the work, or its error; `run` is executed as the chat's task."""
 
     def __init__(self, work: Callable[[], Awaitable[str]]) -> None:
         self._work = work
         self._done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
-        """Do the work; a refusal belongs to who asked, anything else to the chat as well."""
+        """Do the work; an expected error goes to the waiting request only, any other error also to the chat."""
         try:
             self._done.set_result(await self._work())
         except CodeCompanionError as error:
             self._done.set_exception(error)
 
     async def after(self, task: asyncio.Task[None] | None) -> str:
-        """Wait until the task is over and return what the work returned.
+        """Wait until the task is over and return the result of the work.
 
         Raises:
-            CodeCompanionError: it refused; nothing was changed.
-            InputError: it was stopped, or failed in a way that was told elsewhere.
+            CodeCompanionError: the work was refused; nothing was changed.
+            InputError: it was stopped, or failed with an error that was reported elsewhere.
         """
         if task is not None:
             await asyncio.wait({task})

@@ -1,6 +1,6 @@
-"""What the buffer shows of a log, in order: one entry per message, card and mark; the same whenever it is drawn.
+"""The log as the buffer shows it, in order: one entry per message, card and mark, always the same for one log.
 
-A projection of the log alone. What left the view is drawn as well and marked as gone (`session.history.gone`).
+A projection of the log alone. Messages that left the view are shown too, marked as gone (`session.history.gone`).
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _DRAWN = frozenset((
     history.MessageAdded, history.PolicyEvent, history.ChatCreated, history.ModelSet, history.ViewChanged,
     history.ChatForked, history.TurnEnded,
 ))  # fmt: skip
-"""The events that `_Drawing` takes in; a log has as many others."""
+"""The events that `_Drawing` handles; a log has about as many others."""
 ASKED_TO_GO_ON = "Asked the model to continue its reply."
-"""What stands for the message that asks for the rest of a reply."""
+"""Shown in place of the message that asks for the rest of a reply."""
 _ASKED = ("user", "updated", "gathered", "mentioned")
 INTERRUPTED = "Interrupted: Neovim or its host ended before the reply was complete."
 
 
 class Before(msgspec.Struct, frozen=True):
-    """What stands before the first of some events: how many messages the user has typed, and who answers."""
+    """The state before the first of some events: the number of messages the user has typed, and the model."""
 
     typed: int = 0
     adapter: str = ""
@@ -55,9 +55,9 @@ class Before(msgspec.Struct, frozen=True):
 
 
 def entries(events: Sequence[history.LogEvent], before: Before = Before()) -> list[Entry]:  # noqa: B008 - frozen
-    """Return what the buffer shows of a log, in order; attachments are in the context block instead.
+    """Return the entries of a log, in order; attachments are shown in the context block instead.
 
-    Of a log whose beginning is left out, `before` says what must be known of it (`newest_entries`).
+    If the beginning of the log is left out, `before` has the state there (`newest_entries`).
     """
     undone = undone_ids(events)
     drawing = _Drawing(events, frozenset(undone), gone_from(events, undone), before)
@@ -68,7 +68,7 @@ def entries(events: Sequence[history.LogEvent], before: Before = Before()) -> li
 
 
 def _with_reverted(events: Sequence[history.LogEvent], shown: list[Entry]) -> list[Entry]:
-    """Return the entries, those marked whose changes of files do not count now."""
+    """Return the entries with the reverted file changes marked."""
     from codecompanion.session.files.change_list import changes_of  # not part of the start
 
     reverted = {change.id for change in changes_of(events) if change.reverted}
@@ -88,7 +88,7 @@ def _with_reverted(events: Sequence[history.LogEvent], shown: list[Entry]) -> li
 
 
 class _Drawing:
-    """The entries of a log on their way: what was said when, and by whom."""
+    """The entries of a log as they are built, with the state needed to draw the next one."""
 
     def __init__(
         self, events: Sequence[history.LogEvent], undone: frozenset[str], gone: dict[str, str], before: Before
@@ -101,20 +101,20 @@ class _Drawing:
         }
         self._calls: dict[str, tuple[str, str, str]] = {}
         self._code: list[Entry] = []
-        """What goes along with a question that has not come yet: drawn below it, it stands before it in the request."""
+        """Attachments of a question that has not come yet: they are shown below it and precede it in the request."""
         self._below: list[Entry] = []
-        """Sentences that stand below the message that comes next (R-213)."""
+        """Sentences shown below the next message (R-213)."""
         self._said: tuple[Entry, ...] = ()
-        """Those that stand below the newest message."""
+        """The sentences below the newest message."""
         self._changes: list[FileChange] = []
-        """What the tools of the turn did to files."""
+        """The file changes made by the tools of this turn."""
         self._adapter, self._model = before.adapter, before.model
         self._typed = before.typed
         self._turn: str | None = ""
-        """The turn the model's side of which was drawn last, None when the next one has a header of its own."""
+        """The turn whose replies were drawn last, None if the next one gets its own header."""
 
     def take(self, payload: history.EventPayload, *, is_old: bool, is_page: bool, unseen: frozenset[str]) -> None:
-        """Take in one event; `is_old`: it is no newer than the last `/clear` (`is_page`); `unseen` is not drawn."""
+        """Process one event; `is_old`: not newer than the last `/clear` (`is_page`); `unseen` messages are skipped."""
         if type(payload) not in _DRAWN:
             return
         if isinstance(payload, history.TurnEnded):
@@ -162,14 +162,14 @@ class _Drawing:
                 pass
 
     def _forget_failures(self) -> None:
-        """Remove how earlier tries to answer the same question ended: it has an answer."""
+        """Remove the notes about earlier failed attempts at the same question: it has an answer."""
         at = len(self.shown)
         while at and self.shown[at - 1].kind == "note":
             at -= 1
         self.shown[at:] = [note for note in self.shown[at:] if not note.ended and not note.text.startswith(NOT_SENT)]
 
     def _end_changes(self) -> None:
-        """Say at the end of a turn what it did to files, when that is more than one."""
+        """Add the list of changed files at the end of a turn, if there is more than one."""
         if len({change.path for change in self._changes}) > 1:
             self.shown.append(Entry(kind="changed", changes=tuple(self._changes)))
         self._changes = []
@@ -181,7 +181,7 @@ class _Drawing:
             first = (place for place, entry in enumerate(self.shown) if before and entry.message_id == before)
             at = next(first, at)
         while change.kind == "compacted" and before is None and at and self._is_asked(self.shown[at - 1]):
-            at -= 1  # what was not answered yet has survived it (R-551): it stands below, as it was drawn
+            at -= 1  # unanswered messages have survived it (R-551): they stay below it, where they were shown
         gone = next((self._gone[i] for i in summary_ids(change) if i in self._gone), "")
         self.shown[at:at] = _change_entries(change, change.change_id in self._undone, gone)
 
@@ -218,7 +218,7 @@ class _Drawing:
         elif message.tag == GO_ON_TAG:
             yield Entry(kind="note", text=ASKED_TO_GO_ON)
         elif message.tag == SUMMARY_TAG:
-            # A chat restored from a checkpoint begins with it; elsewhere summaries come with the change that made them.
+            # A chat restored from a checkpoint begins with it; elsewhere a summary is drawn with its change.
             text = bare_summary(message.text)
             from codecompanion.session.history.card_sections import card_sections  # not part of the start
 
@@ -235,7 +235,7 @@ class _Drawing:
             yield self._tool_entry(message, common)
 
     def _opens(self, message: Message) -> bool:
-        """Return whether the model's side of a turn begins here; what is drawn next goes on with it."""
+        """Return whether the model's part of a turn begins here; later entries continue it."""
         opens, self._turn = message.turn_id != self._turn, message.turn_id
         return opens
 
@@ -266,9 +266,9 @@ class _Drawing:
 
 
 def _marked(events: Sequence[history.LogEvent], undone: frozenset[str]) -> tuple[dict[str, tuple[int, ...]], set[str]]:
-    """Return what is cleared or cut, by message id, and the ids of what is pinned, as the changes left them.
+    """Return the cleared or cut messages by id, and the ids of the pinned ones, after all changes.
 
-    Of a message that was cut it says how many percent of it are sent.
+    The value of a cut message is the percentage of it that is sent.
     """
     cleared: dict[str, tuple[int, ...]] = {}
     pinned: set[str] = set()
@@ -328,7 +328,7 @@ def _change_entries(change: history.ViewChanged, undone: bool, gone: str) -> Ite
 
 
 def pieces(shown: Sequence[Entry]) -> Iterator[tuple[tuple[Entry, ...], bool, bool]]:
-    """Return (entries, first, last) from the newest to the oldest piece; the first one fills a screen."""
+    """Yield (entries, first, last) from the newest to the oldest piece; the first one fills a screen."""
     end, first = len(shown), True
     while True:
         start = max(0, end - (FIRST_PIECE if first else PIECE))

@@ -1,7 +1,7 @@
-"""One chat: its state, and what its parts do with it. Below `Session`, which decides what happens when.
+"""One chat: its state and its parts. `Session`, above it, decides what happens when.
 
-One task at a time works on the history: a turn, a compaction, a change of the view. What the user attaches meanwhile
-waits for a boundary, because between a call and its result nothing may stand.
+One task at a time changes the history: a turn, a compaction, a change of the view. Attachments added meanwhile wait for
+a boundary, because nothing may come between a call and its result.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ BUSY = "Wait until the reply is complete, or stop it with q, then change the con
 
 
 class Chat:
-    """The state of one chat. `on_finished` is called once nothing works on the history any more."""
+    """The state of one chat. `on_finished` is called when no task changes the history any more."""
 
     def __init__(self, services: Services, log: ChatLog, snapshot: Snapshot, on_finished: Callable[[], None]) -> None:
         self.services, self.chat_id, self.log = services, log.chat_id, log
@@ -89,63 +89,63 @@ class Chat:
         self.queue = OutboundQueue(services, log, self.control.meter, self.control.fitting.refuse, before)
         self.queue.know_tools, self.queue.choice_in = self._know_tools, self._choice_in
         self.servers_known: asyncio.Task[None] | None = None
-        """Finds out which MCP servers the chat has; a message may be sent before that is over."""
+        """Looks up the chat's MCP servers; a message may be sent before this is done."""
         self.trust_seen, self.trust_told = -1, ""
         """The version of the trust decisions applied (`Trust.version`), and the last line about waiting files."""
         self.effects = self.control.effects
         self.effects.root, self.effects.queued = self.root, lambda: self.queue.texts
         self.effects.outside = self.narrowing.of_messages
         self.task: asyncio.Task[None] | None = None
-        """What works on the history now."""
+        """The task that changes the history now."""
         self.compaction_request: str | None = None
-        """What `/compact` asked for while the chat was busy."""
+        """The instructions of a `/compact` requested while the chat was busy."""
         self.host_ends = False
-        """Whether what runs ends because the host does, not because the user stopped it."""
+        """Whether the running task ends because the host does, not because the user stopped it."""
         self.older: asyncio.Task[None] | None = None
-        """Tells the older blocks of a stored chat that was opened a moment ago."""
+        """Sends the older blocks of a stored chat that was just opened."""
         self._one_change = asyncio.Lock()
         self._partial: Future[None] | None = None
         self.arrived: tuple[ReplySoFar, str] | None = None
-        """The reply that is shown as it arrives, and the id it is logged under, "" before."""
+        """The reply as it arrives, and the id it is logged under, "" before that."""
         self.round: ToolRound | None = None
-        """The tool round that runs, or ran last."""
+        """The tool round that is running, or the last one."""
 
-    # ---- the model it talks to
+    # ---- the model of the chat
 
     @cached_property
     def removed(self) -> Removed:
-        """What was taken out of the view, for the user and the model."""
+        """The messages removed from the view, for the user and the model."""
         from codecompanion.session.chat.removed_messages import Removed  # not part of the start
 
         return Removed(self.services.store, self.log, self.root)
 
     @property
     def meter(self) -> ContextMeter:
-        """Return the chat's counter."""
+        """Return the chat's meter."""
         return self.control.meter
 
     @property
     def adapter_name(self) -> str:
-        """Return the adapter in use."""
+        """Return the current adapter."""
         return self.control.adapter_name
 
     @property
     def model(self) -> str:
-        """Return the model in use."""
+        """Return the current model."""
         return self.control.model
 
     def keep_calibration(self) -> None:
-        """Let what was learned about this model's counts outlive the chat."""
+        """Store what was learned about this model's token counts, for later chats."""
         self.services.keep_calibration(self.adapter_name, self.model, self.meter.calibration)
 
-    # ---- what the user sees
+    # ---- display
 
     def emit(self, event: Event) -> None:
-        """Hand an event to the editor."""
+        """Send an event to the editor."""
         self.services.emit(event)
 
     def tell_older(self, tell: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Tell the older blocks of the chat in the background."""
+        """Send the older blocks of the chat in the background."""
 
         async def guarded() -> None:
             try:
@@ -158,26 +158,26 @@ class Chat:
         self.older = asyncio.get_running_loop().create_task(guarded())
 
     def stop_telling_older(self) -> None:
-        """Tell no more older blocks: the whole chat is told again, or nobody sees it any more."""
+        """Stop sending older blocks: the whole chat is sent again, or it is no longer shown."""
         if self.older is not None and self.older is not asyncio.current_task():
             self.older.cancel()
 
     def notice(self, level: Severity, text: str) -> None:
-        """Tell the user something in one sentence."""
+        """Show the user one sentence."""
         self.emit(Notice(chat=self.chat_id, level=level, text=text))
 
     def enter(self, state: State, label: str = "") -> None:
-        """Go to another state and tell the editor."""
+        """Enter another state and notify the editor."""
         self.state = step(self.state, state)
         self.emit(StateEvent(chat=self.chat_id, state=state.value, label=label))
 
     def show_meter(self) -> None:
-        """Show how large the next request is."""
+        """Show the size of the next request."""
         self.emit(self.control.meter_event())
         self.context.show_changes()
 
     def save_partial(self, text: str) -> None:
-        """Keep what has arrived of the reply, unless the last write is still on its way."""
+        """Save the reply received so far, unless the last write is still running."""
         if self._partial is None or self._partial.done():
             self._partial = self.services.store.save_partial(self.chat_id, text)
 
@@ -202,10 +202,10 @@ class Chat:
         elif self.state is State.AWAITING_APPROVAL:
             self.enter(State.RUNNING_TOOLS)
 
-    # ---- one thing at a time works on the history
+    # ---- one task at a time changes the history
 
     def begin(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Begin to work on the history; from here on the chat is busy, also before the task has had its first step."""
+        """Start a task that changes the history; the chat is busy from here on, even before the task's first step."""
         self.enter(State.PREPARING)
         self.task = asyncio.get_running_loop().create_task(self._guarded(work), name=f"chat {self.chat_id}")
         # Not a `finally` inside: a task that is cancelled before its first step never gets there.
@@ -216,7 +216,7 @@ class Chat:
             await self.log.write_late()
             await work()
         except asyncio.CancelledError:
-            # What was on its way to the store is in the view before the chat is idle.
+            # Writes in progress reach the view before the chat is idle.
             await self.log.settled()
         except CodeCompanionError as error:
             self.notice(Severity.ERROR, str(error))
@@ -224,7 +224,7 @@ class Chat:
             self.notice(Severity.ERROR, self.services.report_bug(error))
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """Be idle again, and let whoever decides what comes next know."""
+        """Become idle again, and notify the owner, which decides what comes next."""
         self.task = None
         if self.state is not State.IDLE:
             self.enter(State.IDLE)
@@ -233,10 +233,10 @@ class Chat:
         self._on_finished()
 
     async def occupy(self, change: Callable[[], Awaitable[str]]) -> str:
-        """Carry out a change of the view while nothing else works on the history; return what it returns.
+        """Run a change of the view while no other task changes the history; return its result.
 
         Raises:
-            InputError: something does, or the change was stopped before it began.
+            InputError: another task is running, or the change was stopped before it began.
         """
         async with self._one_change:
             self.must_be_idle(BUSY)
@@ -247,51 +247,51 @@ class Chat:
             return await answer.after(self.task)
 
     def must_be_idle(self, why: str) -> None:
-        """Refuse, with `why`, while something works on the history.
+        """Refuse, with `why`, while a task changes the history.
 
         Raises:
-            InputError: something does.
+            InputError: a task is running.
         """
         if self.task is not None:
             raise InputError(why)
 
     def cancel(self) -> None:
-        """Stop whatever runs; queued messages go back as drafts. Immediate and final (lesson 41)."""
+        """Stop any running task; queued messages are returned as drafts. Immediate and final (lesson 41)."""
         self.compaction_request = None
-        # Idle with a task: the turn is over and about to say so.
+        # Idle with a task: the turn is over and about to report it.
         running = None if self.state in (State.CANCELLING, State.IDLE) else self.task
         if running is not None:
             self.enter(State.CANCELLING, "stopping")
-        self.queue.give_back("Not sent. Your message is back in the input.")  # after the state: it is no error
+        self.queue.give_back("Not sent. Your message is back in the input.")  # after the state change: this is not an error
         if running is not None:
             running.cancel()
 
-    # ---- what waits for a request boundary
+    # ---- work that waits for a request boundary
 
     def take_compaction_request(self) -> str | None:
-        """Return what `/compact` asked for while the chat was busy, once."""
+        """Return, once, the instructions of a `/compact` requested while the chat was busy."""
         wanted, self.compaction_request = self.compaction_request, None
         return wanted
 
     async def deliver_queued(self, turn_id: str, cycle: int) -> str:
-        """Log what waits for a request boundary, then show it as sent (lesson 36); return why something was not."""
+        """Log the messages waiting for this boundary, then show them as sent (lesson 36); return why one was not."""
         await self.context.join(turn_id, cycle)
         refused = await self.queue.deliver(turn_id, cycle)
         self.show_meter()
         return refused
 
     async def coming(self, turn_id: str, cycle: int) -> tuple[Message, ...]:
-        """Return the messages that wait for the next request boundary, as they will be; attachments join the view."""
+        """Return the messages waiting for the next request boundary, as they will be sent; attachments are joined."""
         await self.context.join(turn_id, cycle)
         return await self.queue.coming(cycle)
 
     async def attach(self, *messages: Message) -> None:
-        """Attach messages (file, buffer, image, rules) to the next request; once per kind and path."""
+        """Attach messages (file, buffer, image, rules) to the next request; one per kind and path."""
         if not messages:
             return
         self.context.add(*messages)
         if self.task is None:
-            # What is attached to an idle chat belongs to the cycle that its next message opens.
+            # An attachment to an idle chat belongs to the cycle that its next message opens.
             await self.context.join("", self.log.view.cycle + 1)
         self.context.show()
         self.show_meter()
@@ -307,20 +307,20 @@ class Chat:
             self.notice(Severity.WARN, problem)
 
     async def know_servers(self) -> None:
-        """Wait until the host has found out which MCP servers this chat's folder has."""
+        """Wait until the MCP servers of this chat's folder are known."""
         if self.servers_known is not None:
             await asyncio.wait([self.servers_known])
             self.servers_known = None
 
     async def _know_tools(self, text: str) -> None:
-        """Let the servers be known that a message may name: the user may have agreed to them a moment ago."""
+        """Find the servers that a message may name: the user may have just approved them."""
         if "@{" in text:
             await self.know_servers()
             if self.services.mcp is not None:
                 await self.services.mcp.look(self)
 
     def _choice_in(self, text: str) -> Choice:
-        """Return which tools a message chooses."""
+        """Return the tools that a message chooses."""
         if "@{" not in text or not self.services.settings.tools.enabled:
             return Choice()
         choice = chosen_by(text, self.control, self.services.new_token())
@@ -328,10 +328,10 @@ class Chat:
             self.services.emit(PackagesMissing(extra=choice.lacks))
         return choice
 
-    # ---- what joins the history
+    # ---- additions to the history
 
     async def ask_to_go_on(self, turn_id: str, cycle: int, prompt: str = "go_on") -> str:
-        """Log the message of ours that lets a model go on where its reply ended; return its id. It opens no cycle."""
+        """Log our message that asks the model to continue its reply; return its id. It does not open a cycle."""
         message = Message(
             id=self.services.new_token(),
             role="user",
@@ -348,9 +348,9 @@ class Chat:
     def tool_round(
         self, calls: tuple[ToolCall, ...], cycle: int, turn_id: str, tools: ToolRegistry | None
     ) -> ToolRound:
-        """Return the round that runs these calls with the tools of the request that they answer.
+        """Return the round that runs these calls with the tools of the request they answer.
 
-        Those offered now may be others: a server may tell its window or its template with the reply.
+        The tools offered now may differ: a server may report its window or template with the reply.
         """
         offered, memory = self.control.tools.offered(), self.services.memory_of(self.root())
         self.desk.approvals = msgspec.structs.replace(self.desk.approvals, settings=offered.settings)

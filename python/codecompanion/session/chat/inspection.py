@@ -1,4 +1,4 @@
-"""What the user may look at: the next request message by message, and the original of a placeholder (R-516, R-546).
+"""The parts of a chat that the user can inspect: the next request by message, and removed originals (R-516, R-546).
 
 Projections of log and view; nothing here changes anything.
 """
@@ -83,17 +83,17 @@ def describe_rows(
 
 
 def describe_message(message: Message, tokens: int) -> dict[str, Any]:
-    """Return the row of a message that is no part of the chat."""
+    """Return the row of a message that is not part of the chat."""
     return {**_row(message, tokens, 0, {}), "source": "", "narrows": False}
 
 
 def _titles(tools: ToolRegistry, messages: Sequence[Message]) -> dict[str, str]:
-    """Return what each call is named, by its id: a result says by itself neither which file nor which command."""
+    """Return the title of each call by its id: a result alone names neither its file nor its command."""
     return {call.id: title_of_call(tools, call) for message in messages for call in message.tool_calls}
 
 
 def _reasons(control: ContextControl, messages: Messages) -> dict[str, str]:
-    """Return why messages were cleared or are kept, by id, where the policy's strategies can tell."""
+    """Return why messages were cleared or kept, by id, if the policy's strategies can explain it."""
     steps = (step for stage in control.policy.stages for tier in stage.tiers for step in tier.steps)
     told = ((STRATEGIES[step.use].explain, step.params) for step in steps)
     found = (explain(messages, params, control.shaper.env()) for explain, params in told if explain is not None)
@@ -101,10 +101,10 @@ def _reasons(control: ContextControl, messages: Messages) -> dict[str, str]:
 
 
 def _expected_cache(control: ContextControl, log: ChatLog) -> list[str]:
-    """Return for system prompt, tools and every message whether the provider's cache likely holds it.
+    """Return the expected cache result for system prompt, tools and every message.
 
-    What the last request began with, word for word, is there until the cache's lifetime is over; right after a restart
-    only the view tells what that was.
+    The common prefix with the last request, word for word, stays cached until the cache's lifetime is over; after a
+    restart the prefix is derived from the view alone.
     """
     now, sent, cache = control.shaper.current(), control.shaper.sent, control.cache_state()
     count = len(now.messages)
@@ -125,9 +125,9 @@ def _expected_cache(control: ContextControl, log: ChatLog) -> list[str]:
 def _figures(control: ContextControl, messages: Sequence[Message], specs: Sequence[ToolSpec], total: int) -> list[int]:
     """Return the tokens of system prompt, tools and each message; their sum is the meter's figure.
 
-    A message has the number that the line below it in the chat has. What a provider counted beside that is put down to
-    system prompt and tools, whose form on its side nobody knows; where it would make these less than half or more than
-    twice of what they are estimated at, all of it is scaled alike.
+    A message has the number shown below it in the chat. The rest of the provider's count is attributed to system prompt
+    and tools, whose form on the provider's side is unknown; if that would make them less than half or more than twice
+    their estimate, everything is scaled in proportion.
     """
     meter = control.meter
     fixed = [meter.counter.message(messages[0]), meter.counter.tools(specs)]

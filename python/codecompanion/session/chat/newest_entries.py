@@ -1,7 +1,7 @@
-"""What the buffer shows first of a long chat: its newest blocks, from the end of the log alone. Pure.
+"""The newest blocks of a long chat, drawn first, from the end of its log alone. Pure.
 
-Drawn by `buffer_entries` like a whole log, from the beginning of a turn on. They are only returned where nothing before
-that turn can change them: what is undone, reverted or put above a message is looked for in these events, too.
+`buffer_entries` draws them like a whole log, from the start of a turn on. They are returned only if no earlier event
+can change them: the targets of undos, reverts and cards must be among these events.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _BELOW_QUESTION = ("gathered", "updated", "mentioned", "note")
 
 
 def newest_entries(events: Sequence[LogEvent], state: TailState, count: int = FIRST_PIECE) -> tuple[Entry, ...] | None:
-    """Return the `count` newest blocks of a log that ends with these events; None when more must be read to be sure.
+    """Return the `count` newest blocks of a log that ends with these events, None if more must be read to be sure.
 
-    `state` is what the whole log comes to.
+    `state` is the tail state of the whole log.
     """
     began = next((at for at, event in enumerate(events) if _begins_turn(event)), None)
     if began is None:
@@ -34,19 +34,19 @@ def newest_entries(events: Sequence[LogEvent], state: TailState, count: int = FI
 
 
 def _sure_from(shown: Sequence[Entry]) -> int:
-    """Return the first place that does not depend on what waited to be drawn with the first question."""
+    """Return the first position that does not depend on entries waiting for the first question."""
     first = next((at for at, entry in enumerate(shown) if entry.kind == "user"), 0)
     below = range(first + 1, len(shown))
     return next((at for at in below if shown[at].kind not in _BELOW_QUESTION), len(shown))
 
 
 def _begins_turn(event: LogEvent) -> bool:
-    """Return whether a turn begins here: before it no call is open."""
+    """Return whether a turn begins here: no call is open before it."""
     return isinstance(event.payload, TurnStarted) and event.payload.turn_id != ""
 
 
 def _before(tail: Sequence[LogEvent], state: TailState) -> Before | None:
-    """Return what stands before these events; None when the model is not known that answered then."""
+    """Return the state before these events, None if the model at that point is not known."""
     chosen = next((one for one in reversed(state.models) if one.seq < tail[0].seq), None)
     if chosen is None:
         return None
@@ -55,7 +55,7 @@ def _before(tail: Sequence[LogEvent], state: TailState) -> Before | None:
 
 
 def _is_closed(tail: Sequence[LogEvent]) -> bool:
-    """Return whether all that these events name is among them: changes undone, and messages that cards stand above."""
+    """Return whether these events contain everything they refer to: undone changes, and messages below cards."""
     changes: set[str] = set()
     messages: set[str] = set()
     turns: set[str] = set()
@@ -66,7 +66,7 @@ def _is_closed(tail: Sequence[LogEvent]) -> bool:
             case MessageAdded(message=message):
                 messages.add(message.id)
                 if message.role != "user" and message.turn_id not in turns:
-                    return False  # the turn it is part of began earlier
+                    return False  # its turn began earlier
             case ViewChanged() as change:
                 changes.add(change.change_id)
                 above = change.report.before

@@ -1,6 +1,6 @@
-"""What the user has sent and the model has not seen yet: delivered exactly once, at a request boundary (lesson 16).
+"""Messages the user has sent and the model has not seen: delivered exactly once, at a request boundary (lesson 16).
 
-A message is durable before it is shown as sent (lesson 36); what could not be stored goes back to the user as a draft.
+A message is stored before it is shown as sent (lesson 36); if that fails, the user gets it back as a draft.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ async def _nothing_to_know(text: str) -> None:
 class OutboundQueue:
     """The submits of one chat that wait for a request boundary.
 
-    `refuse` says why a text cannot be sent, None when it can; `before` collects what is sent before a message.
+    `refuse` returns why a text cannot be sent, None if it can; `before` collects the context sent before a message.
     """
 
     def __init__(
@@ -46,31 +46,31 @@ class OutboundQueue:
         self._before, self._mentioned = before, before.mentioned
         self._waiting: deque[Submit] = deque()
         self.choice_in: Callable[[str], Choice] = lambda text: Choice()
-        """Which tools a message chooses (`@{files}`)."""
+        """Returns the tools that a message chooses (`@{files}`)."""
         self.know_tools: Callable[[str], Awaitable[None]] = _nothing_to_know
-        """Asked before: lets those be known that it may name."""
+        """Called first: finds the tools that the message may name."""
 
     def __bool__(self) -> bool:
-        """Return whether anything waits."""
+        """Return whether anything is queued."""
         return bool(self._waiting)
 
     @property
     def edits_in_place(self) -> bool:
-        """Return whether what waits is the instruction of an edit in place."""
+        """Return whether the queued message is the instruction of an edit in place."""
         return any(submit.edit is not None for submit in self._waiting)
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Return what waits, oldest first."""
+        """Return the queued texts, oldest first."""
         return tuple(submit.text for submit in self._waiting)
 
     def add(self, submit: Submit) -> None:
-        """Let a message wait for the next request boundary."""
+        """Queue a message for the next request boundary."""
         self._mentioned.expect(submit)
         self._waiting.append(submit)
 
     async def refused(self) -> dict[int, Refusal]:
-        """Return why what waits can never be sent (R-524), by submit; what can be sent is not in it."""
+        """Return the queued messages that can never be sent (R-524), by submit id, with the reason."""
         found: dict[int, Refusal] = {}
         for submit in tuple(self._waiting):
             refusal = await self._refuse(self._before.whole(submit))
@@ -80,7 +80,7 @@ class OutboundQueue:
         return found
 
     async def coming(self, cycle: int) -> tuple[Message, ...]:
-        """Return what waits and can be sent as the messages that it will be."""
+        """Return the queued messages that can be sent, as they will be in the request."""
         self.give_back_refused(await self.refused())
         return tuple(
             self._meter.counted(Message(id=f"coming-{submit.submit_id}", role="user", content=submit.text, cycle=cycle))
@@ -89,16 +89,16 @@ class OutboundQueue:
         )
 
     def tell(self) -> None:
-        """Show all that waits as waiting, also what is not waiting for a request."""
+        """Show every queued submit as waiting, also those that do not wait for a request."""
         for submit in self._waiting:
             self._services.emit(Queued(chat=self._log.chat_id, submit_id=submit.submit_id))
 
     def are_all(self, refused: dict[int, Refusal]) -> bool:
-        """Return whether these are all that wait, and there are some."""
+        """Return whether the queue is not empty and all of it is refused."""
         return bool(self._waiting) and all(submit.submit_id in refused for submit in self._waiting)
 
     def give_back_refused(self, refused: dict[int, Refusal]) -> None:
-        """Give these back as drafts, before they are logged."""
+        """Return these submits as drafts, before they are logged."""
         waiting, self._waiting = self._waiting, deque[Submit]()
         for submit in waiting:
             if submit.submit_id in refused:
@@ -107,12 +107,12 @@ class OutboundQueue:
                 self._waiting.append(submit)
 
     async def deliver(self, turn_id: str, cycle: int) -> str:
-        """Log what waits, then show it as sent; return why the last one that cannot be sent went back, "" = none did.
+        """Log the queued messages, then show them as sent; return why the last refused one was returned, or "".
 
-        Until the code for a message is gathered it waits: a stop gives it back.
+        A message stays queued until its code is gathered: stopping returns it as a draft.
 
         Raises:
-            StoreError: the message that could not be stored waits again, at the front.
+            StoreError: the message that could not be stored is queued again, at the front.
         """
         why, checked = "", frozenset[int]()
         while self._waiting:
@@ -130,15 +130,15 @@ class OutboundQueue:
                 if self._waiting and self._waiting[0] is submit:
                     self._return(self._waiting.popleft(), why)
                 continue
-            if self._waiting and self._waiting[0] is submit:  # else it was given back meanwhile
+            if self._waiting and self._waiting[0] is submit:  # otherwise it was returned meanwhile
                 await to_the_end(self._deliver(self._waiting.popleft(), found, turn_id, cycle))
         return why
 
     async def _gather(self, submit: Submit, turn_id: str, cycle: int) -> Found:
-        """Return what goes before a message; nothing before one that was logged already.
+        """Return the context sent before a message; none if the message was already logged.
 
         Raises:
-            InputError: it cannot be sent as it was meant.
+            InputError: it cannot be sent as written.
         """
         if self._sent_before(submit, turn_id) is not None:
             return NOTHING
@@ -150,7 +150,7 @@ class OutboundQueue:
         return await self._before.of(submit, turn_id, cycle)
 
     def give_back(self, why: str) -> None:
-        """Return what waits to the user as drafts, so that nothing typed is lost."""
+        """Return the queue to the user as drafts, so that no typed text is lost."""
         while self._waiting:
             self._return(self._waiting.popleft(), why)
 
@@ -189,11 +189,11 @@ class OutboundQueue:
             self._services.emit(told)
 
     def _sent_before(self, submit: Submit, turn_id: str) -> Message | None:
-        """Return the message an earlier turn has logged last with these very words and that nothing has answered.
+        """Return the last logged message if an earlier turn logged these exact words and it has no answer.
 
-        A host killed between logging and telling leaves the message in the log and its words with the user; sent
-        again they are the same message, not a second one (lesson 36). So are words tried again after a failure,
-        but not those of an edit in place: its lines may be others by now.
+        A host killed between logging and reporting leaves the message both in the log and with the user; sent again it
+        is the same message, not a second one (lesson 36). The same applies to a retry after a failure, but not to an
+        edit in place: its lines may have changed.
         """
         last = self._log.view.messages[-1] if self._log.view.messages else None
         if submit.edit is not None or last is None or not is_typed_by_user(last):
@@ -206,7 +206,7 @@ class OutboundQueue:
         if choice.change is not None:
             payloads.append(choice.change)
         is_untitled = not self._log.title
-        if is_untitled:  # only once: no compaction and no /clear gives a chat another title
+        if is_untitled:  # only once: neither a compaction nor /clear changes the title
             payloads.insert(0, TitleSet(title=title_of(submit.text)))
         try:
             await self._log.write(*payloads)

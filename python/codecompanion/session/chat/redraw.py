@@ -1,6 +1,6 @@
-"""Tell the editor everything a chat's buffer shows: out of the log, then what is on its way (lesson 54).
+"""Sends everything a chat's buffer shows to the editor: the log, then work in progress (lesson 54).
 
-The same whether a chat is opened, comes back into an empty buffer or is drawn again: the log has one drawing.
+Used when a chat is opened, reappears in an empty buffer or is drawn again: a log always looks the same.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from codecompanion.session.chat.chat import Chat
 from codecompanion.wire.events import Entry, Event, Redrawn, ReplyStarted, Restored
 
 _ALONG = ("gathered", "updated", "mentioned")
-"""What goes along with a question says its size, as the model counts."""
+"""Entries of these kinds show their size in the model's tokens."""
 DELETED = "This chat is not in the history any more; it was deleted meanwhile."
 
 
 async def redraw(chat: Chat) -> None:
-    """Tell it all, in one step: nothing can come between what the log says and what is on its way.
+    """Send everything in one step, so that nothing comes between the log and work in progress.
 
     Raises:
-        InputError: the chat was deleted meanwhile; nothing was told.
+        InputError: the chat was deleted meanwhile; nothing was sent.
     """
     view, (entries_shown, events) = chat.log.view, await _read(chat)
-    # Read again only for what was written meanwhile: what a reading lacks that began later is not in the log any more.
+    # Read again only if something was written meanwhile. Newer events missing from a new reading were deleted.
     while chat.log.view is not view and chat.log.view.last_seq > (events[-1].seq if events else 0):
         view, (entries_shown, events) = chat.log.view, await _read(chat)
     if not events and chat.log.view.last_seq:
@@ -50,13 +50,13 @@ async def _read(chat: Chat) -> tuple[list[Restored], Sequence[LogEvent]]:
 
 
 def restored(chat_id: str, events: Sequence[LogEvent], scaled: Callable[[int], int]) -> list[Restored]:
-    """Return what the buffer shows of a log, in pieces, the newest first; `scaled`: an estimate as the model counts."""
+    """Return the blocks of a log in pieces, the newest first; `scaled` converts an estimate to the model's tokens."""
     drawn = with_sizes(entries(events), scaled)
     return [Restored(chat=chat_id, entries=shown, first=first, last=last) for shown, first, last in pieces(drawn)]
 
 
 def with_sizes(shown: Sequence[Entry], scaled: Callable[[int], int]) -> list[Entry]:
-    """Return the entries with the sizes that they say of themselves; `scaled`: an estimate as the model counts."""
+    """Return the entries with the sizes they show; `scaled` converts an estimate to the model's tokens."""
     return [
         msgspec.structs.replace(entry, tokens=scaled(entry.tokens)) if entry.kind in _ALONG else entry
         for entry in shown
@@ -64,7 +64,7 @@ def with_sizes(shown: Sequence[Entry], scaled: Callable[[int], int]) -> list[Ent
 
 
 def _on_its_way(chat: Chat, events: Sequence[LogEvent]) -> list[Event]:
-    """Return what has been shown and is not in the log yet: the reply so far, running tools, open questions."""
+    """Return events shown but not logged yet: the partial reply, running tools, open questions."""
     found: list[Event] = []
     if chat.arrived is not None:
         reply, message_id = chat.arrived

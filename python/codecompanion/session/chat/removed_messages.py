@@ -1,7 +1,7 @@
-"""Everything that was taken out of a chat's view, to be found and read again: for the user and for the model (R-516).
+"""Everything removed from a chat's view, for the user and the model to find and read again (R-516).
 
-The log keeps it all; what the view still has word for word is not listed. Keys are the places in the log: short, and
-the same after a restart.
+The log has all of it; messages that are unchanged in the view are not listed. Keys are positions in the log: short, and
+stable across restarts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _HOW = {
 
 
 class _Taken(msgspec.Struct, frozen=True):
-    """A message that was taken out, its place in the log, the call it answers and its title, and what took it."""
+    """A removed message, its position in the log, the call it answers with its title, and how it was removed."""
 
     seq: int
     message: Message
@@ -48,7 +48,7 @@ class _Taken(msgspec.Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """Return what it is called in a list; made when it is listed, for most never are."""
+        """Return the title shown in a list; computed on demand, as most are never listed."""
         return self.call_title if self.call_title or self.call is not None else _title(self.message)
 
     @property
@@ -57,24 +57,24 @@ class _Taken(msgspec.Struct, frozen=True):
 
     @property
     def same_as(self) -> object:
-        """Return what it shares with other results of the same call, nothing with any other message."""
+        """Return a value shared by equal results of the same call, unique for any other message."""
         if self.call is None:
             return self.seq
         return self.call.name, self.title, self.message.blob or self.message.text
 
 
 class Removed:
-    """What one chat's view has lost. `find` and `read` read store and disk: call them in a thread."""
+    """The messages removed from one chat's view. `find` and `read` access store and disk: call them in a thread."""
 
     def __init__(self, store: Store, log: ChatLog, root: Callable[[], Path]) -> None:
         self._store, self._log, self._root = store, log, root
 
     def find(self, words: str) -> Sequence[RemovedMessage]:
-        """Return the removed messages that a question or some words may mean, best first.
+        """Return the removed messages that match a question or some words, best first.
 
-        Without words all there are, newest first. What the same call gave several times is listed once, the newest.
+        Without words, return all, newest first. Equal results of the same call are listed once, as the newest.
         """
-        # A call without a word is read by its key, in the summary; in a list it would hide what it brought.
+        # A call without text is read by its key, from the summary; listed, it would hide its result.
         taken = {one.seq: one for one in self._taken() if one.message.text}
         groups: dict[object, list[_Taken]] = {}
         for one in taken.values():
@@ -89,9 +89,9 @@ class Removed:
         return [self._listed(group[-1], snippet, times=len(group)) for group, snippet in found]
 
     def read(self, key: str) -> tuple[RemovedMessage, str]:
-        """Return a removed message and its whole text; raises `KeyError` when there is none with that key.
+        """Return a removed message and its whole text; raises `KeyError` if the key is unknown.
 
-        The id of a tool call stands for its result.
+        The id of a tool call also finds its result.
         """
         taken = self._taken()
         one = next((one for one in taken if one.key == key), None)
@@ -137,9 +137,9 @@ class Removed:
 
 
 def taken_out(events: Sequence[LogEvent], view: View) -> Iterator[_Taken]:
-    """Yield what was said in the chat and is not in the view word for word, in the order of the log.
+    """Yield the chat's messages that are not in the view word for word, in the order of the log.
 
-    Left out: rules, which come from their files, our own words, what has no text, and what `recall` itself gave back.
+    Left out: rules, which come from their files, our own messages, those without text, and results of `recall`.
     """
     here = {message.id: said_and_called(message) for message in view.messages}
     how = _how_it_went(events)
@@ -162,13 +162,13 @@ def taken_out(events: Sequence[LogEvent], view: View) -> Iterator[_Taken]:
 
 
 def said_and_called(message: Message) -> str:
-    """Return what a message says, and the calls it makes."""
+    """Return the text of a message and its calls."""
     calls = [f"{call.name}({call.arguments})" for call in message.tool_calls]
     return "\n".join([message.text, *calls] if message.text else calls)
 
 
 def _how_it_went(events: Sequence[LogEvent]) -> dict[str, str]:
-    """Return what took each message away, by its id: the newest change that did and was not undone."""
+    """Return how each message was removed, by id: by the newest change that is not undone."""
     how: dict[str, str] = {}
     undone = frozenset(undone_ids(events))
     for event in events:

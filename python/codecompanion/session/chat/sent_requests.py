@@ -1,4 +1,4 @@
-"""Requests as they were sent, read from the log: what the model saw at any point (R-328)."""
+"""Requests as they were sent, read from the log: the model's input at any point (R-328)."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ TEXT_NOT_RECORDED = "The text of this request was not recorded."
 
 
 class SentRequest(msgspec.Struct, frozen=True):
-    """A request as it was sent: `number` of `count`; `note` says what is not known of it.
+    """A request as it was sent: `number` of `count`; `note` names the unknown parts.
 
-    `tokens` is what the provider reported of it, `is_exact`, else the estimate.
+    `tokens` is the provider's figure if `is_exact`, else the estimate.
     """
 
     request: ChatRequest
@@ -42,10 +42,10 @@ class SentRequest(msgspec.Struct, frozen=True):
 def read_sent(
     events: Sequence[LogEvent], number: int, control: ContextControl, read_blob: Callable[[str], bytes]
 ) -> SentRequest:
-    """Return a request of the chat, also one for a summary; the first one has the number 1, the newest also −1.
+    """Return a request of the chat, also one for a summary; numbers begin at 1, and −1 is the newest.
 
     Raises:
-        InputError: there is no request with this number.
+        InputError: the number is out of range.
     """
     places = [place for place, event in enumerate(events) if isinstance(event.payload, RequestSent)]
     count = len(places)
@@ -62,7 +62,7 @@ def read_sent(
         request, note = _for_summary(sent, read_blob)
         return SentRequest(request, sent, view, number, count, *size, note)
     if sent.in_place:
-        # What waits for an answer is not part of it; system prompt and tools are those of the last request.
+        # The unanswered question is not part of it; system prompt and tools are those of the last request.
         view = with_messages(view, view.messages[: first_pending(view.messages)])
         order, note = _for_summary(sent, read_blob)
         chat = next((one for one in reversed(logged[:number]) if one.purpose == "chat"), sent)
@@ -87,7 +87,7 @@ def _for_chat(
     control: ContextControl,
     read_blob: Callable[[str], bytes],
 ) -> tuple[ChatRequest, str]:
-    """Return a request of the chat, the last of those `logged`, and a note if something of it is not known."""
+    """Return a chat request, the last of those `logged`, and a note if a part of it is unknown."""
     replaced, packets = _shaped(logged)
     messages = tuple(replaced.get(message.id, message) for message in view.messages)
     messages = with_packets(messages, {message.cycle or 0: message for message in packets.values()})
@@ -111,7 +111,7 @@ def _for_chat(
 
 
 def _reported_tokens(events: Sequence[LogEvent], request_id: str) -> int:
-    """Return the prompt tokens that the provider reported of a request, 0 if it reported none."""
+    """Return the prompt tokens that the provider reported for a request, 0 if it reported none."""
     for event in events:
         report = event.payload
         if request_id and isinstance(report, UsageReported) and report.request_id == request_id:
@@ -121,7 +121,7 @@ def _reported_tokens(events: Sequence[LogEvent], request_id: str) -> int:
 
 
 def _for_summary(sent: RequestSent, read_blob: Callable[[str], bytes]) -> tuple[ChatRequest, str]:
-    """Return a request for a summary, and a note if its text is not known."""
+    """Return a summary request, and a note if its text is unknown."""
     text, note = "", TEXT_NOT_RECORDED
     if sent.prompt:
         try:
@@ -141,7 +141,7 @@ def _for_summary(sent: RequestSent, read_blob: Callable[[str], bytes]) -> tuple[
 
 
 def _shaped(requests: Sequence[RequestSent]) -> tuple[dict[str, Message], dict[str, Message]]:
-    """Return what the last of these requests had in place of messages, and its packets, by id."""
+    """Return the replacements of messages in the last of these requests, and its packets, by id."""
     replaced, packets = dict[str, Message](), dict[str, Message]()
     for shaping in (sent.shaped for sent in requests):
         if shaping is None:
@@ -159,7 +159,7 @@ def _shaped(requests: Sequence[RequestSent]) -> tuple[dict[str, Message], dict[s
 def inspect_sent(found: SentRequest, control: ContextControl) -> dict[str, Any]:
     """Return `{rows, total, exact, window, request, requests, turn, asked, note}`: a row for each message sent.
 
-    `turn` names its turn; a request for a summary has none, and `asked` says what it asked for.
+    `turn` names its turn; a summary request has none, and `asked` names its purpose.
     """
     sent, messages = found.sent, found.request.messages
     if sent.purpose == "summary" and not sent.in_place:

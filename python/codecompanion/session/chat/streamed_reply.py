@@ -1,4 +1,4 @@
-"""One provider request: stream the reply, show it, and make it one message (lessons 38, 39)."""
+"""Streams the reply to one provider request, shows it, and turns it into one message (lessons 38, 39)."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ class _Growing(msgspec.Struct):
 
 
 class ReplySoFar:
-    """What has arrived of a reply, in its order. `finished` stays None until the end marker.
+    """The parts of a reply received so far, in order. `finished` stays None until the end marker.
 
-    Plain reasoning and text that alternate stay one part each; encrypted reasoning and a tool call are borders,
-    because their place matters to the provider that gets them back.
+    Alternating plain reasoning and text stay one part each; encrypted reasoning and tool calls separate parts, because
+    their position matters to the provider that receives them again.
     """
 
     def __init__(self) -> None:
@@ -64,15 +64,15 @@ class ReplySoFar:
         self._calls = 0
 
     def add_text(self, text: str, phase: str = "") -> None:
-        """Take in a piece of text."""
+        """Append a piece of text."""
         self._grow(TextPart, phase, text)
 
     def add_reasoning(self, text: str, field: str) -> None:
-        """Take in a piece of reasoning."""
+        """Append a piece of reasoning."""
         self._grow(ReasoningPart, field, text)
 
     def end_reasoning(self, done: ReasoningDone) -> None:
-        """Close the reasoning block that just arrived; one without readable text is a part of its own."""
+        """Close the current reasoning block; one without readable text becomes its own part."""
         block = next((part for part in self._open.values() if part.kind is ReasoningPart), None)
         if block is None:
             block = _Growing(ReasoningPart, ReasoningPart("").field, StringIO())
@@ -81,14 +81,14 @@ class ReplySoFar:
         self._open.clear()
 
     def start_call(self) -> None:
-        """Remember where a tool call stands."""
+        """Record the position of a tool call."""
         self._parts.append(CallMark(self._calls))
         self._calls += 1
         self._open.clear()
 
     @property
     def text(self) -> str:
-        """Return the text that has arrived."""
+        """Return the text received so far."""
         return "".join(p.pieces.getvalue() for p in self._parts if isinstance(p, _Growing) and p.kind is TextPart)
 
     @property
@@ -103,7 +103,7 @@ class ReplySoFar:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing worth keeping has arrived."""
+        """Return whether nothing worth storing has arrived."""
         return not self.text.strip()
 
     @property
@@ -112,7 +112,7 @@ class ReplySoFar:
         return not (self.has_text or self.has_reasoning)
 
     def as_events(self, chat_id: str) -> list[Event]:
-        """Return what has arrived as it was shown."""
+        """Return the received parts as the events that showed them."""
         found: list[Event] = []
         for part in self._parts:
             if isinstance(part, _Growing) and (text := part.pieces.getvalue()):
@@ -121,10 +121,10 @@ class ReplySoFar:
         return found
 
     def content(self) -> Content:
-        """Return the content of the message: a string, or parts when there was more than text.
+        """Return the content of the message: a string, or parts if there was more than text.
 
-        Without an end marker nothing encrypted is kept: what it belonged to may be missing. Marks of calls that stand
-        after everything else say nothing and are left out.
+        Without an end marker nothing encrypted is stored, because the parts it belongs to may be missing. Trailing
+        marks of calls carry no information and are left out.
         """
         calls = len(self.finished.tool_calls) if self.finished else 0
         parts = [
@@ -159,7 +159,7 @@ async def stream_reply(
     on_compaction: OnCompaction,
     on_retry: Callable[[RetryScheduled], None],
 ) -> Finished:
-    """Stream one reply into `reply`, which keeps what arrived when this is cancelled or fails.
+    """Stream one reply into `reply`, which keeps the received part if this is cancelled or fails.
 
     Raises:
         AdapterError: the request failed, or the reply was cut off before its end.
@@ -186,7 +186,7 @@ async def stream_reply(
                 case CompactionBegun() | CompactionDone():
                     await on_compaction(event)
                 case PromptRead(tokens=tokens, total=total):
-                    from codecompanion.reports.markdown import tokens_text  # only local servers tell it
+                    from codecompanion.reports.markdown import tokens_text  # only local servers report it
 
                     on_label(f"reading {tokens_text(tokens)} of {tokens_text(total)} tokens")
                 case RetryScheduled():
