@@ -1,4 +1,4 @@
-"""What a user attaches to a chat: files, buffers, images, PDFs, selections, rules; tagged messages (R-548, R-549)."""
+"""Attachments of a chat: files, buffers, images, PDFs, selections, rules, as tagged messages (R-548, R-549)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from codecompanion.session.attachments.pins import title_of
 from codecompanion.wire.events import ContextItem
 
 CHANGE_TAGS = (REVERTED_TAG, REAPPLIED_TAG)
-"""What the user did to changes of files: of each file the context block names what was done last."""
+"""The user's changes to file changes: for each file the context block shows the last one."""
 MAX_IMAGE_BYTES = 20_000_000
 MAX_DOCUMENT_BYTES = 32_000_000
 """The most Anthropic takes in one request; OpenAI takes as much."""
@@ -39,7 +39,7 @@ _TITLES = {
     "now": "The time when this was attached:",
     "text": "`{path}`, as it was when it was attached:",
 }
-"""Of what is no file: its text is of no language."""
+"""Attachments that are not files: their text has no language."""
 
 
 def text_attachment(kind: str, path: str, text: str, message_id: str, file: AttachedFile | None = None) -> Message:
@@ -71,7 +71,7 @@ def document_attachment(path: str, data: bytes, message_id: str) -> tuple[Messag
     """Return a PDF as an attachment and the sha256 its bytes must be stored under.
 
     Raises:
-        InputError: no PDF, or too large; names the path.
+        InputError: not a PDF, or too large; names the path.
     """
     if not is_pdf(data):
         raise InputError(f"{path} is not a PDF, although its name says so")
@@ -85,7 +85,7 @@ def document_attachment(path: str, data: bytes, message_id: str) -> tuple[Messag
 
 
 def is_document_path(path: str) -> bool:
-    """Return whether a file is attached as a document, by its name."""
+    """Return whether a file of this name is attached as a document."""
     return Path(path).suffix.lower() == ".pdf"
 
 
@@ -96,10 +96,10 @@ def _pages(part: DocumentPart) -> str:
 def context_items(
     messages: Iterable[Message], files: Files = NO_FILES, scaled: Callable[[int], int] = int
 ) -> tuple[ContextItem, ...]:
-    """Return the context block: what the user attached to the next request, in order.
+    """Return the context block: the attachments of the next request, in order.
 
-    Placeholders are not, but for those of live `files`: what changes in them is still told. `scaled`: an estimate of
-    tokens as the chat's model counts them.
+    Placeholders are left out, except those of live `files`, whose changes are still sent. `scaled` converts an estimate
+    of tokens to the chat model's count.
     """
     messages = tuple(messages)
     newest = {message.path: message.id for message in messages if message.tag in CHANGE_TAGS}
@@ -119,7 +119,7 @@ def context_items(
 
 
 def _is_live(message: Message, files: Files) -> bool:
-    """Return whether the model is told what changes in the attachment; one that waits to join says so itself."""
+    """Return whether changes of the attachment are sent; an attachment that waits to join has its own flag."""
     known = files.get(message.path or "") if message.file is not None else None
     if known is None or known.item != message.id:
         return message.file is not None and message.file.live and not message.compacted

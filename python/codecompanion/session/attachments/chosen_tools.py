@@ -1,7 +1,7 @@
-"""Tools and groups chosen in a chat: named in a message (`@{files}`), switched in the list, taken out of its block.
+"""Tools and groups chosen in a chat: named in a message (`@{files}`), switched in the list, removed from its block.
 
-Each choice is one event of the log, with all that is chosen after it: it can be undone, and resuming and branching know
-it. The message that names a group is sent as it was typed.
+Each choice is one event of the log with the complete selection after it, so it can be undone, and it survives resuming
+and branching. The message that names a group is sent as typed.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from codecompanion.wire.events import ContextItem
 
 HELD_BACK = "held back in a small window"
 ITEM = "tools:"
-"""The id of a line of the context block that stands for a unit begins so."""
+"""The prefix of the ids of tool lines in the context block."""
 _NAMED = regex(r"(?<![\w@`{])@\{([\w:.-]{1,80})\}", re.ASCII)
 
 
 def named_in(text: str) -> tuple[str, ...]:
-    """Return the tools and groups that a message names, each once; nothing of what stands in code."""
+    """Return the tools and groups that a message names, each once; names in code do not count."""
     if "@{" not in text:
         return ()
     from codecompanion.retrieval.mentions import prose_of
@@ -49,19 +49,19 @@ def named_in(text: str) -> tuple[str, ...]:
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """What a message chooses, None = nothing new; why it is not sent, "" when it is; what the user is told of it."""
+    """A message's choice, None = nothing new; why it is not sent, "" if it is; sentences for the user."""
 
     change: ViewChanged | None = None
     why_not: str = ""
     said: tuple[str, ...] = ()
     lacks: str = ""
-    """The extra whose packages are to be installed first."""
+    """The extra whose packages must be installed first."""
 
 
 def chosen_by(text: str, model: ChatModel, change_id: str) -> Choice:
     """Return the choice that a message makes.
 
-    A name that means nothing is a choice that was meant: without it the message would go out with other tools.
+    An unknown name is an error: without it the message would be sent with other tools than intended.
     """
     names = named_in(text)
     if not names:
@@ -82,7 +82,7 @@ def chosen_by(text: str, model: ChatModel, change_id: str) -> Choice:
 
 
 def _without_tools(units: Iterable[str], groups: Mapping[str, Group]) -> ProvidedGroup | None:
-    """Return a group with no tools before something is done that is to be chosen, or one of whose tools is."""
+    """Return a chosen group, or the group of a chosen tool, that has no tools until the user acts."""
     without = [one.provided for one in groups.values() if one.provided is not None and one.provided.why_not]
     for unit in units if without else ():
         kind, _, name = unit.partition(":")
@@ -93,10 +93,10 @@ def _without_tools(units: Iterable[str], groups: Mapping[str, Group]) -> Provide
 
 
 def toggled(model: ChatModel, names: Sequence[str], on: bool | None, change_id: str) -> ViewChanged | None:
-    """Return the change that switches tools or groups on or off (None = the other way), None when nothing changes.
+    """Return the change that switches tools or groups on or off (None = toggle), None if nothing changes.
 
     Raises:
-        InputError: there is no such tool or group.
+        InputError: the tool or group does not exist.
     """
     groups, tools = model.tools.groups(model.tools.all()), model.tools.names(names)
     units, always = model.tools.starting_units, model.tools.always
@@ -128,10 +128,10 @@ def toggled(model: ChatModel, names: Sequence[str], on: bool | None, change_id: 
 
 
 def only_those(model: ChatModel, names: Sequence[str], change_id: str) -> ViewChanged | None:
-    """Return the change after which just these are offered; without a name what the configuration says.
+    """Return the change that offers exactly these tools; without names, the configured ones.
 
     Raises:
-        InputError: there is no such tool or group.
+        InputError: the tool or group does not exist.
     """
     groups, tools = model.tools.groups(model.tools.all()), model.tools.names(names)
     units, unknown = units_of(names, groups, tools)
@@ -147,7 +147,7 @@ def only_those(model: ChatModel, names: Sequence[str], change_id: str) -> ViewCh
 
 
 def taken_out(model: ChatModel, items: Sequence[str], change_id: str) -> ViewChanged | None:
-    """Return the change when lines of the context block were deleted, None when none of them stands for tools."""
+    """Return the change for deleted lines of the context block, None if none of them is a tool line."""
     gone = {item.removeprefix(ITEM) for item in items if item.startswith(ITEM)}
     left = tuple(unit for unit in model.tools.units if unit not in gone)
     if left == model.tools.units:
@@ -161,7 +161,7 @@ def taken_out(model: ChatModel, items: Sequence[str], change_id: str) -> ViewCha
 
 
 def _short(model: ChatModel, units: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the choice as it is kept: what is in force anyway needs none."""
+    """Return the choice as it is stored: empty if it equals the default."""
     return () if units == model.tools.unchosen_units else units
 
 
@@ -174,7 +174,7 @@ def _changed(change_id: str, units: tuple[str, ...], names: tuple[str, ...]) -> 
 
 
 def tool_items(model: ChatModel) -> tuple[ContextItem, ...]:
-    """Return the lines of the context block for what was chosen; none where all tools are offered."""
+    """Return the context block's lines for chosen tools; none if all tools are offered."""
     units = model.tools.units
     if not units or not model.services.settings.tools.enabled:
         return ()
@@ -198,7 +198,7 @@ def tool_items(model: ChatModel) -> tuple[ContextItem, ...]:
 
 
 def _state(model: ChatModel, group: ProvidedGroup | None) -> str:
-    """Return why the tools of a group are not there, "" when they are."""
+    """Return why the tools of a group are missing, "" if they exist."""
     if group is None:
         return ""
     starts = group.state == NOT_STARTED and model.tools.may_offer(group.brings, group.name)
@@ -206,13 +206,13 @@ def _state(model: ChatModel, group: ProvidedGroup | None) -> str:
 
 
 def _short_name(group: Group, groups: Mapping[str, Group], tools: Sequence[str]) -> str:
-    """Return the other name that means a group, "" when it has none."""
+    """Return the short name of a group, "" if it has none."""
     short = group.provided.short if group.provided is not None else ""
     return short if short and unit_of(short, groups, tools) == f"group:{group.name}" else ""
 
 
 def tool_list(model: ChatModel) -> dict[str, Any]:
-    """Return all tools and groups with what each costs, for the list (`/tools`)."""
+    """Return all tools and groups with their costs, for the list (`/tools`)."""
     registry, counter = model.tools.all(), model.meter.counter
     groups, tools = model.tools.groups(registry), registry.names()
     units = model.tools.starting_units
@@ -258,7 +258,7 @@ def tool_list(model: ChatModel) -> dict[str, Any]:
 
 
 def _why_not_sent(tool: Tool, model: ChatModel) -> str:
-    """Return why a tool that is chosen is not part of the next request."""
+    """Return why a chosen tool is not part of the next request."""
     if not model.services.settings.tools.enabled:
         return "tools are switched off"
     if model.purpose:
@@ -269,7 +269,7 @@ def _why_not_sent(tool: Tool, model: ChatModel) -> str:
 
 
 def held_back_note(model: ChatModel) -> str:
-    """Return which tools a small window holds back, why, and how to offer all of them; "" = none."""
+    """Return the tools that a small window holds back, why, and how to offer all of them; "" = none."""
     names = model.tools.held_back
     if not names or not model.may_have_tools:
         return ""

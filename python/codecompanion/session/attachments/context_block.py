@@ -1,6 +1,6 @@
-"""What the user has attached to a chat: files, buffers, images, rules (R-548, R-549).
+"""The context block: a chat's attachments, such as files, buffers, images, rules (R-548, R-549).
 
-Between a call and its result nothing may stand, so what is attached while a turn runs waits for the next request
+Nothing may come between a call and its result, so an attachment added during a turn waits for the next request
 boundary.
 """
 
@@ -47,13 +47,13 @@ class ContextBlock:
         self._shown_tools: tuple[ContextItem, ...] = ()
         self._shown_undone = log.undone
         self.shown_chain = Chain()
-        """What can be undone and redone, as the editor knows it."""
+        """The undo and redo state that was last sent to the editor."""
         self._shaped_away: frozenset[str] = frozenset()
         self._lost: tuple[int, tuple[str, ...]] = (-1, ())
         self._shown_lost: tuple[str, ...] = ()
 
     def show(self) -> None:
-        """Show the context block: what is in the view, and what waits to join it."""
+        """Show the context block: attachments in the view, and those waiting to join it."""
         self._shown_at = self._log.changes
         messages, scaled = (*self._log.view.messages, *self._waiting), self._control.meter.scaled
         items = context_items(messages, self._log.files, scaled)
@@ -61,63 +61,64 @@ class ContextBlock:
         self._services.emit(ContextItems(chat=self._log.chat_id, items=(*self._shown_tools, *items)))
 
     def show_tools(self) -> None:
-        """Show the block again where its lines of tools say something else by now: a server came, or went."""
+        """Show the block again if its tool lines have changed: a server came or went."""
         if self._shown_tools != tool_items(self._control):
             self.show()
 
     def show_changes(self) -> None:
-        """Show it again when the view was changed since: a compaction may have taken attachments out, or back in."""
+        """Show the block again if the view has changed: a compaction may have removed or restored attachments."""
         if self._shown_at != self._log.changes:
             self.show()
         log = self._log
-        # A change of provider undoes its compaction; a shaped request clears results for a turn; no answer is exchanged
-        # any more once the chat goes on from it; what a message names may have left with an edit or a compaction.
+        # A change of provider undoes its compaction; a shaped request clears results for a turn; an answer cannot be
+        # replaced once the chat continues from it; an edit or compaction may have removed the text that a message
+        # refers to.
         settled = self.shown_chain.has_answer and self.shown_chain != log.chain
         told = self._shown_undone == log.undone and self._shaped_away == self._shaped()
         if log.untold or settled or not told or self._shown_lost != self._lost_now():
             self.show_marks()
 
     def show_marks(self) -> None:
-        """Show what is undone, cleared, pinned and gone, and what can be undone and redone."""
+        """Show the undone, cleared, pinned and gone messages, and the undo and redo state."""
         log, messages = self._log, self._control.shaper.current().messages
         log.untold, self._shown_undone, self._shaped_away = False, log.undone, self._shaped()
         self.shown_chain, self._shown_lost = log.chain, self._lost_now()
         self._services.emit(marks(log.chat_id, log.undone, messages, log.gone, log.chain, self._shown_lost))
 
     def _lost_now(self) -> tuple[str, ...]:
-        """Return the messages that name what is not sent any more; without a change of the view it costs nothing."""
+        """Return the messages that refer to text no longer sent; cheap if the view has not changed."""
         if self._lost[0] != self._log.changes:
             self._lost = self._log.changes, lost_references(self._log.view.messages)
         return self._lost[1]
 
     def _shaped(self) -> frozenset[str]:
-        """Return the messages that the next request has a placeholder for, beside those of the view."""
+        """Return the messages that have a placeholder in the next request only, not in the view."""
         return frozenset(self._control.shaper.current().kept.placeholders)
 
     def add(self, *messages: Message) -> None:
-        """Let messages wait for the next request boundary."""
+        """Queue messages for the next request boundary."""
         self._waiting.extend(messages)
 
     async def join(self, turn_id: str, cycle: int) -> None:
-        """Log what waits; a newer one of the same kind and path takes the older one's place."""
+        """Log the waiting messages; a newer one of the same kind and path replaces the older one."""
         async with self._joining:
             if not self._waiting:
                 return
             while waiting := tuple(self._waiting):
                 await self._log.write(*self._joining_of(waiting, turn_id, cycle))
-                # What was added meanwhile is next, what was taken back is not there any more.
+                # Messages added meanwhile are next; those withdrawn are gone from the queue.
                 self._waiting = deque(known for known in self._waiting if not any(known is one for one in waiting))
         self.show()
 
     def _joining_of(self, waiting: Sequence[Message], turn_id: str, cycle: int) -> list[EventPayload]:
-        """Return what is logged, in one commit, when these join the view one after the other."""
+        """Return the events, logged in one commit, for these messages joining the view in order."""
         messages, payloads = self._log.view.messages, list[EventPayload]()
         from codecompanion.session.attachments.named import named_where_it_stands  # not part of the start
 
         for message in waiting:
             older = _older(messages, message)
             if older:
-                # A newer one takes its place: that is no change of the user's to be undone.
+                # A newer one replaces it: not a change that the user could undo.
                 payloads.append(self._removal("detached", older, ChangeReport(superseded=True), messages))
                 messages = tuple(known for known in messages if known.id not in older)
             fresh = with_changes(message, cycle=cycle, turn_id=turn_id, ts=self._services.clock())
@@ -127,7 +128,7 @@ class ContextBlock:
         return payloads
 
     async def detach(self, items: tuple[str, ...]) -> None:
-        """Take attachments out of the next request; the log keeps them (R-003).
+        """Remove attachments from the next request; the log keeps them (R-003).
 
         Raises:
             InputError: a turn is running, which has already sent them.
@@ -150,17 +151,17 @@ class ContextBlock:
             await self.remove("detached", known, ChangeReport(names=tuple(names)))
 
     def _with_updates(self, items: Iterable[Message]) -> tuple[str, ...]:
-        """Return the ids of attachments with those of what was told of their changes since."""
+        """Return the ids of attachments and of the later messages about their changes."""
         removed = tuple(items)
         paths = {message.path for message in removed if message.file is not None}
         updates = (m.id for m in self._log.view.messages if m.tag == UPDATE_TAG and m.path in paths)
         return (*(message.id for message in removed), *updates)
 
     async def set_live(self, items: tuple[str, ...], live: bool) -> str:
-        """Tell the model what changes in attachments from here on, or no more; return a sentence about it.
+        """Start or stop sending changes of attachments; return a sentence about it.
 
         Raises:
-            InputError: one of them is no file or buffer, or holds secrets by its name; nothing was changed.
+            InputError: one of them is not a file or buffer, or is a secret file by its name; nothing was changed.
         """
         known = [m for m in (*self._log.view.messages, *self._waiting) if m.id in items]
         paths = [message.path or "" for message in known if message.file is not None]
@@ -201,7 +202,7 @@ class ContextBlock:
 
     async def drop_distrusted(self, root: Path) -> list[str]:
         """Remove rules whose trust was revoked from the next request; return a sentence about them."""
-        gone = self.rules.distrusted(self._log.view, root)  # one look at a small file, sooner done than in a thread
+        gone = self.rules.distrusted(self._log.view, root)  # reads one small file, which is faster than a thread
         names = tuple(message.path or "" for message in gone)
         self._waiting = deque(
             one for one in self._waiting if one.tag != RULES_TAG or not self.rules.is_distrusted(one.path or "", root)
@@ -233,7 +234,7 @@ class ContextBlock:
         return [text] if has_recall else []
 
     async def take_rules(self, reread: tuple[Message, ...]) -> None:
-        """Log the new texts of rules; nothing where none is new."""
+        """Log the new texts of rules, if there are any."""
         if reread:
             counted = tuple(map(self._control.meter.counted, reread))
             change_id = self._services.new_token()
@@ -241,10 +242,10 @@ class ContextBlock:
 
 
 def _older(messages: Sequence[Message], message: Message) -> tuple[str, ...]:
-    """Return the attachments whose place the message takes.
+    """Return the attachments that the message replaces.
 
-    What was done last to the changes of a file counts, of what the model has not been told yet: the next request begins
-    like those that were sent (prompt caches).
+    Of notes about a file's changes, only the last one counts, but notes the model has already seen stay, so that the
+    next request begins like earlier ones (prompt caches).
     """
     tags: tuple[str | None, ...] = (message.tag,)
     if message.tag in CHANGE_TAGS:
@@ -258,7 +259,7 @@ def _older(messages: Sequence[Message], message: Message) -> tuple[str, ...]:
 
 
 def _turned(message: Message, live: bool) -> Message:
-    """Return an attachment that waits, live or not."""
+    """Return a waiting attachment, live or not."""
     return with_changes(
         message, file=None if message.file is None else msgspec.structs.replace(message.file, live=live)
     )

@@ -1,4 +1,4 @@
-"""`/diff`: what git sees changed, as the text of an attachment."""
+"""`/diff`: changes reported by git, as the text of an attachment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_UNTRACKED = 100
 
 
 async def diff_attachment(what: str, root: Path) -> tuple[str, str]:
-    """Return how a diff is called, and its text; `what` as in `workspace.git_diff`.
+    """Return the title and text of a diff; `what` as in `workspace.git_diff`.
 
     Raises:
         InputError: it cannot be read, or nothing has changed.
@@ -29,7 +29,7 @@ async def diff_attachment(what: str, root: Path) -> tuple[str, str]:
 
 
 def _text(diff: Diff, *, named: bool) -> str:
-    """Return the text; `named`: new files that git does not know belong to it."""
+    """Return the text; `named`: untracked files are listed in it."""
     text = diff.text
     if named:
         text += "".join(f"new file, not tracked: {name}\n" for name in diff.untracked[:_MAX_UNTRACKED])

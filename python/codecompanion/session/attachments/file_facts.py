@@ -1,7 +1,7 @@
-"""What attached images and PDFs say of themselves: type, width and height, pages. Counting needs them, and limits.
+"""Facts in the headers of attached images and PDFs: type, width and height, pages. Used for counting and limits.
 
-Pure and without dependencies; read from the formats' headers. What cannot be read is 0, never an error: the provider
-decides whether it can use the file.
+Pure and without dependencies. Unreadable values are 0, never an error: the provider decides whether it can use the
+file.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from codecompanion.formats.regex import regex
 
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-"""Markers that begin a frame (SOF0…SOF15) and hold its size; the three left out mean other things."""
+"""Markers that begin a frame (SOF0…SOF15) and contain its size; the three excluded ones mean other things."""
 _PDF_HEAD = 1024
-"""So far into a file `%PDF-` may stand (ISO 32000-1, annex H)."""
+"""`%PDF-` must begin within this many bytes (ISO 32000-1, annex H)."""
 _MAX_UNPACKED = 64_000_000
 _OBJECT_STREAM = regex(rb"/Type\s*/ObjStm\b.{0,400}?stream\r?\n(.*?)endstream", re.DOTALL)
 _LINEARIZED = regex(rb"/Linearized\b[^>]{0,200}?/N\s+(\d{1,9})\b")
@@ -37,7 +37,7 @@ def image_type(data: bytes) -> str:
 
 
 def image_size(data: bytes) -> tuple[int, int]:
-    """Return (width, height) in pixels, (0, 0) when the header does not say."""
+    """Return (width, height) in pixels, (0, 0) if the header does not have them."""
     match image_type(data):
         case "image/png":
             return int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
@@ -57,10 +57,10 @@ def is_pdf(data: bytes) -> bool:
 
 
 def count_pages(data: bytes) -> int:
-    """Return the number of pages of a PDF, 0 when it cannot be told cheaply.
+    """Return the number of pages of a PDF, 0 if it cannot be found cheaply.
 
-    From the header for the web, from the largest page tree, or by counting pages; compressed objects are unpacked as
-    far as they hold such.
+    It is read from the linearization header or the largest page tree, or pages are counted; compressed object streams
+    are unpacked to find them.
     """
     linearized = _LINEARIZED.search(data[: 2 * _PDF_HEAD])
     if linearized:
@@ -104,7 +104,7 @@ def _webp_size(data: bytes) -> tuple[int, int]:
 
 
 def _unpacked(data: bytes) -> Iterator[bytes]:
-    """Yield the compressed objects of a PDF; damaged ones, and what is too much, are left out."""
+    """Yield the compressed objects of a PDF, without damaged ones, up to a total size."""
     left = _MAX_UNPACKED
     for found in _OBJECT_STREAM.finditer(data):
         try:

@@ -1,8 +1,8 @@
-"""A file that is attached after a message has brought it: it is named, not sent a second time (issue 12).
+"""A file attached after a message has already brought its text: it is named, not sent a second time (issue 12).
 
-The rule is that of `editor_context/standing.py`: one text stands once in a request. What is attached stays, though:
-when the message that shows the text is cleared, summarised or taken out, the attachment has the text itself again, by
-the projection of the view (`model/references.py`).
+This follows the rule of `editor_context/standing.py`: a text is in a request once. But an attachment is permanent: when
+the message that shows the text is cleared, summarised or removed, the projection of the view (`model/references.py`)
+puts the text back into the attachment.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from codecompanion.session.window.context_control import ContextControl
 
 
 def named_where_it_stands(control: ContextControl, message: Message, above: Sequence[Message]) -> Message:
-    """Return an attached file or buffer as it joins the view after these messages: named where they show it."""
+    """Return an attached file or buffer as it joins the view after these messages: a reference if they show it."""
     if message.file is None:
         return message
     from codecompanion.retrieval.shown_lines import paths_shown, seen_in, shows_lines

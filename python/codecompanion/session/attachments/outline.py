@@ -1,4 +1,4 @@
-"""The outline of a file: what is defined in it, with its lines, by tree-sitter. `/symbols`."""
+"""The outline of a file: its definitions with their lines, by tree-sitter. `/symbols`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _MAX_LINE = 160
 
 
 def outline_of(path: str, text: str) -> str:
-    """Return a line for each definition, indented below what it is part of. Blocks.
+    """Return a line for each definition, indented below its parent. Blocks.
 
     Raises:
-        InputError: the language is not known, or nothing is defined in it.
+        InputError: the language is unknown, or the file has no definitions.
     """
     parsed = parse(text, language_of(path, text[:200].encode()))
     if not parsed.language:

@@ -1,6 +1,6 @@
 """Pins: messages of a chat that no policy may touch, and instructions of the user for the whole chat (K8, R-361).
 
-Pure: it says what a pin changes and how it reads.
+Pure: it computes the changes of a pin and its text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TITLE_CHARS = 44
 
 
 def instruction(text: str, source: str = "") -> str:
-    """Return the content of a pinned instruction as the model reads it; `source`: the project's file it is from."""
+    """Return the content of a pinned instruction as the model reads it; `source`: its file in the project."""
     return _intro(source) + text.strip()
 
 
@@ -50,10 +50,10 @@ def title_of(message: Message) -> str:
 
 
 def to_pin(view: View, item: str) -> Message:
-    """Return the message of the view to pin; without an id the newest that was said.
+    """Return the message of the view to pin; without an id the newest one by the user or the model.
 
     Raises:
-        InputError: there is none, or it needs or bears no pin.
+        InputError: there is none, or it is already kept or cannot be pinned.
     """
     message = find(view.messages, item) if item else _newest(view.messages)
     if message is None and item:
@@ -77,7 +77,7 @@ def pinned(view: View) -> tuple[Message, ...]:
 
 
 def to_unpin(view: View, item: str, number: int) -> Message:
-    """Return the pinned message with this id, or at this place of the list (counted from 1).
+    """Return the pinned message with this id, or at this position of the list (counted from 1).
 
     Raises:
         InputError: there is none.

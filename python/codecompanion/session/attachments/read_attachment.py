@@ -1,4 +1,4 @@
-"""Reads what the user attaches: from the disk, or from the editor what is being changed there."""
+"""Reads an attachment: from disk, or from the editor if the file has unsaved changes."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from codecompanion.workspace.secret_text import why_secret
 
 
 async def read_attachment(services: Services, request: Attach, root: Path) -> Message:
-    """Return what the user attaches; files are read here, off the loop, relative paths below `root`.
+    """Return the attachment; files are read here, in a thread, relative paths from `root`.
 
-    What lies below `root` is named from there, as the tools name it.
+    A path below `root` is named relative to it, as the tools name it.
 
     Raises:
         CodeCompanionError: the file cannot be read; names it.
@@ -42,7 +42,7 @@ async def read_attachment(services: Services, request: Attach, root: Path) -> Me
         return message
     text, file = request.text, None
     if request.kind == "diff":
-        from codecompanion.session.attachments.diff_text import diff_attachment  # rarely wanted: not part of the start
+        from codecompanion.session.attachments.diff_text import diff_attachment  # rarely used: not part of the start
 
         title, text = await diff_attachment(request.path, root)
         return text_attachment("diff", title, text, token)
@@ -64,10 +64,10 @@ async def read_attachment(services: Services, request: Attach, root: Path) -> Me
 
 
 def _is_live(services: Services, request: Attach, path: str, text: str) -> bool:
-    """Return whether the model is told what changes in an attachment.
+    """Return whether changes of an attachment are sent to the model.
 
     Raises:
-        InputError: it shall be, and is a file of secrets by its name.
+        InputError: live was requested for a file whose name marks it as secret.
     """
     if not is_secret(path) and why_secret(text, path):
         return False
@@ -79,7 +79,7 @@ def _is_live(services: Services, request: Attach, path: str, text: str) -> bool:
 
 
 def outside_of(root: Path, path: str) -> str:
-    """Return where a file really lies, "" when that is below the workspace: links may lead anywhere."""
+    """Return the real path of a file outside the workspace, "" if inside: links may lead anywhere."""
     real = Path(os.path.realpath(root / Path(path).expanduser()))
     return "" if real.is_relative_to(os.path.realpath(root)) else str(real)
 

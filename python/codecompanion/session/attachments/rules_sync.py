@@ -1,7 +1,7 @@
 """A chat's rules: loaded as tagged messages, and read again when their files change (R-549, lesson 10).
 
 Rules of the workspace are loaded once it is trusted (issue 20, section 2; `session.trust`), and removed from the next
-request when the user revokes that.
+request when the user revokes that trust.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _KEPT = "{path} has changed. The chat keeps the version you trusted; :CodeCompan
 
 
 class RuleKeeper:
-    """Knows which files the rules of one chat came from."""
+    """Knows the files from which the rules of one chat came."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -49,7 +49,7 @@ class RuleKeeper:
         Raises: InputError: the group is empty; says why.
         """
         known = frozenset(item.real for item in self._items.values())
-        # What the chat has is read, too: it may include a file that was held back.
+        # Rules that the chat already has are read too: the group may include a file that was held back.
         loaded = await asyncio.to_thread(load_named, self._services.settings.rules, group, root)
         fresh = [item for item in loaded.items if item.real not in known]
         if not fresh:
@@ -107,15 +107,15 @@ class RuleKeeper:
         return self._replacements(view, fresh)
 
     async def follow(self, view: View, root: Path) -> None:
-        """Watch the files of the rules in the view and no others: an undo brought some back, or took some out."""
+        """Watch exactly the files of the rules in the view, after an undo added or removed some."""
         labels = {message.path or "" for message in view.messages if message.tag == RULES_TAG}
         self.forget(self._items.keys() - labels)
         if labels - self._items.keys():
-            # What has changed in them is taken in before the next request.
+            # Their changes are applied before the next request.
             await self.resume(view, root)
 
     def forget(self, labels: Iterable[str]) -> None:
-        """Stop watching files whose rules were taken out of the chat."""
+        """Stop watching files whose rules were removed from the chat."""
         for label in labels:
             self._items.pop(label, None)
 
@@ -151,7 +151,7 @@ class RuleKeeper:
 
 
 def _nothing_found(group: str, loaded: RulesLoaded) -> str:
-    """Return why a group, loaded whole, has nothing."""
+    """Return why a group, loaded in full, has no rules."""
     if loaded.problems:
         return " ".join(loaded.problems)
     return f"The rules {group!r} have no file here; expected one of {', '.join(loaded.missing) or 'its files'}."

@@ -1,7 +1,7 @@
-"""Whether what a message brought from a file is still what the file says (lesson 24).
+"""Whether the file text in a message still matches the file (lesson 24).
 
-Compared by content where the content is known: numbered lines of `read_file`, attached texts, the hash of an image; by
-the file's time of change otherwise. What came from nowhere on disk is never out of date.
+Compared by content if the content is known (numbered lines of `read_file`, attached texts, the hash of an image), by
+modification time otherwise. A message that came from no file is never out of date.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _MAX_BYTES = 40_000_000
 
 
 def changed_since(message: Message, call: ToolCall | None, text: str, root: Path) -> str:
-    """Return what became of the file that `text`, the message's whole text, came from; "" when nothing or unknown."""
+    """Return how the source file of `text`, the message's whole text, has changed; "" if it has not or is unknown."""
     try:
         if message.role == "tool":
             return _read_result(message, _arguments(call), text, root) if call and call.name == "read_file" else ""
         if message.role == "user" and message.path and message.tag in ("file", "image", "document"):
             return _attachment(message, Path(root, message.path))
     except (OSError, CodeCompanionError):
-        # Out of reach, or no text any more: nothing can be said of it.
+        # Unreachable, or not text any more: nothing can be said about it.
         return ""
     return ""
 

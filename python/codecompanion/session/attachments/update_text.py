@@ -1,4 +1,4 @@
-"""What the model reads when an attached file has changed: its new text, or a diff where that is shorter. Pure."""
+"""The message about a changed attached file: its new text, or a diff if that is shorter. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TOO_LARGE = "`{path}` has changed since you last saw it, in more places than fit
 
 
 class Now(msgspec.Struct, frozen=True):
-    """What a file is now: `text`, None where there is none; then `why` says why it cannot be read, "" = it is gone."""
+    """The current state of a file: `text`, None if there is none; `why` then has the read error, "" = it is gone."""
 
     sha256: str
     text: str | None = None
@@ -43,7 +43,7 @@ def whole_text(path: str, now: Now, message_id: str, *, again: bool = False) -> 
 
 
 def difference(path: str, base: str, now: Now, message_id: str, *, is_above: bool = True) -> Message:
-    """Return the message with the difference between what the model knows and what there is now."""
+    """Return the message with the difference between the text the model knows and the current one."""
     text = now.text or ""
     diff = file_diff(path, base, text)
     ends = base.endswith("\n") or not base, text.endswith("\n") or not text
@@ -53,7 +53,7 @@ def difference(path: str, base: str, now: Now, message_id: str, *, is_above: boo
 
 
 def absence(path: str, now: Now, message_id: str) -> Message:
-    """Return the message that says that a file is gone, or is no text any more."""
+    """Return the message about a file that is gone or no longer text."""
     if now.sha256 == UNREADABLE:
         content = _UNREADABLE.format(path=path, why=now.why)
     else:
@@ -62,12 +62,12 @@ def absence(path: str, now: Now, message_id: str) -> Message:
 
 
 def too_large(path: str, message_id: str) -> Message:
-    """Return the message for a change that does not fit; what the model knows of the file stays the base."""
+    """Return the message for a change that does not fit; the text the model knows stays the base."""
     return Message(id=message_id, role="user", tag=UPDATE_TAG, path=path, content=TOO_LARGE.format(path=path))
 
 
 def title_of_update(message: Message) -> str:
-    """Return a message of this module in a few words: what has become of the file."""
+    """Return a message of this module in a few words: the new state of the file."""
     path, file = message.path or "", message.file
     if file is None:
         return f"{path} · changed, too large to send"
@@ -82,7 +82,7 @@ def title_of_update(message: Message) -> str:
 
 
 def body_of_update(message: Message) -> str:
-    """Return what is shown in the fold: the diff or the text, without what stands around it."""
+    """Return the text for the fold: the diff or the file's text, without the sentences around it."""
     lines = message.text.split("\n")
     fences = [at for at, line in enumerate(lines) if line.startswith("```")]
     if len(fences) < 2 or message.file is None or message.file.sha256 in (GONE, UNREADABLE):

@@ -262,7 +262,7 @@ class Chat:
         running = None if self.state in (State.CANCELLING, State.IDLE) else self.task
         if running is not None:
             self.enter(State.CANCELLING, "stopping")
-        self.queue.give_back("Not sent. Your message is back in the input.")  # after the state change: this is not an error
+        self.queue.give_back("Not sent. Your message is back in the input.")  # after the state change: not an error
         if running is not None:
             running.cancel()
 

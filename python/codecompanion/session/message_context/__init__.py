@@ -1,1 +1,1 @@
-"""Context that is sent before a message: changed files, mentions of the editor, gathered code."""
+"""Context that is sent before a message: changed files, editor mentions, gathered code."""

@@ -1,4 +1,4 @@
-"""Collect what is sent before a message: step 5 of "From Enter to the bytes" (`doc/dev/architecture.md`)."""
+"""Collects the context sent before a message: step 5 of "From Enter to the bytes" (`doc/dev/architecture.md`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from codecompanion.wire.requests import Submit
 
 
 class BeforeMessage(msgspec.Struct, frozen=True):
-    """Collects what is sent before the messages of one chat."""
+    """Collects the context sent before the messages of one chat."""
 
     services: Services
     control: ContextControl
@@ -24,7 +24,7 @@ class BeforeMessage(msgspec.Struct, frozen=True):
     gathering: CodeGathering
 
     def whole(self, submit: Submit) -> str:
-        """Return a text as large as what has to be sent for a submit."""
+        """Return a text as large as everything that must be sent for a submit."""
         if submit.edit is None:
             return submit.text
         from codecompanion.session.message_context.edit_lines import text_of
@@ -32,10 +32,10 @@ class BeforeMessage(msgspec.Struct, frozen=True):
         return f"{submit.text}\n{text_of(submit.edit, self.control)}"
 
     async def of(self, submit: Submit, turn_id: str, cycle: int) -> Found:
-        """Return what is sent before the message of a submit.
+        """Return the context sent before the message of a submit.
 
         Raises:
-            InputError: something it mentions cannot be had; nothing was logged.
+            InputError: something it mentions is unavailable; nothing was logged.
             asyncio.CancelledError: stopped; nothing was logged.
         """
 

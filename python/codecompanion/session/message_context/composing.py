@@ -1,7 +1,7 @@
-"""From what a message mentions to the messages that stand before it: within the room there is, and nothing twice.
+"""Turns editor mentions into messages before the one that mentions them: within the free room, without duplicates.
 
-What stands in the next request already is only named (`standing`), as far as it is still there in the very request that
-the message is sent with.
+Text that is already in the next request is only referred to (`standing`), provided that it is still in the request with
+which the message is sent.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from codecompanion.session.window.context_control import ContextControl
 from codecompanion.wire.requests import EditorItem, Submit
 
 _LARGE_CHARS = 200_000
-"""Texts that are longer are counted and cut in a thread."""
+"""Longer texts are counted and cut in a thread."""
 
 
 class Composing:
-    """Makes messages of what the messages of one chat mention."""
+    """Turns the mentions of one chat's messages into messages."""
 
     def __init__(self, services: Services, control: ContextControl) -> None:
         self._services, self._control = services, control
@@ -60,12 +60,12 @@ class Composing:
         known: Sequence[Message],
         coming: Sequence[Message],
     ) -> list[Rendered]:
-        """Return the items as messages, without what stands in the next request already."""
+        """Return the items as messages, without text that is already in the next request."""
         standing = self._standing(submit, items, ids, [*known, *coming])
         rendered = self._rendered(submit, items, standing)
         used = {name for stands in standing.values() if stands.beside for name in stands.ids}
         if any(name in used and not one.is_whole for name, one in zip(ids, rendered, strict=True)):
-            # What another item was to bring is cut, or stands somewhere itself: it is not looked for there.
+            # The text of another item was cut, or is itself a reference: do not refer to it.
             standing = self._standing(submit, items, ids, [*known, *coming], beside=False)
             rendered = self._rendered(submit, items, standing)
         return self._without_same(items, ids, rendered, known)
@@ -83,7 +83,7 @@ class Composing:
         return with_changes(message, references=tuple(map(with_more, one.references)))
 
     def _known(self, submit: Submit, items: Sequence[EditorItem], coming: Sequence[Message]) -> tuple[Message, ...]:
-        """Return the messages above, oldest first, that may show what is mentioned and are sent as they are."""
+        """Return earlier messages, oldest first, that may show mentioned text and are sent unchanged."""
         root = self._services.root(submit.snapshot)
         paths = {name_of(text, root) for item in items for text in item.texts if has_lines(text)}
         prints = {fingerprint(item) for item in items if _is_compared(item)}
@@ -121,7 +121,7 @@ class Composing:
     def _rendered(
         self, submit: Submit, items: Sequence[EditorItem], standing: Mapping[Place, Stands]
     ) -> list[Rendered]:
-        """Return the items as messages within the room they share: what needs less leaves more to the others."""
+        """Return the items as messages within their shared room: unused shares go to the others."""
         room = self._control.fitting.room_for_mentioned(submit.text)
         root, meter, count = self._services.root(submit.snapshot), self._control.meter, self._services.count_text
 
@@ -145,7 +145,7 @@ class Composing:
     def _without_same(
         self, items: Sequence[EditorItem], ids: Sequence[str], rendered: Sequence[Rendered], known: Sequence[Message]
     ) -> list[Rendered]:
-        """Return the items; one that shows what another shows, or one above, is only named."""
+        """Return the items; an item that repeats another item or an earlier message is only named."""
         above = {m.mentioned.fingerprint: m for m in known if m.mentioned is not None and m.mentioned.fingerprint}
         seen, kept = dict[str, tuple[str, str]](), list[Rendered]()
         for item, message_id, one in zip(items, ids, rendered, strict=True):
@@ -161,5 +161,5 @@ class Composing:
 
 
 def _is_compared(item: EditorItem) -> bool:
-    """Return whether an item is compared as a whole; lines of files are looked for themselves."""
+    """Return whether an item is compared as a whole; file lines are matched individually."""
     return any(not has_lines(text) for text in item.texts)

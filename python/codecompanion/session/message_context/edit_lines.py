@@ -1,4 +1,4 @@
-"""The lines of an edit in place as a message of its chat: before the instruction, counted and folded like the rest."""
+"""The lines of an edit in place as a message of its chat: before the instruction, counted and folded like others."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from codecompanion.wire.requests import EditTarget
 
 
 def text_of(target: EditTarget, control: ContextControl) -> str:
-    """Return what the model is shown of the lines."""
+    """Return the text of the lines as the model sees it."""
     return lines_of(target, chars_around(control.fitting.room))
 
 
 def lines_before(target: EditTarget, services: Services, control: ContextControl, turn_id: str, cycle: int) -> Found:
-    """Return what belongs before the instruction of an edit."""
+    """Return the context sent before the instruction of an edit."""
     title = title_of(target)
     message = control.meter.counted(
         Message(

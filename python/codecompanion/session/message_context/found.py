@@ -1,4 +1,4 @@
-"""What is sent before a message: logged in the same commit, and reported to the editor once it is sent."""
+"""Context found for a message: logged in the same commit, and reported to the editor once it is sent."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from codecompanion.wire.events import CodeGathered, EditorContextSent, FileUpdat
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What is logged before a message, and what the editor is told of it once it is sent."""
+    """The events logged before a message, and the events for the editor once it is sent."""
 
     payloads: tuple[EventPayload, ...] = ()
     told: tuple[FileUpdated | EditorContextSent | CodeGathered | Notice, ...] = ()
 
     def saying(self, chat_id: str, sentences: Sequence[str]) -> Found:
-        """Return it with sentences that stand below the message, now and when the chat is opened again."""
+        """Return it with sentences shown below the message, now and when the chat is opened again."""
         if not sentences:
             return self
         said = tuple(dict.fromkeys(sentences))
@@ -29,18 +29,18 @@ class Found(msgspec.Struct, frozen=True):
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """Return the messages among what is logged."""
+        """Return the messages among the logged events."""
         return tuple(payload.message for payload in self.payloads if isinstance(payload, MessageAdded))
 
     def and_then(self, other: Found) -> Found:
-        """Return this, then the other."""
+        """Return this, followed by the other."""
         return Found((*self.payloads, *other.payloads), (*self.told, *other.told))
 
 
 class Preceding(msgspec.Struct, frozen=True):
-    """What precedes a message before code is gathered for it, and its token count.
+    """The context found for a message before code is gathered, and its token count.
 
-    `written`: what it mentions of the editor, as it is written there.
+    `written`: the editor mentions, as they are written in the message.
     """
 
     written: frozenset[str] = frozenset()

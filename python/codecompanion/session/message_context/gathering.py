@@ -1,7 +1,7 @@
-"""When code is gathered for a message, and how that goes: before it is logged, cancelable, never in its way (R-201).
+"""Gathers code for a message: before it is logged, cancelable, and without ever blocking the message (R-201).
 
-The message waits in the queue meanwhile, so that a stop gives it back. Whatever goes wrong, it is sent as it was typed
-(R-202). What is gathered is logged with it, right before it, and stays as it is: the prompt cache survives.
+The message waits in the queue meanwhile, so that stopping returns it. On any failure it is sent as typed (R-202).
+Gathered code is logged right before the message and does not change, so the prompt cache survives.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 TIME_LIMIT_S = 30.0
-"""Gatherers have deadlines of their own (R-203); this one is for what has gone wrong with them."""
+"""Gatherers have their own deadlines (R-203); this limit is for failures in them."""
 UNSAVED_LIMIT_S = 1.0
-"""An editor that is free answers in milliseconds; a prompt of its own is no reason to wait with a question."""
+"""A free editor answers in milliseconds; a question should not wait while the editor shows a prompt."""
 CHARS4_PER_TOKEN = 0.6
-"""Code measured by characters / 4 (R-245) is that share of what tokenizers make of it (lessons, counting)."""
+"""Code measured by characters / 4 (R-245) is this share of the count of tokenizers (lessons, counting)."""
 MIN_TOKENS = 100
 """With less room not even a function fits."""
 LABEL = "gathering code"
@@ -53,14 +53,14 @@ _MAX_NOTES = 3
 
 
 class CodeGathering:
-    """Gathers code for the messages of one chat. `show` says what happens, "" = it is over."""
+    """Gathers code for the messages of one chat. `show` displays progress, "" = done."""
 
     def __init__(self, services: Services, control: ContextControl, show: Callable[[str], None]) -> None:
         self._services, self._control, self._show = services, control, show
         self._said: set[str] = set()
 
     async def wish(self, text: str, snapshot: Snapshot, written: Collection[str] = ()) -> Wish | None:
-        """Return what a message asks for, None when nothing is to be done about it; the editor knows `written`."""
+        """Return the wish in a message, None if there is nothing to do; `written` are mentions the editor handles."""
         if self._services.gatherer is None or self._control.purpose or not snapshot.send_code:
             return None
         enabled = self._services.settings.context.enabled
@@ -76,10 +76,10 @@ class CodeGathering:
         begin: Callable[[], None],
         preceding: Preceding = NOTHING_PRECEDING,
     ) -> Found:
-        """Return what belongs before a message, and what is said below it: what was gathered, or why nothing was.
+        """Return the context sent before a message and the notes below it: gathered code, or why there is none.
 
-        `begin` is called when code is wanted: from then on it may take a while. `preceding` is the context
-        found before the code.
+        `begin` is called if code is wanted: from then on it may take a while. `preceding` is the context found before
+        the code.
 
         Raises:
             asyncio.CancelledError: stopped; nothing was logged.
@@ -117,7 +117,7 @@ class CodeGathering:
     async def gather(
         self, text: str, snapshot: Snapshot, mentions: Mentions, preceding: Preceding = NOTHING_PRECEDING
     ) -> tuple[Gathered | None, tuple[str, ...]]:
-        """Return what is found for a question now, None where there is no room for code; and what is to be told."""
+        """Return the code found for a question, None if there is no room for code; and notes for the user."""
         gatherer = self._services.gatherer
         room = self._control.fitting.room_for_code(text, preceding.tokens)
         if gatherer is None or room < MIN_TOKENS:
@@ -135,9 +135,9 @@ class CodeGathering:
     async def preview(
         self, text: str, snapshot: Snapshot, wish: Wish | None
     ) -> tuple[Gathered | None, tuple[str, ...]]:
-        """Return what would be gathered for a message, and what the user would be told; None where there is no room.
+        """Return the code that would be gathered for a message, None without room; and the notes for the user.
 
-        The chat is not touched: whatever is shown goes to whoever asked.
+        The chat is not changed; only the caller sees the result.
         """
         gatherer, room = self._services.gatherer, self._control.fitting.room_for_code(text)
         if gatherer is None or room < MIN_TOKENS:
@@ -173,16 +173,16 @@ class CodeGathering:
             left_out=self._control.log.chosen.left_out,
             pinned=self._control.log.chosen.pinned,
             seen=self._seen(text, 0, preceding),
-            with_memories=not control.log.had_memory,  # else they are above, or the user removed them
+            with_memories=not control.log.had_memory,  # otherwise they are above, or the user removed them
         )
 
     async def _gathered(
         self, question: Question, tell: Callable[[str], None], preceding: Sequence[Message] = ()
     ) -> Gathered:
-        """Return what is found; what it says stands above does so in the request that this code is sent with.
+        """Return the gathered code; text it refers to as "above" is really in the request sent with this code.
 
-        Where so much more code makes something above leave, it is gathered again: only what stays in any case is then
-        taken for seen.
+        If adding the code would remove that text from the request, code is gathered again: then only messages that stay
+        in any case count as seen.
         """
         gatherer = self._services.gatherer
         assert gatherer is not None  # noqa: S101  asked before
@@ -194,7 +194,7 @@ class CodeGathering:
         return gathered
 
     def _stays(self, question: Question, gathered: Gathered, preceding: Sequence[Message]) -> bool:
-        """Return whether all that was named as standing above is in the next request."""
+        """Return whether everything referred to as "above" is in the next request."""
         from codecompanion.session.codebase.gathered_message import gathered_message
 
         message = gathered_message(gathered, "new")
@@ -205,9 +205,9 @@ class CodeGathering:
         return seen.issuperset(gathered.selection.above_ids)
 
     def _seen(self, text: str, code_tokens: int, preceding: Sequence[Message]) -> tuple[Message, ...]:
-        """Return the messages of which the model sees lines of files when this question is sent, oldest first.
+        """Return the messages that show file lines to the model when this question is sent, oldest first.
 
-        The messages above that stay when this many tokens of code are added, and those `preceding` it.
+        The messages above that stay when this many tokens of code are added, and those `preceding` the question.
         """
         from codecompanion.retrieval.shown_lines import shows_lines
 
@@ -217,7 +217,7 @@ class CodeGathering:
         return (*control.fitting.still_sent(ids, text, tokens), *filter(shows_lines, preceding))
 
     async def _unsaved(self, snapshot: Snapshot) -> dict[str, str]:
-        """Return the texts of changed buffers; the editor is asked only when the snapshot says there are any."""
+        """Return the texts of changed buffers; the editor is asked only if the snapshot has any."""
         if not any(buffer.modified for buffer in snapshot.buffers):
             return {}
         try:
@@ -230,9 +230,9 @@ class CodeGathering:
     def _found(
         self, text: str, gathered: Gathered, turn_id: str, cycle: int, asked_in: Path | None
     ) -> tuple[Found, tuple[str, ...]]:
-        """Return what is logged and shown of what was gathered, and sentences about what is missing.
+        """Return the events for the gathered code, and sentences about missing parts.
 
-        `asked_in`: where code was asked for, so that it is said why there is none.
+        `asked_in`: the folder where code was requested, so that its absence is explained.
         """
         from codecompanion.session.codebase.gathered_message import gathered_message, gathered_record, told
         from codecompanion.session.codebase.said_below import why_no_code, with_secrets
@@ -258,7 +258,7 @@ class CodeGathering:
         return Found((MessageAdded(message=message), record), (shown,)), why
 
     def _once(self, text: str) -> tuple[str, ...]:
-        """Return the sentence, nothing when it was said in this chat before."""
+        """Return the sentence, nothing if it was already shown in this chat."""
         if text in self._said:
             return ()
         self._said.add(text)

@@ -1,7 +1,7 @@
-"""What has changed in the attached files since the model saw them, told before the user's next message (issue 12).
+"""Changes of attached files since the model saw them, sent before the user's next message (issue 12).
 
-Files that have not changed cost a `stat`. What is told is logged with the message, right before it, so that the prompt
-cache of what stands above survives. Whatever goes wrong, the message is sent as it was typed.
+Unchanged files cost one `stat`. Updates are logged right before the message, so that the prompt cache of everything
+above survives. On any failure the message is sent as typed.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ from codecompanion.wire.requests import Snapshot
 from codecompanion.workspace.secret_text import why_secret
 
 TIME_LIMIT_S = 5.0
-"""A file system that does not answer shall not keep a message from being sent."""
+"""An unresponsive file system must not keep a message from being sent."""
 LOOK_LIMIT_S = 1.0
 WHOLE_AGAIN_TOKENS = 4_000
-"""A text the model does not have any more is sent whole up to this size; above it the difference, and `read_file`."""
+"""A text that the model no longer has is sent whole up to this size; above it the difference, and `read_file`."""
 MAX_BESIDE = 2_000
-"""In a folder with more files nobody looks for the one that was renamed."""
+"""In a folder with more files, renamed files are not searched for."""
 
 
 Signature = tuple[object, ...]
 
 
 class LiveUpdates:
-    """Watches the live attachments of one chat. Holds nothing but what saves reading unchanged files."""
+    """Watches the live attachments of one chat. Its only state saves reading unchanged files."""
 
     def __init__(self, services: Services, control: ContextControl) -> None:
         self._services, self._control = services, control
         self._seen: dict[str, tuple[LiveFile, Signature]] = {}
-        """As which each file was known to the model, and its signature then."""
+        """Each file as the model knew it, with its signature at that time."""
 
     async def before(self, text: str, snapshot: Snapshot, turn_id: str, cycle: int) -> Found:
-        """Return what belongs before a message: the changes of live attachments since the model saw them.
+        """Return the context sent before a message: changes of live attachments since the model saw them.
 
         Raises:
             asyncio.CancelledError: stopped; nothing was logged.
@@ -112,7 +112,7 @@ class LiveUpdates:
         )
 
     async def _opened(self, files: Sequence[LiveFile], root: Path, snapshot: Snapshot) -> Opened:
-        """Return the texts of those with unsaved changes, or that are in the editor only; no other is asked for."""
+        """Return the texts of files that are unsaved or only in the editor; the others are not requested."""
         names = {buffer.name for buffer in snapshot.buffers}
         paths = [_real(one, root) for one in files if str(root / one.path) in names or str(_real(one, root)) in names]
         if not paths:
@@ -124,7 +124,7 @@ class LiveUpdates:
             return Opened(silent=True)
 
     async def _message(self, one: LiveFile, now: Now, root: Path, room: int) -> Message | None:
-        """Return what the model is to be told of a file, None = it knows all there is."""
+        """Return the message about a file's changes, None if the model knows its current state."""
         token = self._services.new_token()
         if now.sha256 == one.shown and not one.edits:
             return None
@@ -148,12 +148,12 @@ class LiveUpdates:
         return self._control.meter.counted(message)
 
     def _is_above(self, one: LiveFile) -> bool:
-        """Return whether all it takes to know the text is still in the request, as it was sent."""
+        """Return whether all messages that make up the known text are still in the request, unchanged."""
         whole = {m.id for m in self._control.log.view.messages if not (m.edited or m.compacted)}
         return whole.issuperset(one.parts)
 
     def _base(self, one: LiveFile) -> str | None:
-        """Return the text the model knows: what it was shown, and what its own tools made of it; None = not known."""
+        """Return the text the model knows: the text it was shown plus its own tools' edits; None = unknown."""
         base = self._stored(one.shown)
         calls = {call.id for message in self._control.log.view.messages for call in message.tool_calls}
         for edit in one.edits if base is not None else ():
@@ -162,7 +162,7 @@ class LiveUpdates:
         return base
 
     def _edited(self, base: str, edit: Edit) -> str:
-        """Return the text with what a tool did to the file, as far as the model can know what came of it."""
+        """Return the text after a tool's edit, as far as the model can know the result."""
         before, after = self._file_text(edit.before), self._file_text(edit.after)
         if before is None or after is None or before == base:
             return base if after is None or before is None else after
@@ -182,7 +182,7 @@ class LiveUpdates:
             return None  # lost with its database: the whole is sent
 
     def _file_text(self, sha256: str) -> str | None:
-        """Return a file as it was before or after a change; "" where there was none."""
+        """Return a file as it was before or after a change; "" if there was none."""
         if not sha256:
             return ""
         try:
@@ -191,7 +191,7 @@ class LiveUpdates:
             return None
 
     async def _renamed(self, one: LiveFile, now: Now, root: Path) -> Now:
-        """Return it with the name of the file beside it that has the text it had, if there is one."""
+        """Return the state with the name of a file in the same folder that has its old text, if there is one."""
         base = self._stored(one.shown)
         if not base or now.sha256 != GONE:
             return now
@@ -212,7 +212,7 @@ def _real(one: LiveFile, root: Path) -> Path:
 
 
 def _signatures(files: Sequence[LiveFile], root: Path, snapshot: Snapshot) -> Mapping[str, Signature]:
-    """Return what is different when a file may have changed: on disk, and in the editor where it is being changed."""
+    """Return values that differ if a file may have changed: on disk, and in the editor if it has unsaved changes."""
     modified = {buffer.name: buffer.tick for buffer in snapshot.buffers if buffer.modified}
     found = dict[str, Signature]()
     for one in files:
@@ -230,7 +230,7 @@ def _signatures(files: Sequence[LiveFile], root: Path, snapshot: Snapshot) -> Ma
 
 
 def _now(one: LiveFile, root: Path, opened: Opened) -> Now | None:
-    """Return what a file is now, in the editor or on disk; None = the editor, which has it, does not answer."""
+    """Return the current state of a file, in the editor or on disk; None = the editor has it but does not answer."""
     path = _real(one, root)
     from codecompanion.session.attachments.read_attachment import outside_of  # not part of the start
 
@@ -251,7 +251,7 @@ def _now(one: LiveFile, root: Path, opened: Opened) -> Now | None:
 
 
 def _shown(one: LiveFile, text: str) -> Now:
-    """Return a file with its text; a file that contains a secret now is not sent automatically (issue 20)."""
+    """Return a file with its text; a file that now contains a secret is not sent automatically (issue 20)."""
     if found := why_secret(text, one.path):
         return Now(UNREADABLE, why=f"it holds a secret now ({found}); attach it again to send it")
     return Now(sha256_of(text), text)

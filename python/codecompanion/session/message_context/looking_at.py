@@ -1,6 +1,6 @@
-"""One short line on what the user looks at: the file of the window they work in, and which of its lines they see.
+"""One short line about the user's view: the file in the current window, and its visible lines.
 
-Said only of files of the workspace, not of what lies elsewhere, and not again while it is unchanged.
+Sent only for files of the workspace, and not again while unchanged.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from codecompanion.wire.requests import Snapshot
 
 
 def looking_at(snapshot: Snapshot, root: Path) -> str:
-    """Return the line, "" when no file of the workspace is open."""
+    """Return the line, "" if no file of the workspace is open."""
     path = Path(snapshot.current)
     if not snapshot.current or not path.is_relative_to(root):
         return ""
@@ -26,7 +26,7 @@ def looking_at(snapshot: Snapshot, root: Path) -> str:
 
 
 def told_last(control: ContextControl) -> str:
-    """Return the line that the next request has already, the newest, "" = none."""
+    """Return the newest such line that is already in the next request, "" = none."""
     messages = control.shaper.current().messages
     return next((message.text for message in reversed(messages) if message.tag == LOOKING_TAG), "")
 

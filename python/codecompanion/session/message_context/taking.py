@@ -1,7 +1,8 @@
-"""What a message mentions of the editor becomes messages before it: once, as it was when it was sent, within bounds.
+"""Turns editor mentions of a message into messages before it: once, as of sending, within bounds.
 
-The editor has taken it already, or is about to: a language server may be slow. Until all of it is here the message
-waits in the queue, so that a stop gives it back. What goes wrong is one sentence, and the message is back in the input.
+The editor has already sent the content, or is about to: a language server may be slow. Until all of it is here the
+message waits in the queue, so that stopping returns it. On failure the user sees one sentence, and the message is back
+in the input.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ from codecompanion.workspace.secret_files import is_secret
 from codecompanion.workspace.secret_text import find_secrets, hide_secrets
 
 LATE_LIMIT_S = 60.0
-"""The editor has time limits of its own for what is slow; this one is for an editor that says nothing at all."""
+"""The editor has its own time limits for slow sources; this one is for an editor that does not answer at all."""
 LABEL = "reading the editor"
 _CHOSEN = frozenset({"buffer", "selection", "file", "diff"})
 """Items that show a single text chosen by the user (a diff already has no secrets); the others show any text."""
 _SHOWN_LINES = 12
-"""So many of its lines are in the fold below the message; K shows all."""
+"""This many lines are in the fold below the message; K shows all."""
 
 
 class MentionedContext:
-    """Takes what the messages of one chat mention. `show` says what is waited for, "" = nothing any more."""
+    """Collects the editor content that one chat's messages mention. `show` displays the wait, "" = over."""
 
     def __init__(self, services: Services, control: ContextControl, show: Callable[[str], None]) -> None:
         self._services, self._control, self._show = services, control, show
@@ -44,27 +45,27 @@ class MentionedContext:
         self._late: dict[int, asyncio.Future[tuple[EditorItem, ...]]] = {}
 
     def expect(self, submit: Submit) -> None:
-        """Be ready for what comes later than the submit."""
+        """Prepare to receive content that arrives after the submit."""
         if any(item.comes == "later" for item in submit.items):
             self._late[submit.submit_id] = asyncio.get_running_loop().create_future()
 
     def take(self, request: EditorContext) -> None:
-        """Take what came later; nobody waits for that of a message that went back."""
+        """Receive late content; content of a returned message is ignored."""
         late = self._late.get(request.submit_id)
         if late is not None and not late.done():
             late.set_result(request.items)
 
     def forget(self, submit: Submit) -> None:
-        """Wait no more for what belongs to a submit."""
+        """Stop waiting for the content of a submit."""
         self._late.pop(submit.submit_id, None)
 
     async def before(
         self, submit: Submit, turn_id: str, cycle: int, begin: Callable[[], None], coming: Sequence[Message] = ()
     ) -> Found:
-        """Return what belongs before a message, after what is `coming`. `begin` is called when it may take a while.
+        """Return the context sent before a message, after `coming`. `begin` is called if it may take a while.
 
         Raises:
-            InputError: something it mentions cannot be had; nothing was logged.
+            InputError: something it mentions is unavailable; nothing was logged.
             asyncio.CancelledError: stopped; nothing was logged.
         """
         line = self._looking_at(submit)
@@ -86,14 +87,14 @@ class MentionedContext:
         return found.saying(self._control.chat_id, self._with_secrets(messages))
 
     def _looking_at(self, submit: Submit) -> str:
-        """Return the line on what the user looks at, "" where it is off, the model has it, or the lines are sent."""
+        """Return the line about the user's view, "" if it is off or the model already has it."""
         if self._control.purpose or submit.edit is not None or not self._services.settings.chat.tell_open_file:
             return ""
         line = looking_at(submit.snapshot, self._services.root(submit.snapshot))
         return "" if not line or line == told_last(self._control) else line
 
     async def _all_of(self, submit: Submit, begin: Callable[[], None]) -> tuple[EditorItem, ...]:
-        """Return what a submit mentions, with what comes later, and what the host reads."""
+        """Return the mentioned items of a submit, including late ones and those read by the host."""
         items = submit.items
         if any(item.comes != "now" for item in items):
             begin()
@@ -147,7 +148,7 @@ class MentionedContext:
         )
 
     def _with_secrets(self, messages: Sequence[Message]) -> tuple[str, ...]:
-        """Return a sentence on the secret files that go to the model because the user mentioned them (R-266)."""
+        """Return a sentence about the secret files that are sent because the user mentioned them (R-266)."""
         paths = [path for m in messages if m.mentioned is not None for path in m.mentioned.paths]
         secret = [path for path in dict.fromkeys(paths) if is_secret(path)]
         held = [m.mentioned.paths for m in messages if m.mentioned is not None and find_secrets(m.text)]
@@ -159,7 +160,7 @@ class MentionedContext:
 
 
 def _without_secrets(item: EditorItem) -> EditorItem:
-    """Return the texts of an item that the user did not choose individually, without secrets (issue 20)."""
+    """Return an item without secrets in texts that the user did not choose individually (issue 20)."""
     if item.name in _CHOSEN:
         return item
 
@@ -170,7 +171,7 @@ def _without_secrets(item: EditorItem) -> EditorItem:
 
 
 def body_of_mentioned(message: Message) -> str:
-    """Return the first lines of what was sent, for the fold below the question."""
+    """Return the first lines of the sent text, for the fold below the question."""
     lines = message.text.split("\n")
     more = len(lines) - _SHOWN_LINES
     shown = [line[:200] for line in lines[:_SHOWN_LINES]]
