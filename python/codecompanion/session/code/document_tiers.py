@@ -31,7 +31,7 @@ _KEYWORDS_ONLY = (0.0, 1.0)
 
 
 class DocumentTiers:
-    """The tiers for one question. `connection` None: there is no index, so only term counting has something to read."""
+    """The tiers for one question. `connection` None: there is no index, so only term counting works."""
 
     def __init__(
         self,
@@ -45,10 +45,10 @@ class DocumentTiers:
         self._path_of, self._every_path, self._nearest = paths, every_path, nearest
 
     def search(self, tier: SearchTier, question: str, options: SearchOptions) -> tuple[Candidate, ...]:
-        """Return what a tier finds, best first.
+        """Return the results of a tier, best first.
 
         Raises:
-            TierUnavailable: there is nothing it could search.
+            TierUnavailable: the tier has nothing to search.
             StoreUnavailable: the index cannot be read.
         """
         match tier:
@@ -95,7 +95,7 @@ class DocumentTiers:
         )
 
     def _candidates(self, scored: Sequence[tuple[ChunkRow, float]], hybrid: HybridOptions) -> tuple[Candidate, ...]:
-        """Return rows as candidates: with their age where scores decay, with their text where they must differ."""
+        """Return rows as candidates: with their age if scores decay, with their text if diversity needs it."""
         ages: dict[int, int] = {}
         if hybrid.decay and self._connection is not None:
             ages = indexed_at(self._connection, {row.file for row, _ in scored})

@@ -1,6 +1,6 @@
-"""What the index of a project has of a question, read within milliseconds (R-207).
+"""The evidence for a question in a project's index, read within milliseconds (R-207).
 
-All that is read is counted first: common words of a large project are counted once, and cost nothing afterwards.
+Everything that is read is counted first: common words of a large project are counted once, and are free afterwards.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SEVERAL_WORDS = regex(r"[A-Za-z0-9]_[A-Za-z0-9]|[a-z0-9][A-Z]")
 
 
 def find_evidence(searcher: CodeSearcher, text: str) -> Evidence | None:
-    """Return what the index has of a question, None where there is none that knows the project. Blocks."""
+    """Return the index's evidence for a question, None if no index covers the project. Blocks."""
     with searcher.opened([]) as connection:
         known = len(searcher.words.paths)
         if connection is None or not known or len(searcher.not_indexed) > known:
@@ -41,13 +41,13 @@ def _read(searcher: CodeSearcher, connection: sqlite3.Connection, text: str) -> 
 
 
 def _has_definition(connection: sqlite3.Connection, question: Question) -> bool:
-    """Return whether the project defines a name that the question writes as only code does: in several words."""
+    """Return whether the project defines a name of several words that the question writes like code."""
     written = [name for name in question.code_names if _SEVERAL_WORDS.search(name)]
     return bool(written) and bool(find_definitions(connection, written, 1))
 
 
 def _has_file(searcher: CodeSearcher, question: Question) -> bool:
-    """Return whether a file or folder that the question writes as a path is in the project."""
+    """Return whether the project has a file or folder that the question writes as a path."""
     written = tuple(path for path in question.paths if "." in path or "/" in path)
     if not written:
         return False

@@ -9,21 +9,21 @@ from pathlib import Path
 from codecompanion.workspace.project_files import Choice, ListedFiles, list_project_files
 
 _SAME_TIME_NS = 100_000_000
-"""So soon after a change another file may come, and leave the folder with the same time."""
+"""This soon after a change another file may be added without changing the folder's time."""
 
 
 class FolderListing:
-    """What was listed of the folder `root`, and when its folders had changed then. Each call blocks."""
+    """The files last listed in the folder `root`, and the modification times of its folders then. Each call blocks."""
 
     def __init__(self, root: Path, choice: Choice) -> None:
-        """List nothing yet."""
+        """Create it without listing anything."""
         self._root, self._choice = root, choice
         self._listed: ListedFiles | None = None
         self._times: dict[str, int] = {}
 
     @property
     def last_count(self) -> int:
-        """Return how many files were listed last, 0 = never."""
+        """Return the number of files last listed, 0 = never."""
         return len(self._listed.paths) if self._listed else 0
 
     def files(self) -> ListedFiles:
@@ -41,7 +41,7 @@ class FolderListing:
         return self._listed
 
     def _folder_times(self) -> dict[str, int]:
-        """Return when files were added to, or taken from, each folder that has files of the project."""
+        """Return the modification times of all folders with files of the project."""
         times, base = {}, f"{self._root}/"
         names = () if self._listed is None else self._listed.folders
         for name in (*names, ".git/index"):

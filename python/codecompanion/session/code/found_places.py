@@ -1,4 +1,4 @@
-"""From places to what a search gives: with their text as it is now, each file read once (R-236, R-237)."""
+"""Turns places into search results: with their current text, each file read once (R-236, R-237)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class FoundPlaces:
         self._lines: dict[str, list[str] | None] = {}
 
     def found(self, place: Place, tier: SearchTier, signals: tuple[tuple[str, float], ...] = ()) -> FoundCode | None:
-        """Return a place with its text; None when the file is gone, or shorter than that by now."""
+        """Return a place with its text; None if the file is gone or is now shorter."""
         if place.path not in self._lines:
             text = self._project.read(place.path)
             self._lines[place.path] = None if text is None else text.split("\n")
@@ -32,7 +32,7 @@ class FoundPlaces:
         )
 
     def common(self, tier: SearchTier, paths: Iterable[str], *, every_manifest: bool) -> Iterator[FoundCode]:
-        """Yield those of the paths that are common project files; see `common_files` (R-236)."""
+        """Yield the paths that are common project files; see `common_files` (R-236)."""
         for path in common_files(paths, every_manifest=every_manifest):
             text = self._project.read(path)
             if text is not None:

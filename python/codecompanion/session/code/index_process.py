@@ -1,8 +1,8 @@
 """The process that builds an index beside the host: at low priority, killable, ended with the host.
 
 The host writes one line (the job) to its standard input and keeps it open; when that closes, the host is gone and the
-worker ends at once. The worker answers with one line of JSON for each batch. What it has written is durable batch by
-batch, so the next one goes on where it was stopped.
+worker ends at once. The worker answers with one line of JSON per batch. Each written batch is durable, so the next
+worker continues where this one stopped.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _log = logging.getLogger(__name__)
 
 END_S = 2.0
 _LINE_LIMIT = 1_000_000
-"""Bytes of a line a worker may write: the vector of a model with many dimensions."""
+"""The most bytes of a worker's line: the vector of a model with many dimensions."""
 
 
 class IndexJob(msgspec.Struct, frozen=True):
-    """What the worker is to do: make the index at `path` true to the folder `root`, both as the disk has them."""
+    """The worker's job: update the index at `path` from the folder `root`; both paths as bytes."""
 
     root: bytes
     path: bytes
@@ -50,22 +50,22 @@ OnProgress = Callable[[Literal["building", "ready", "unusable"], int, int, str],
 
 
 class WorkerProcess:
-    """At most one worker at a time. `module` is what it runs; the job is a line of JSON."""
+    """At most one worker at a time. `module` is the program it runs; the job is a line of JSON."""
 
     def __init__(self, on_progress: OnProgress, module: str = "codecompanion.engine.index_worker") -> None:
         self._on_progress, self._module = on_progress, module
         self._process: asyncio.subprocess.Process | None = None
         self._following: asyncio.Task[None] | None = None
         self.has_answered = False
-        """Whether the last worker ended by itself and said how; else it was killed."""
+        """Whether the last worker ended with a final answer; otherwise it was killed."""
 
     @property
     def is_running(self) -> bool:
-        """Return whether a worker is at work."""
+        """Return whether a worker is running."""
         return self._following is not None and not self._following.done()
 
     async def start(self, job: msgspec.Struct) -> str:
-        """Start the job, in place of one that runs; return why that cannot be, "" = it runs."""
+        """Start the job, replacing a running one; return why that failed, "" = it runs."""
         await self.stop()
         try:
             self._process = await start_worker(self._module, job)
@@ -75,7 +75,7 @@ class WorkerProcess:
         return ""
 
     async def wait(self) -> None:
-        """Wait for the worker's end; at once when none runs."""
+        """Wait for the worker to end; at once if none runs."""
         if self._following is not None:
             await asyncio.shield(self._following)
 
@@ -113,7 +113,7 @@ class WorkerProcess:
 
 
 async def start_worker(module: str, first: msgspec.Struct) -> asyncio.subprocess.Process:
-    """Start a module of ours in a process of its own, and write it its first line; raises `OSError`."""
+    """Start one of our modules in a separate process, and write its first line to it; raises `OSError`."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", module),
         stdin=asyncio.subprocess.PIPE,
@@ -130,7 +130,7 @@ async def start_worker(module: str, first: msgspec.Struct) -> asyncio.subprocess
 
 
 def worker_environment() -> dict[str, str]:
-    """Return the worker's environment: where Python finds the package, and nothing that could be a key."""
+    """Return the worker's environment: the path of the package, and no variables that could be keys."""
     kept = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "SYSTEMROOT")
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))  # noqa: PTH100, PTH120
     found = {name: os.environ[name] for name in kept if name in os.environ}

@@ -1,7 +1,7 @@
-"""From files to an index: what is read, parsed, cut into chunks and written (issue 11, section 1).
+"""From files to an index: reading, parsing, cutting into chunks and writing (issue 11, section 1).
 
-`build` makes the whole index true to the disk; it goes on where an earlier one was stopped. It runs in a process of its
-own or from the command line, never in the host. `index_file` and `index_text` are what it does for one file.
+`build` updates the whole index from the disk; it continues where an earlier one was stopped. It runs in a separate
+process or from the command line, never in the host. `index_file` and `index_text` process a single file.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from codecompanion.workspace.syntax.languages import language_of
 from codecompanion.workspace.syntax.parse import parse
 
 LOOK_AGAIN = 0
-"""`mtime_ns` of a file that changed so lately that another change would have the same time: it is read once more."""
+"""`mtime_ns` of a file that has just changed, so another change could have the same time: it is read once more."""
 _SAME_TIME_NS = 100_000_000
 _BATCH_BYTES = 1_500_000
 _BATCH_FILES = 200
 
 Report = Callable[[int, int], None]
-"""Takes how many files are done and how many there are to do."""
+"""Called with the number of finished files and the total."""
 
 
 class Built(msgspec.Struct, frozen=True):
-    """What a build did: files written, forgotten, left out by their names (by why); `is_busy`: somebody else builds."""
+    """The result of a build: files written, removed, and left out by name, per reason; `is_busy`: another one runs."""
 
     written: int = 0
     removed: int = 0
@@ -56,7 +56,7 @@ class Built(msgspec.Struct, frozen=True):
 
 
 def index_file(root: Path, path: str, choice: Choice, now_ns: int) -> IndexedFile | None:
-    """Return a file of the disk as it is indexed, None when it is gone."""
+    """Return a file from disk in its indexed form, None if it is gone."""
     read = read_project_file(root, path, choice)
     if read.why_not in ("gone", "no regular file"):
         return None
@@ -65,7 +65,7 @@ def index_file(root: Path, path: str, choice: Choice, now_ns: int) -> IndexedFil
 
 
 def index_text(path: str, text: str) -> IndexedFile:
-    """Return the text of an unsaved buffer as it is indexed in place of its file."""
+    """Return the text of an unsaved buffer in the indexed form that replaces its file's."""
     content = text.encode("utf-8", "surrogateescape" if _is_of_bytes(text) else "replace")
     shown = shareable(FileText(content, why_not=why_no_text(content)), path)
     indexed = _indexed(path, shown.content, FROM_BUFFER, len(content), shown.why_not)
@@ -73,7 +73,7 @@ def index_text(path: str, text: str) -> IndexedFile:
 
 
 def digest_of_text(text: str) -> bytes:
-    """Return what `index_text` would say the content is known by."""
+    """Return the content hash that `index_text` would store."""
     return hashlib.sha256(text.encode("utf-8", "surrogateescape" if _is_of_bytes(text) else "replace")).digest()
 
 
@@ -97,14 +97,14 @@ def _indexed(path: str, content: bytes, mtime_ns: int, size: int, why_not: str) 
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """Where an index is not what the disk says: files to read, files to forget."""
+    """The differences between an index and the disk: files to read, files to forget."""
 
     changed: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
 
 
 def compare(root: Path, listed: Iterable[str], known: Mapping[str, tuple[int, int]]) -> Difference:
-    """Return how the files of the disk differ from the known `(mtime_ns, size)`, by stat alone. Blocks."""
+    """Return how the files on disk differ from the known `(mtime_ns, size)`, by stat alone. Blocks."""
     changed, there, base = [], set(), f"{root}/"
     for path in listed:
         try:
@@ -112,7 +112,7 @@ def compare(root: Path, listed: Iterable[str], known: Mapping[str, tuple[int, in
         except (OSError, ValueError):
             continue
         if not stat.S_ISREG(found.st_mode):
-            continue  # a link, a pipe: nothing of it is read
+            continue  # a link or a pipe is not read
         there.add(path)
         if known.get(path) != (found.st_mtime_ns, found.st_size):
             changed.append(path)
@@ -122,7 +122,7 @@ def compare(root: Path, listed: Iterable[str], known: Mapping[str, tuple[int, in
 def write_changes(
     writer: IndexWriter, root: Path, difference: Difference, choice: Choice, now_ns: Callable[[], int], report: Report
 ) -> int:
-    """Write what differs, in batches, each of them durable by itself; return how many files were written."""
+    """Write the differences in batches, each durable on its own; return the number of files written."""
     writer.remove(difference.gone)
     done = 0
     for batch in _batches(root, difference.changed, choice, now_ns):
@@ -142,7 +142,7 @@ def build(
     report: Report = lambda done, total: None,
     is_rebuild: bool = False,
 ) -> Built:
-    """Make the index at `path` true to the folder `root`. Blocks, for seconds where there is much to do.
+    """Update the index at `path` from the folder `root`. Blocks, for seconds if there is much to do.
 
     Raises:
         StoreUnavailable: the index cannot be written; says why.
@@ -170,7 +170,7 @@ def build(
 
 
 def _latest_first(root: Path, paths: Sequence[str]) -> tuple[str, ...]:
-    """Return the paths, those that were worked on last first: a part of the index is then the useful part."""
+    """Return the paths, most recently committed first, so that a partial index is the useful part."""
     if len(paths) <= _BATCH_FILES:
         return tuple(paths)
     rank: dict[str, int] = {}

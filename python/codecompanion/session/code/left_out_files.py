@@ -1,4 +1,4 @@
-"""What is not searched of a project, in one sentence: a file is never left out without a word (issue 11, section 4)."""
+"""The files of a project that are not searched, in one sentence: no file is left out silently (issue 11, section 4)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _WHYS = {
     "binary": "binary",
     "hidden": "hidden",
 }
-"""Those that surprise come first."""
+"""Surprising reasons come first."""
 _WITHOUT_NAMES = ("binary", "hidden")
 
 
 def left_out_files(by_name: Mapping[str, LeftOut], by_content: Iterable[tuple[str, str]]) -> dict[str, LeftOut]:
-    """Return what is left out by why; `by_content`: (path, why) of the files that were read for it, named first."""
+    """Return the files left out, by reason; `by_content`: (path, reason) of those left out after reading, first."""
     found: dict[str, LeftOut] = {}
     for path, why in by_content:
         reason, _, secret = why.partition(": ")
@@ -47,7 +47,7 @@ def left_out_sentence(found: Mapping[str, LeftOut]) -> str:
 
 
 def _names(one: LeftOut) -> str:
-    """Return the names in brackets; bytes that are no text as their numbers."""
+    """Return the names in brackets; invalid bytes are escaped."""
     names = [os.fsencode(name).decode("utf-8", "backslashreplace") for name in one.names]
     has_more = one.count > len(names) and not all(name.endswith("/") for name in one.names)
     return f" ({', '.join(names)}{', …' if has_more else ''})"

@@ -22,9 +22,9 @@ _EXACT, _LINE = 1.0, 0.5
 
 
 def look_up(searcher: CodeSearcher, query: str, kind: Kind, below: str, limit: int) -> SearchOutcome:
-    """Return at most `limit` places below the path `below`: of a question, or of a name or text. Blocks.
+    """Return at most `limit` places below the path `below`, for a question, a name or a text. Blocks.
 
-    A name that nothing defines is searched for as a question, so that the answer is not empty for a small mistake.
+    A name without a definition is searched for as a question, so that a small mistake still gets an answer.
     """
     options = SearchOptions(top_k=limit, below=below, with_common=kind == "any", beside_hits=False)
     if kind == "any":
@@ -83,7 +83,7 @@ def _lines(
     below: str,
     limit: int,
 ) -> tuple[FoundCode, ...]:
-    """Return the lines that match in files that contain the words, at most twenty of a file."""
+    """Return the matching lines in files that contain the words, at most twenty per file."""
     every = sorted(path for path in searcher.words.all_paths() if is_below(path, below))
     paths = searcher.project.files_with([words.strip().lower()], every)[:MAX_FILES_READ]
     found = list[FoundCode]()
@@ -122,5 +122,5 @@ def _holds_text(query: str) -> Callable[[str], bool]:
 
 
 def _names(query: str) -> list[str]:
-    """Return the names of `Class.method` or `a_function`, the last one first: what is asked for stands at the end."""
+    """Return the names in `Class.method` or `a_function`, the last one first, because it is the one asked for."""
     return list(dict.fromkeys(reversed(_NAME.findall(query))))

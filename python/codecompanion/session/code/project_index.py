@@ -1,9 +1,9 @@
-"""The index of one project as the host has it: made true to the disk when it is asked, usable while it grows.
+"""The host's index of one project: updated from disk when it is used, usable while it grows.
 
-`refresh` compares by stat what is indexed with what is on the disk, lays unsaved buffers over their files, and writes
-what is little by itself. What is much is left to a process of its own (`worker`); until that is done, the files that
-are not yet right are named, so that they can be searched as text. Nothing here blocks the loop, and nothing raises for
-the state of the index: without one, `state` says why, and every file is named as not indexed.
+`refresh` compares the index with the disk by stat, replaces files by their unsaved buffers, and writes small changes
+itself. Large changes are left to a separate process (`worker`); until that is done, outdated files are listed, so that
+they can be searched as text. Nothing here blocks the loop, and the state of the index raises no errors: without an
+index, `state` says why, and every file is listed as not indexed.
 """
 
 from __future__ import annotations
@@ -50,23 +50,23 @@ _log = logging.getLogger(__name__)
 
 MAX_OWN_FILES = 25
 MAX_OWN_BYTES = 400_000
-"""More than that is written by the worker: the host has other things to do."""
+"""The worker writes larger changes, to keep the host responsive."""
 MAX_COMPARED = 20_000
-"""Larger projects are compared by the worker; the host looks at the files that it is told of."""
+"""Larger projects are compared by the worker; the host checks only files that are reported as changed."""
 COMPARE_AGAIN_S = 15.0
 FAILED_AGAIN_S = 60.0
-"""A disk that is full stays full: so long no question starts another worker."""
+"""A full disk stays full: for this long no question starts another worker."""
 WRITE_PATIENCE_S = 0.2
-"""While a worker writes a batch, a question does not wait longer for what was just saved."""
+"""While a worker writes a batch, a question waits at most this long for files just saved."""
 TEXT_SEARCH_S = 5.0
 MAX_READ_FILES = 50
-"""So few files are read here; more are searched by a program."""
+"""At most this many files are read here; more are searched by a program."""
 
 Phase = Literal["absent", "building", "ready", "unusable"]
 
 
 class IndexState(msgspec.Struct, frozen=True):
-    """What is to be said of the index. `done` of `total` files while it is built; `why` it cannot be used."""
+    """The state of the index: `done` of `total` files while it is built, and `why` it cannot be used."""
 
     phase: Phase = "absent"
     done: int = 0
@@ -75,7 +75,7 @@ class IndexState(msgspec.Struct, frozen=True):
 
 
 class Freshness(msgspec.Struct, frozen=True):
-    """How far the index is right. `pending`: files whose content it does not have yet, to be searched as text.
+    """How current the index is. `pending`: files whose content it does not have yet, to be searched as text.
 
     `is_complete` False: it was never finished.
     """
@@ -86,7 +86,7 @@ class Freshness(msgspec.Struct, frozen=True):
 
 
 class ProjectIndex:
-    """The index of the folder `root`. Asked from the engine's loop; works in threads."""
+    """The index of the folder `root`. Called on the engine's loop; works in threads."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class ProjectIndex:
         choice: Choice | None = None,
         on_change: Callable[[IndexState], None] = lambda state: None,
     ) -> None:
-        """Look at nothing yet. `on_change` hears of every change of `state`, on the loop."""
+        """Create it without reading anything. `on_change` is called on the loop for every change of `state`."""
         self.root = Path(os.path.realpath(root))
         self.choice = choice or Choice()
         self.path = index_path(cache_dir, self.root)
@@ -113,10 +113,10 @@ class ProjectIndex:
         self._refreshing = asyncio.Lock()
         self._writing = threading.Lock()
 
-    # ---- asked by who searches
+    # ---- called by searches
 
     async def refresh(self, unsaved: Mapping[str, str] | None = None) -> Freshness:
-        """Make the index say what stands on the disk and in unsaved buffers (path → text), as far as that is quick.
+        """Update the index from the disk and from unsaved buffers (path → text), as far as that is quick.
 
         Starts the worker for the rest.
         """
@@ -140,13 +140,13 @@ class ProjectIndex:
         return freshness
 
     def mark_changed(self, path: str) -> None:
-        """Note that the editor has written or removed a file (relative to the root): it is looked at first."""
+        """Note that the editor has written or removed a file (relative to the root): it is checked first."""
         self._told.add(path)
 
-    # ---- what a search reads; each blocks
+    # ---- read by searches; each blocks
 
     def read_text(self, path: str) -> str | None:
-        """Return the text of a file as the user sees it: of its unsaved buffer, else of the disk."""
+        """Return the text of a file as the user sees it: of its unsaved buffer, else from disk."""
         if path in self._unsaved:
             text, why = without_secrets(self._unsaved[path], path)
             return None if why else text
@@ -154,7 +154,7 @@ class ProjectIndex:
         return None if read.why_not else decode(read.content).text
 
     def files_with(self, words: Collection[str], paths: Sequence[str]) -> list[str]:
-        """Return those of `paths` that contain one of the words, whatever the case."""
+        """Return the `paths` that contain one of the words, ignoring case."""
         lowered = [word.lower() for word in words]
         read = set(paths) if len(paths) <= MAX_READ_FILES else {path for path in paths if path in self._unsaved}
         found = set[str]()
@@ -170,7 +170,7 @@ class ProjectIndex:
     # ---- the worker
 
     async def build(self, *, is_rebuild: bool = False) -> None:
-        """Start the worker unless it runs; `state` says how far it is."""
+        """Start the worker unless it is running; `state` shows its progress."""
         if self._worker.is_running and not is_rebuild:
             return
         self._set(IndexState("building"))
@@ -185,14 +185,14 @@ class ProjectIndex:
         return self.state
 
     async def counts(self) -> IndexCounts:
-        """Return how much is indexed; nothing where there is no index."""
+        """Return the counts of the index, all 0 without an index."""
         try:
             return await asyncio.to_thread(self.reader.counts)
         except (StoreError, OSError):
             return IndexCounts()
 
     async def left_out(self) -> dict[str, LeftOut]:
-        """Return the files that are not searched by why: those left out by their names, and for what stands in them."""
+        """Return the files that are not searched, by reason: left out by name or by content."""
         async with self._refreshing:
             try:
                 return await asyncio.to_thread(self._left_out)
@@ -201,14 +201,14 @@ class ProjectIndex:
                 return {}
 
     async def close(self) -> None:
-        """Stop the worker and close the file; what the worker has written stays."""
+        """Stop the worker and close the file; batches already written stay."""
         await self._worker.stop()
         await asyncio.to_thread(self.reader.close)
 
     # ---- in a thread
 
     def _refresh(self) -> tuple[Freshness, bool]:
-        """Return how far the index is right, and whether there is so much to do that the worker must."""
+        """Return how current the index is, and whether the worker must do the rest."""
         known = self._known_files()
         if not known:
             self._told.clear()
@@ -231,7 +231,7 @@ class ProjectIndex:
         return left_out_files(self._listing.files().left_out_by_name, by_content)
 
     def _try_to_write(self, difference: Difference, buffers: Mapping[str, str]) -> int | None:
-        """Return how many files were written, None: the worker is writing, or another Neovim, or the disk refuses."""
+        """Return the number of files written; None: a worker or another Neovim is writing, or the disk is full."""
         try:
             return self._write(difference, buffers)
         except IndexUnusable:
@@ -241,11 +241,11 @@ class ProjectIndex:
             return None
 
     def _is_large(self, known: Mapping[str, object]) -> bool:
-        """Return whether looking at every file would be felt."""
+        """Return whether checking every file would be noticeably slow."""
         return max(len(known), self._listing.last_count) > MAX_COMPARED
 
     def _known_files(self) -> dict[str, tuple[int, int]]:
-        """Return what is indexed, {} = there is no index that can be used."""
+        """Return the indexed files, {} = there is no usable index."""
         try:
             version = self.reader.data_version()
             if version != self._known_version:
@@ -258,7 +258,7 @@ class ProjectIndex:
             return {}
 
     def _difference(self, known: Mapping[str, tuple[int, int]]) -> tuple[Difference, bool]:
-        """Return how the disk differs, unsaved files left out; True: only a part of it was looked at."""
+        """Return how the disk differs, without unsaved files; True: only a part of it was checked."""
         told, self._told = self._told, set()
         if self._is_large(known):
             there = {path: known[path] for path in {*told, *self._unsaved} if path in known}
@@ -279,7 +279,7 @@ class ProjectIndex:
         )
 
     def _listed_paths(self) -> tuple[str, ...]:
-        """Return every file, to be searched as text; none when the folder itself cannot be read."""
+        """Return all files, to be searched as text; none if the folder cannot be read."""
         try:
             return tuple(sorted(self._listing.files().paths))
         except (StoreError, OSError):
@@ -305,7 +305,7 @@ class ProjectIndex:
         return total
 
     def _write(self, difference: Difference, buffers: Mapping[str, str]) -> int:
-        """Write what differs; return how many files that were."""
+        """Write the differences; return the number of files written."""
         if not (difference.changed or difference.gone or buffers):
             return 0
         with self._writing:

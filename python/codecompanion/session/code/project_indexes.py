@@ -1,6 +1,6 @@
-"""The indexes of the projects that the editor works in: one a folder, made when it is first asked for.
+"""The indexes of the projects open in the editor: one per folder, created on first use.
 
-Importing this costs nothing: what an index needs is imported with the first of them.
+Importing this module is cheap: the modules for an index are imported with the first one.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
 
 
 def choice_of(settings: GatheringSettings) -> Choice:
-    """Return which files the user lets in (R-216, R-265)."""
+    """Return the user's choice of files (R-216, R-265)."""
     from codecompanion.workspace.project_files import Choice
 
     return Choice(settings.include_hidden, int(settings.max_file_size_mb * 1_000_000))
 
 
 MAX_OPEN = 4
-"""As many projects keep their index open; the one that was not asked for longest is closed."""
+"""At most this many projects keep their index open; the least recently used one is closed."""
 
 
 class ProjectIndexes:
     """All indexes of a host. Used from the engine's loop."""
 
     def __init__(self, cache_dir: Path, emit: Callable[[Event], None]) -> None:
-        """Look at nothing yet. `emit` hears how far the building of an index is."""
+        """Create it without reading anything. `emit` receives the progress of index builds."""
         self._cache_dir = cache_dir
         self._emit = emit
         self._open: OrderedDict[Path, ProjectIndex] = OrderedDict()
 
     async def of(self, root: str | Path, choice: Choice | None = None) -> ProjectIndex:
-        """Return the index of a folder. Another choice of files than before takes effect at once."""
+        """Return the index of a folder. A different choice of files takes effect at once."""
         from codecompanion.session.code.project_index import ProjectIndex
 
         real = Path(await asyncio.to_thread(os.path.realpath, root))
@@ -59,7 +59,7 @@ class ProjectIndexes:
         return index
 
     def mark_changed(self, paths: Iterable[str]) -> None:
-        """Let the indexes look at these files (absolute paths) first."""
+        """Let the indexes check these files (absolute paths) first."""
         for path in paths:
             for root, index in self._open.items():
                 if path.startswith(f"{root}/"):

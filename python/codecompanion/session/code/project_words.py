@@ -1,6 +1,6 @@
-"""What a searcher keeps of a project between two questions: words of paths and of commits, who uses whom.
+"""The state a searcher keeps between two questions: words of paths and commits, and the reference graph.
 
-It follows the index: files that came or went are put in or taken out one by one, the graph is read again.
+It follows the index: files are added and removed one by one, the graph is read again.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from codecompanion.workspace.git_edits import Edits
 from codecompanion.workspace.git_history import Commit
 
 _MAX_FILES_OF_A_SUBJECT = 10
-"""A commit of more files says with its subject little about each."""
+"""The subject of a larger commit says little about each file."""
 _MAX_FILES_OF_A_LIKE_COMMIT = 20
 _RECENT = 10.0
 """Commits after which a change counts half as recent."""
 
 
 class ProjectWords:
-    """Of one project. `paths`: file id → path, as of the index state that was followed last.
+    """The words of one project. `paths`: file id → path, as of the last index state.
 
-    `file_names`: names of files without their endings, lower case.
+    `file_names`: names of files without their extensions, lower case.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class ProjectWords:
         self._not_indexed = frozenset[str]()
 
     def follow_index(self, connection: sqlite3.Connection) -> None:
-        """Notice files that were indexed or forgotten since the last question."""
+        """Apply index changes since the last question."""
         state = (id(connection), data_version(connection))
         if state != self._state:
             self._state = state
@@ -57,21 +57,21 @@ class ProjectWords:
             self._put_paths()
 
     def forget_index(self) -> None:
-        """Notice that there is no index."""
+        """Drop the index: there is none now."""
         self._state, self.paths, self.ids = None, {}, {}
         self._graph.clear()
         self.word_counts.clear()
         self._put_paths()
 
     def follow_listing(self, not_indexed: Iterable[str]) -> None:
-        """Notice which files the index does not know."""
+        """Update the files that the index does not know."""
         names = frozenset(not_indexed)
         if names != self._not_indexed:
             self._not_indexed = names
             self._put_paths()
 
     def follow_history(self, commits: Iterable[Commit], edits: Iterable[Edits] = ()) -> None:
-        """Take the words of the commits and the lines that they changed, newest first."""
+        """Read the words of the commits and the lines that they changed, newest first."""
         words: dict[str, Counter[str]] = defaultdict(Counter)
         recency: dict[str, float] = {}
         telling = list[tuple[list[str], tuple[str, ...]]]()
@@ -92,7 +92,7 @@ class ProjectWords:
             self.subjects.put(path, counts)
 
     def all_paths(self) -> Iterable[str]:
-        """Return the paths of every file of the project that is known of."""
+        """Return the paths of all known files of the project."""
         return self.path_words.paths()
 
     def edges(self, connection: sqlite3.Connection, paths: Iterable[str]) -> dict[str, dict[str, float]]:

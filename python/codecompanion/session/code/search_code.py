@@ -1,7 +1,7 @@
 """`search_code`: the code of a project that a question is about (R-227 … R-238; issue 11, part 2).
 
-The index is brought up to date first, as far as that is quick; what it does not know yet is searched as text. The work
-is done in a thread; what a searcher remembers of a project lives as long as the project's index.
+The index is updated first, as far as that is quick; files it does not know yet are searched as text. The work is done
+in a thread; a searcher's state lives as long as the project's index.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _IndexedProject:
     """A `ProjectIndex` as the searcher sees it."""
 
     def __init__(self, index: ProjectIndex) -> None:
-        # The searcher lives as long as the index: it must not keep the index alive.
+        # The searcher lives as long as the index, so it must not keep the index alive.
         self._index = weakref.ref(index)
         self.root: Path = index.root
         self.reader: IndexReader = index.reader
@@ -43,11 +43,11 @@ class _IndexedProject:
         return index.read_text(path) if index is not None else None
 
     def not_indexed(self) -> Sequence[str]:
-        """Return what the index does not have or has of an older state."""
+        """Return the files that the index does not have, or has in an older state."""
         return self.freshness.pending
 
     def files_with(self, words: Collection[str], paths: Sequence[str]) -> list[str]:
-        """Return those of `paths` that contain one of the words, whatever the case."""
+        """Return the `paths` that contain one of the words, ignoring case."""
         index = self._index()
         return index.files_with(words, paths) if index is not None else []
 
@@ -76,8 +76,8 @@ async def search_code(
 ) -> SearchOutcome:
     """Return the places of a project that a question is about, best first.
 
-    `unsaved`: path → text of buffers that differ from their files. Nothing is raised for the state of the index, of
-    git or of the vectors: `SearchOutcome.not_used` says what was missing.
+    `unsaved`: path → text of buffers that differ from their files. The state of the index, git or the vectors raises no
+    errors: `SearchOutcome.not_used` lists missing sources.
     """
     started = time.perf_counter()
     searcher = await _searcher(index, unsaved)
@@ -87,7 +87,7 @@ async def search_code(
 
 
 async def evidence_of(index: ProjectIndex, question: str, unsaved: Mapping[str, str] | None = None) -> Evidence | None:
-    """Return what the index has of a question, None where there is none that can be asked (R-207)."""
+    """Return the index's evidence for a question, None if there is no usable index (R-207)."""
     searcher = await _searcher(index, unsaved)
     try:
         return await asyncio.to_thread(find_evidence, searcher, question)

@@ -1,4 +1,4 @@
-"""How a search in the code of a project is asked for."""
+"""The options of a search in the code of a project."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from codecompanion.settings_sections import HybridSettings
 
 NearestChunks = Callable[[int], Mapping[int, float]]
-"""`(how many)` → chunk id → cosine with the question, the nearest ones. May raise; then there are no vectors."""
+"""`(limit)` → chunk id → cosine with the question, the nearest ones. May raise; then there are no vectors."""
 
 
 class ChunkVectors(Protocol):
     """The vectors of indexed code, such as `session.vectors.question_vector.QuestionVectors`."""
 
     async def nearest(self, index: ProjectIndex, question: str) -> NearestChunks:
-        """Return how the chunks nearest to a question are asked for; never raises for what is missing."""
+        """Return the function that finds the chunks nearest to a question; a missing part raises no error."""
         ...
 
 
@@ -42,9 +42,9 @@ class SearchOptions(msgspec.Struct, frozen=True, kw_only=True):
     """`below`: only files below this path, "" = all. `per_file`: places of one file in the joined ranking.
 
     `in_play`: files the user has open, mentioned or just edited. `hybrid`: the document's weights, decay and diversity.
-    `most`: results in all, common files included. `with_common`: common project files follow where the question is
-    broad (`is_broad` = the caller knows that it is) or nothing is found; `beside_hits`: also where there are hits for
-    the question's own words; `every_manifest`: also those the document does not name.
+    `most`: total results, common files included. `with_common`: common project files follow if the question is broad
+    (`is_broad` = the caller knows that it is) or nothing is found; `beside_hits`: also if there are hits for the
+    question's own words; `every_manifest`: also those the document does not name.
     """
 
     tier: WantedTier = "auto"
@@ -63,7 +63,7 @@ class SearchOptions(msgspec.Struct, frozen=True, kw_only=True):
 def search_options(
     pipeline: GatherPipeline, hybrid: HybridSettings, *, in_play: tuple[str, ...] = (), is_broad: bool = False
 ) -> SearchOptions:
-    """Return how a pipeline searches; `hybrid` counts for the document's tiers (R-228, R-263)."""
+    """Return how a pipeline searches; `hybrid` applies to the document's tiers (R-228, R-263)."""
     common, ranked = pipeline.find(AppendCommonFiles), pipeline.find(SearchRanked)
     asked = SearchOptions(
         in_play=in_play,

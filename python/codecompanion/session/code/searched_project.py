@@ -1,4 +1,4 @@
-"""What a search asks of a project: its index, what is not in it yet, and the text of its files as it is now."""
+"""The interface of a project for searches: its index, files not in it yet, and the current text of its files."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class SearchedProject(Protocol):
 
     @property
     def reader(self) -> IndexReader:
-        """Return the index; it need not exist."""
+        """Return the index; it may not exist."""
         ...
 
     def read(self, path: str) -> str | None:
-        """Return the text of a file as the user sees it (unsaved changes count), None when it cannot be read."""
+        """Return the text of a file as the user sees it (with unsaved changes), None if it cannot be read."""
         ...
 
     def not_indexed(self) -> Sequence[str]:
@@ -33,11 +33,11 @@ class SearchedProject(Protocol):
         ...
 
     def files_with(self, words: Collection[str], paths: Sequence[str]) -> list[str]:
-        """Return those of `paths` that contain one of the words, whatever the case, as ripgrep or git finds them."""
+        """Return the `paths` that contain one of the words, ignoring case, as ripgrep or git finds them."""
         ...
 
     def head(self) -> str:
-        """Return what another string stands for once other commits are checked out; "" = no history."""
+        """Return a string that changes when other commits are checked out; "" = no history."""
         ...
 
     def commits(self) -> Sequence[Commit]:

@@ -1,7 +1,7 @@
-"""Searching one project: reads the index, asks the pure ranking, fetches the text (issue 11, part 2; R-227 … R-238).
+"""Searches one project: reads the index, runs the pure ranking, fetches the text (issue 11, part 2; R-227 … R-238).
 
-Works with whatever there is: an index, a part of one, none; git or none; vectors or none. Text is read from the file,
-or from the unsaved buffer, at the moment of the answer.
+Works with any available sources: a full, partial or missing index; with or without git or vectors. Text is read from
+the file, or from the unsaved buffer, at the time of the answer.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from codecompanion.store.code_index.word_search import find_any
 
 HISTORY_CHECKED_EVERY_S = 10.0
 MAX_NEAREST = 400
-"""Chunks that the vectors are asked for."""
+"""The number of chunks requested from the vectors."""
 MAX_DEFINING_FILES = 2
 MAX_PLACES = 300
 """More than fit into the largest budget (R-244); the text of each is read."""
 _FIRST_LINES = 40
 _WITHOUT_WORDS = 0.1
-"""What the first place of a file is worth, beside places that have words of the question."""
+"""The weight of a file's first place, relative to places with words of the question."""
 
 
 class CodeSearcher:
-    """Searches one project; what it remembers between two questions follows the index and HEAD."""
+    """Searches one project; its state between two questions follows the index and HEAD."""
 
     def __init__(self, project: SearchedProject, weights: Ranking | None = None) -> None:
         self.project = project
@@ -59,12 +59,12 @@ class CodeSearcher:
     def search(self, text: str, options: SearchOptions, nearest: NearestChunks | None = None) -> SearchOutcome:
         """Return the best places of the project for a question. Blocks: run it in a thread.
 
-        It answers whatever is missing; with nothing at all to read the results are empty.
+        It answers with any source missing; with none at all the results are empty.
         """
         started = time.perf_counter()
         try:
             outcome = self._answer(text, options, nearest, [])
-        except StoreUnavailable as error:  # it opened, and then a part of it could not be read
+        except StoreUnavailable as error:  # it opened, but a part of it could not be read
             outcome = self._answer(text, options, nearest, [f"index: {error}"], with_index=False)
         return msgspec.structs.replace(outcome, ms=(time.perf_counter() - started) * 1000)
 
@@ -115,9 +115,9 @@ class CodeSearcher:
         return lambda word: rarity(counts.chunks_with(connection, word), chunks)
 
     def names_here(self, connection: sqlite3.Connection | None, text: str) -> frozenset[str]:
-        """Return the words of a question that would be left out, but that are names of files or definitions here.
+        """Return words of a question that would be left out, but are names of files or definitions here.
 
-        A name that many files define says as little as the word.
+        A name that many files define is as vague as the word.
         """
         asking = asking_words(text)
         found = self.words.file_names.intersection(asking)
@@ -135,7 +135,7 @@ class CodeSearcher:
         options: SearchOptions,
         nearest: NearestChunks | None,
     ) -> Evidence:
-        """Return all that is known for a question; the fit of the weights reads it, too."""
+        """Return all evidence for a question; also used when the weights are fitted."""
         self._follow_history()
         path_words = self.words.path_words
         indexed = self._chunk_hits(connection, question, options, nearest) if connection else ()
@@ -166,10 +166,10 @@ class CodeSearcher:
 
     @contextlib.contextmanager
     def opened(self, not_used: list[str], *, with_index: bool = True) -> Iterator[sqlite3.Connection | None]:
-        """Give the index to the block, None when there is none that can be read; why not is added to `not_used`.
+        """Yield the index, None if it cannot be read; the reason is added to `not_used`.
 
         Raises:
-            StoreUnavailable: the block read a part of the index that is damaged.
+            StoreUnavailable: the block read a damaged part of the index.
         """
         with contextlib.ExitStack() as stack:
             stack.enter_context(self._lock)
@@ -185,7 +185,7 @@ class CodeSearcher:
             except StoreUnavailable as error:
                 not_used.append(f"index: {error}")
             if connection is None:
-                # What was in the index a moment ago is searched as text.
+                # Files from the lost index are searched as text.
                 self.not_indexed = tuple(dict.fromkeys((*self.not_indexed, *self.words.ids)))
                 self.words.forget_index()
                 self.words.follow_listing(self.not_indexed)
@@ -199,7 +199,7 @@ class CodeSearcher:
         nearest: NearestChunks | None,
         not_used: list[str],
     ) -> tuple[SearchTier, tuple[FoundCode, ...]]:
-        """Return what all signals find, and the tier that is: the best one of the document's that took part (R-238)."""
+        """Return the results of all signals, and the tier: the document's best one that took part (R-238)."""
         question = read_question(text, self.names_here(connection, text))
         if not question.words and not question.names:
             return "terms", ()
@@ -232,7 +232,7 @@ class CodeSearcher:
         def ask(limit: int) -> dict[int, float]:
             try:
                 return dict(nearest(limit))
-            except Exception as error:  # whatever is wrong with vectors, words are enough
+            except Exception as error:  # without vectors, words are enough
                 not_used.append(f"vectors: {str(error) or type(error).__name__}")
                 return {}
 
@@ -309,7 +309,7 @@ class CodeSearcher:
         )
 
     def _known(self, scores: Mapping[str, float], options: SearchOptions) -> dict[str, float]:
-        """Return the scores of files that are still there."""
+        """Return the scores of files that still exist."""
         return {
             path: score
             for path, score in scores.items()
@@ -317,7 +317,7 @@ class CodeSearcher:
         }
 
     def _follow_history(self) -> None:
-        """Read the last commits when HEAD has moved; asked of git every few seconds at most."""
+        """Read the last commits if HEAD has moved; git is asked every few seconds at most."""
         if time.monotonic() - self._head_read < HISTORY_CHECKED_EVERY_S:
             return
         head = self.project.head()
@@ -329,7 +329,7 @@ class CodeSearcher:
     def _edited_chunks(
         self, connection: sqlite3.Connection, files: Sequence[RankedFile], evidence: Evidence
     ) -> Iterator[ChunkHit]:
-        """Yield the chunks of the files that have no word of the question but that recent commits changed."""
+        """Yield chunks of the files that have no word of the question but were changed by recent commits."""
         known = {hit.chunk for hit in evidence.chunks}
         for path in (ranked.path for ranked in files if evidence.edits.get(ranked.path)):
             runs = evidence.edits[path]
@@ -338,7 +338,7 @@ class CodeSearcher:
                     yield ChunkHit(row.chunk, path, row.start, row.end, row.symbol, row.kind)
 
     def _first_place(self, connection: sqlite3.Connection | None, ranked: RankedFile, share: float) -> Place | None:
-        """Return where a file begins that only its name, history or neighbours speak for."""
+        """Return the beginning of a file found only by its name, history or neighbours."""
         file = self.words.ids.get(ranked.path)
         row = search.first_chunk(connection, file) if connection and file is not None else None
         if row is None:
@@ -347,5 +347,5 @@ class CodeSearcher:
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Return whether a path is the folder or file, or lies below it; everything lies below ""."""
+    """Return whether a path is the folder or file, or is below it; everything is below ""."""
     return not folder or path == folder or path.startswith(folder + "/")

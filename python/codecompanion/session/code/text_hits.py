@@ -1,6 +1,6 @@
 """Files that the index does not know yet, searched as text: counted words, and the lines around them.
 
-What it gives has the form of index hits, so that the ranking joins both (issue 11: usable while partial).
+The results look like index hits, so that the ranking joins both (issue 11: usable while partial).
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from codecompanion.formats.regex import regex
 from codecompanion.formats.word_rarity import rarity
 
 MAX_FILES = 200
-"""As many files are read for one question."""
+"""At most this many files are read for one question."""
 LINES_AROUND = 12
 _NAME_COUNTS = 3
-"""As many words as a whole name is worth where a line is chosen."""
+"""For choosing lines, a whole name counts as much as this many words."""
 _WORD = regex(r"[^\W_]+")
 
 
 FilesWith = Callable[[Collection[str], Sequence[str]], Sequence[str]]
-"""Those of some files that contain one of some words."""
+"""Returns the files that contain one of the words."""
 
 
 class TextHit(msgspec.Struct, frozen=True):
-    """The best lines of a file; `words`: how often each word of the question stands in the file."""
+    """The best lines of a file; `words`: the number of occurrences in the file of each word of the question."""
 
     path: str
     start: int
@@ -37,9 +37,9 @@ class TextHit(msgspec.Struct, frozen=True):
 
 
 def richest_first(words: Sequence[str], paths: Sequence[str], files_with: FilesWith) -> Sequence[str]:
-    """Return no more of the files than are read, those that contain the most of the words.
+    """Return at most as many files as are read, those that contain the most of the words.
 
-    Few files are all returned, as they stand: then nothing need be looked for.
+    If there are few files, all are returned in their order, without a search.
     """
     if len(paths) <= MAX_FILES:
         return paths
@@ -52,7 +52,7 @@ def search_texts(
 ) -> list[TextHit]:
     """Return the files of `paths` that contain one of the words (lower case), best first.
 
-    `names` of code count as further words, but only where they stand whole: `f_4` is not in `f_44`.
+    `names` of code count as further words, but only as whole words: `f_4` is not in `f_44`.
     """
     whole = [re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.IGNORECASE) for name in names]
     found = ((path, text) for path in paths[:MAX_FILES] if (text := read(path)) is not None)
