@@ -1,1 +1,1 @@
-"""What a chat counts: its requests, the context meter, whether reported usage can be true."""
+"""The accounting of a chat: its requests, the context meter, whether reported usage can be true."""

@@ -1,6 +1,6 @@
-"""What a chat writes down of its provider requests, and the budgets that end a turn before it begins (R-356…R-360).
+"""The log entries about a chat's provider requests, and the budgets that stop a turn before it begins (R-356…R-360).
 
-`reports` makes `/cost` and `/trace` of what is logged here; nothing else is kept.
+`reports` builds `/cost` and `/trace` from these entries; nothing else is stored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class RequestRecord:
-    """One provider request on its way: `id` ties its entries in the log together."""
+    """One running provider request: `id` links its entries in the log."""
 
     def __init__(self, id: str, log: ChatLog, clock: Callable[[], float]) -> None:
         self.id, self._log, self._clock = id, log, clock
@@ -33,12 +33,12 @@ class RequestRecord:
         self._retries: list[Retry] = []
 
     def take_retry(self, event: RetryScheduled) -> None:
-        """Remember an attempt that failed; waiting for a server is none."""
+        """Record a failed attempt; waiting for a server does not count."""
         if not event.waiting:
             self._retries.append(Retry(event.reason, event.wait_ms))
 
     def ended(self, result: str, error: str = "") -> RequestEnded:
-        """Return what is logged of the end; `result` is the stop reason, `failed` or `stopped`."""
+        """Return the log entry for the end; `result` is the stop reason, `failed` or `stopped`."""
         return RequestEnded(
             request_id=self.id,
             result=result,
@@ -50,7 +50,7 @@ class RequestRecord:
     async def begin_summary(
         self, adapter: str, request: ChatRequest, asked: str, estimated_tokens: int, put_blob: Callable[[bytes], str]
     ) -> None:
-        """Log a request for a summary with its text, and what it asks for in words (R-328)."""
+        """Log a summary request with its text and its purpose in words (R-328)."""
         text = request.messages[-1].text.encode("utf-8", "surrogatepass")
         try:
             prompt = await asyncio.to_thread(put_blob, text)
@@ -73,9 +73,9 @@ class RequestRecord:
         await self._log.write(sent)
 
     async def fail(self, error: BaseException) -> None:
-        """Log that the request gave no reply. When that cannot be stored the error itself is what matters."""
+        """Log that the request got no reply. If that cannot be stored, the original error is the one to report."""
         stopped = isinstance(error, asyncio.CancelledError)
-        # Only our own errors are known to hold no key (lesson 44).
+        # Only our own errors are known not to contain a key (lesson 44).
         reason = "" if stopped else str(error) if isinstance(error, CodeCompanionError) else type(error).__name__
         try:
             await to_the_end(self._log.write(self.ended("stopped" if stopped else "failed", reason)))
@@ -84,7 +84,7 @@ class RequestRecord:
 
 
 class RequestParts:
-    """Sizes of the parts of requests; what goes along with every one of them is counted once."""
+    """Sizes of the parts of requests; parts that all requests share are counted once."""
 
     def __init__(self, counter: MessageCounter) -> None:
         self._counter = counter
@@ -97,7 +97,7 @@ class RequestParts:
         return msgspec.structs.replace(sent, mix=self.mix(request))
 
     def mix(self, request: ChatRequest) -> dict[str, int]:
-        """Return the mix of the request; of what the last one held too nothing is counted again."""
+        """Return the mix of the request; parts that were in the last one are not counted again."""
         if request.tools is not self._tools[0]:
             self._tools = request.tools, self._counter.tools(request.tools)
         return {**self._mix.of(request.messages), "tools": self._tools[1]}

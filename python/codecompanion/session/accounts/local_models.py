@@ -1,4 +1,4 @@
-"""Which models run on servers of the user's own: they send no bill, what they cost is time."""
+"""Models that run on the user's own servers: they cost time, not money."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def runs_on_own_server(adapters: AdapterRegistry, adapter: str, model: str) -> b
 
 
 def speed_of(adapters: AdapterRegistry, adapter: str, model: str) -> Speed:
-    """Return how fast a server of the user's own was of late."""
+    """Return the recent speed of a user's own server."""
     is_asked = adapter in adapters.names() and adapters.is_made(adapter)
     is_timed = is_asked and runs_on_own_server(adapters, adapter, model)
     return adapters.get(adapter).speed(model) if is_timed else NO_SPEED

@@ -1,8 +1,8 @@
-"""What each message of a chat adds to a prompt, as far as reports have told: a part of the ctx meter.
+"""The number of tokens that each message adds to a prompt, as far as reports show it: a part of the ctx meter.
 
-A message is known by its id and estimate: an edited message is another one, and its undo the old one again. Encrypted
-reasoning goes back with every request, but many models read only that of the turn that is on (OpenAI's before GPT-5.6,
-Claude before 4.5): whether this one does is learned at the first turn after one that reasoned.
+A message is identified by its id and estimate: an edited message is a new one, and undoing the edit restores the old
+one. Encrypted reasoning is sent with every request, but many models read only that of the current turn (OpenAI's before
+GPT-5.6, Claude before 4.5): whether this one does is learned at the first turn after one that reasoned.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ Key = tuple[str, int]
 
 
 class Split(msgspec.Struct, frozen=True):
-    """Messages taken apart: the tokens of those that are known, and those that nobody has reported on.
+    """The result of splitting messages: tokens of the known ones, and the new ones without a report.
 
     `estimate` and `marks` are tokens and punctuation of the new ones. `past_thoughts`: how much of `known` is reasoning
-    of earlier turns, `thoughts` of the turn that is on. `all_tokens` and `sized_tokens` are estimates: of all messages,
-    and of what of them is no text (images, pages, reasoning).
+    of earlier turns, `thoughts` of the current turn. `all_tokens` and `sized_tokens` are estimates: of all messages,
+    and of their parts that are not text (images, pages, reasoning).
     """
 
     known: float = 0.0
@@ -37,7 +37,7 @@ class Split(msgspec.Struct, frozen=True):
 
 
 class MessageSizes:
-    """The sizes one model's reports have told; the counter estimates messages nobody has counted yet."""
+    """The message sizes learned from one model's reports; the counter estimates the other messages."""
 
     def __init__(self, counter: MessageCounter) -> None:
         self._estimate, self.sized, self._count_marks = counter.message, counter.sized, counter.marks
@@ -45,21 +45,21 @@ class MessageSizes:
         self._thoughts: dict[Key, float] = {}
         self._marks: dict[Key, int] = {}
         self.forgets_thoughts = False
-        """Whether the model reads no reasoning of earlier turns."""
+        """Whether the model ignores reasoning of earlier turns."""
         self._split = Fold(Split(), self._read_new)
 
     def key(self, message: Message) -> Key:
-        """Return what the message is known by."""
+        """Return the key that identifies the message."""
         return message.id, message.tokens or self._estimate(message)
 
     def marks(self, key: Key, message: Message) -> int:
-        """Return the punctuation of a message that nobody has reported on; each is searched once."""
+        """Return the punctuation count of a message without a report; each message is searched once."""
         if key not in self._marks:
             self._marks[key] = self._count_marks(message)
         return self._marks[key]
 
     def split(self, messages: Sequence[Message]) -> Split:
-        """Return what is known of the messages; what was looked at last is not looked at again when it only grew."""
+        """Return the known sizes of the messages; if the list only grew since the last call, only new ones are read."""
         return self._split.of(messages)
 
     def _read_new(self, split: Split, messages: tuple[Message, ...]) -> Split:
@@ -79,16 +79,16 @@ class MessageSizes:
                 known += size
                 thoughts += self._thoughts.get(key, 0.0)
             if message.role == "user" or (message.role == "assistant" and not message.tool_calls):
-                # The last reply of a turn: whatever is sent next belongs to another one.
+                # The last reply of a turn: the next message belongs to another turn.
                 past, thoughts = past + thoughts, 0.0
         return Split(known, new, estimate, marks, everything, sized, past, thoughts)
 
     def read(self, split: Split) -> float:
-        """Return how much of the known tokens the model reads."""
+        """Return how many of the known tokens the model reads."""
         return split.known - split.past_thoughts if self.forgets_thoughts else split.known
 
     def set(self, message: Message, size: float, thoughts: float = 0.0) -> None:
-        """Note what a message is; `thoughts` of it are reasoning."""
+        """Record the size of a message; `thoughts` of it are reasoning."""
         key = self.key(message)
         if key in self._sizes or key in self._split.result.new:
             self._split.forget()
@@ -97,18 +97,18 @@ class MessageSizes:
             self._thoughts[key] = thoughts
 
     def add(self, message: Message, size: float, thoughts: float = 0.0) -> None:
-        """Note what a message adds beside what was noted of it."""
+        """Add to the recorded size of a message."""
         self.set(message, self._sizes.get(self.key(message), 0.0) + size, thoughts)
 
     def share_out(self, split: Split, sizes: Mapping[Key, float]) -> None:
-        """Note the new messages of the last split."""
+        """Record the sizes of the new messages of the last split."""
         self._sizes.update(sizes)
         self._marks.clear()
         known = split.known + sum(sizes.values())
         self._split.result = msgspec.structs.replace(split, known=known, new={}, estimate=0, marks=0)
 
     def scale(self, messages: Sequence[Message], factor: float) -> None:
-        """Correct all that is known of these messages."""
+        """Scale the known sizes of these messages."""
         for key in map(self.key, messages):
             if key in self._sizes:
                 self._sizes[key] *= factor
@@ -116,9 +116,9 @@ class MessageSizes:
         self._split.forget()
 
     def learn_forgetting(self, split: Split, read: float, doubt: float) -> None:
-        """Learn at the first request of a turn, of whose known tokens about `read` were counted, what is forgotten.
+        """Learn, at the first request of a turn, which known tokens the model ignores; `read` were counted of them.
 
-        What there is to forget must be more than the doubt about the count, or nothing is learned.
+        The ignorable reasoning must be larger than the doubt about the count, or nothing is learned.
         """
         if split.past_thoughts > doubt:
             kept, forgotten = abs(read - split.known), abs(read - split.known + split.past_thoughts)

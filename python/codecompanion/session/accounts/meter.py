@@ -1,13 +1,12 @@
-"""The ctx meter: how large the next request is, and how sure we are of it (R-505, lessons 7, 8, 45).
+"""The ctx meter: the size of the next request, and how certain it is (R-505, lessons 7, 8, 45).
 
-Every report says what a whole prompt is, and the same report what its reply is. So after each one it is known what
-every message costs: a reply what the provider counted for it, the messages between two requests the difference of
-the two, shared out by their estimates, and all else (system prompt, schemas, framing) the rest, `base`. The next
-request is the sum over its messages, and only what nobody has reported on yet is estimated: right after a reply the
-count is exact, after a tool result nearly so, and an edit, a compaction or an undo takes out and brings back what
-was really counted, so that the meter is right at once.
+Every report gives the size of a whole prompt and of its reply. So after each one the cost of every message is known: a
+reply costs its reported size, the messages between two requests cost the difference of the two, shared out by their
+estimates, and all else (system prompt, schemas, framing) is the rest, `base`. The next request is the sum over its
+messages, and only messages without a report are estimated: right after a reply the count is exact, after a tool result
+nearly so, and an edit, a compaction or an undo subtracts and adds counted sizes, so that the meter is right at once.
 
-What is known of the messages is kept in `message_sizes`.
+`message_sizes` has the known sizes of messages.
 """
 
 from __future__ import annotations
@@ -28,21 +27,22 @@ from codecompanion.session.accounts.message_sizes import Key, MessageSizes, Spli
 from codecompanion.session.accounts.reported_steps import reported_steps
 from codecompanion.session.accounts.usage_check import Doubt, Going, Request, UsageCheck
 
-# What was estimated since a report is small and therefore coarser than a whole request, what was taken out is known
-# as well as shares of a report are, and providers add a little to anything. Fitted on one half of recorded sessions:
-# 98 % of the other half lie within (bench/bench_counting.py); the last two follow what each endpoint reports.
+# Estimates since the last report are small and therefore coarser than a whole request, removed messages are known as
+# well as shares of a report are, and providers add a little to anything. Fitted on one half of recorded sessions: 98 %
+# of the other half are within these margins (bench/bench_counting.py); the last two follow each endpoint's reports.
 _NEW_MARGIN, _TAKEN_MARGIN, _ALL_MARGIN, _FLOOR = 0.22, 0.02, 0.004, 64
-# The first report is about the fixed part and the messages at once: with this many tokens of messages it is taken to
-# be about them, with this few about the fixed part (a ratio wrong by a tenth puts 200 tokens in the wrong place).
+# The first report covers the fixed part and the messages together: with this many tokens of messages it teaches about
+# them, with this few about the fixed part (a ratio wrong by a tenth puts 200 tokens in the wrong place).
 _MOSTLY_MESSAGES, _MOSTLY_FIXED = 20_000, 2_000
 # A first report leaves at least this share of its estimate to the fixed part.
 _MIN_BASE = 0.5
-# After an edit a report differs from what was expected by up to 2 % of what stayed (recorded and replayed sessions).
+# After an edit a report differs from the expectation by up to 2 % of the remaining messages (recorded and replayed
+# sessions).
 _MAX_TAKEN = 0.05
 
 
 class FixedPart(msgspec.Struct, frozen=True):
-    """The estimate of what goes with every request: system prompt and tools together, and of that the tools."""
+    """The estimate of the fixed part of a request: system prompt and tools together, and the tools alone."""
 
     tokens: int
     schemas: int
@@ -54,21 +54,21 @@ class ContextMeter:
     def __init__(self, counter: MessageCounter, calibration: Calibration, *, checks_usage: bool = True) -> None:
         self.counter = counter
         self.calibration = calibration
-        """What this model's reports have taught so far."""
+        """The calibration learned from this model's reports."""
         self.window = self.assumed_window = 0
-        """The model's window in tokens, 0 when it is a guess: no report can be about more. The guess."""
+        """The model's window in tokens, 0 if it is a guess: no report can exceed it. The other value is the guess."""
         self._fixed = self._schemas = 0
         self._reasoning_returns = False
         self._base: float | None = None
         self._unconfirmed = 0.0
-        """How much of the base only one report has told, which the next one will confirm or contradict."""
+        """The part of the base known from a single report, which the next one will confirm or contradict."""
         self._sizes = MessageSizes(counter)
         self._check = UsageCheck(enabled=checks_usage)
         self._total = 0.0
         self._estimate = Fold[Message, int](0, lambda tokens, new: tokens + counter.count_messages(new))
 
     def switch_model(self, calibration: Calibration, *, readable_reasoning_returns: bool = False) -> None:
-        """Forget what another model reported."""
+        """Drop the reports of the previous model."""
         self.calibration, self._reasoning_returns = calibration, readable_reasoning_returns
         self.forget_doubts()
 
@@ -79,11 +79,11 @@ class ContextMeter:
 
     @property
     def schemas(self) -> int:
-        """Return the estimate of the tools that go with every request."""
+        """Return the estimate of the tools sent with every request."""
         return self._schemas
 
     def forget_doubts(self) -> None:
-        """Judge the next report as if it were the first: it is about other requests than those before."""
+        """Judge the next report like the first one: it is about a different kind of request."""
         self._forget_reports()
         self._check.forget()
 
@@ -91,7 +91,7 @@ class ContextMeter:
         self._base, self._unconfirmed, self._sizes = None, 0.0, MessageSizes(self.counter)
 
     def set_fixed_part(self, system: Message, specs: tuple[ToolSpec, ...]) -> None:
-        """Count what goes with every request: system prompt and tool schemas."""
+        """Count the fixed part of every request: system prompt and tool schemas."""
         fixed = self.fixed_part(system, specs)
         if self._base is not None:
             self._base += self.calibration.ratio * (fixed.tokens - self._fixed)
@@ -104,12 +104,12 @@ class ContextMeter:
 
     @property
     def has_reports(self) -> bool:
-        """Return whether the model in use has reported on this chat."""
+        """Return whether the current model has reported on this chat."""
         return self._base is not None
 
     @property
     def state(self) -> tuple[float | None, float, float]:
-        """Return what counts depend on besides the messages: it changes with every report."""
+        """Return the values that counts depend on besides the messages; they change with every report."""
         return self._base, self._total - self._unconfirmed, self.calibration.ratio
 
     def counted(self, message: Message) -> Message:
@@ -117,34 +117,34 @@ class ContextMeter:
         return message if message.tokens else with_changes(message, tokens=self.counter.message(message))
 
     def scaled(self, tokens: int) -> int:
-        """Return an estimate as this model is expected to count it: what a line in the buffer says of a message."""
+        """Return an estimate in this model's tokens, as shown for a message in the buffer."""
         return round(self.calibration.ratio * tokens)
 
     def estimated_prompt(self, view: View) -> int:
-        """Return the uncalibrated estimate of the request: what a later report is compared with."""
+        """Return the uncalibrated estimate of the request, for comparison with a later report."""
         return self._fixed + view.tokens
 
     def by_estimate(self, messages: Sequence[Message]) -> Count:
-        """Return the size of a request of these messages by our own estimate, whatever was reported of them.
+        """Return the size of a request of these messages by our own estimate, ignoring reports about them.
 
-        What the provider adds unseen is left out: that is hearsay, and no reason to hold a request back.
+        Tokens that the provider adds unseen are left out: they are uncertain, and no reason to hold a request back.
         """
         ours = msgspec.structs.replace(self.calibration, extra=0.0)
         return ours.count(self._fixed + self.counter.count_messages(messages), self._schemas)
 
     def count(self, view: View) -> Count:
-        """Return the size of the next request made of the view."""
+        """Return the size of the next request for this view."""
         return self._count(view.messages)
 
     def measure(self, messages: Sequence[Message], fixed: FixedPart | None = None) -> Measure:
-        """Return the size of a request made of these messages; `fixed` goes along with it, when that is shaped."""
+        """Return the size of a request of these messages; `fixed` replaces the fixed part if that is shaped."""
         count = self._count(messages, fixed)
         return Measure(count.tokens, count.upper)
 
     def _count(self, messages: Sequence[Message], fixed: FixedPart | None = None) -> Count:
         fixed = fixed or FixedPart(self._fixed, self._schemas)
         if self._base is None:
-            # Without messages nothing is estimated: what was looked at last stays known.
+            # Without messages nothing is estimated, so the fold of the last messages is kept.
             estimated = fixed.tokens + (self._estimate.of(messages) if messages else 0)
             return self.calibration.count(estimated, fixed.schemas)
         base = self._base + self.calibration.ratio * (fixed.tokens - self._fixed)
@@ -161,11 +161,11 @@ class ContextMeter:
         return self.calibration.around(tokens, doubt, tokens * _ALL_MARGIN + _FLOOR)
 
     def learn(self, usage: Usage, estimated_prompt: int, view: View, *, cleared: int = 0) -> Doubt | None:
-        """Take in what the provider reported for the call whose reply now ends the view (lesson 7).
+        """Learn from the provider's report for the call whose reply now ends the view (lesson 7).
 
-        `estimated_prompt` is the estimate of what was sent; when the view changed meanwhile nothing is learned about
-        the model. `cleared` is what the provider left out of it by itself. Returns why the report is not used, if so:
-        then the estimate stays in force (lesson 58).
+        `estimated_prompt` is the estimate of the request that was sent; if the view changed meanwhile, nothing is
+        learned about the model. `cleared` = tokens that the provider itself left out. Returns why the report is not
+        used, if so: the estimate then stays in force (lesson 58).
         """
         return self._report(usage, estimated_prompt, view, teaches=True, cleared=cleared)
 
@@ -180,12 +180,12 @@ class ContextMeter:
         if doubt is None or doubt.unconfirmed:
             self._take_reply(usage, reply, teaches=teaches and doubt is None)
         elif self._base is not None and (doubt.cut_to or not self._check.has_proved):
-            # Whoever told the first two has not told the truth then, either; nor was the last one before a cut whole.
+            # The first two reports were wrong too then; and before a detected cut, the last prompt was cut as well.
             self._forget_reports()
         return doubt
 
     def _doubt(self, total: float, messages: Sequence[Message], cleared: int = 0, cached: int = 0) -> Doubt | None:
-        """Return why a report of so many tokens cannot be about these messages, None when it can."""
+        """Return why a report of `total` tokens cannot be about these messages, None if it can."""
         ratio, split = self.calibration.ratio, self._sizes.split(messages)
         request = Request(
             text=ratio * (self._fixed - self._schemas + split.all_tokens - split.sized_tokens),
@@ -210,9 +210,9 @@ class ContextMeter:
         return self._check.doubt(total, request, going, cached)
 
     def take_provider_count(self, prompt_tokens: int, view: View) -> None:
-        """Take in what the provider says a request made of the view is: its count, or an overflow error's.
+        """Learn from the provider's own size of a request of this view: a count, or the figure of an overflow error.
 
-        A figure that cannot be the tokens of this request (all the characters, say) is not used.
+        A figure that cannot be the tokens of this request (its number of characters, for example) is not used.
         """
         if prompt_tokens > 0:
             doubt = self._doubt(prompt_tokens, view.messages)
@@ -220,10 +220,11 @@ class ContextMeter:
             self._take_judged(prompt_tokens, doubt, view.messages, teaches=teaches)
 
     def anchor_after_compaction(self, usage: Usage, estimated_prompt: int, view: View) -> None:
-        """Take in what was counted for the reply after the provider's own compaction, which ends the view (R-538).
+        """Learn from the usage of the reply after the provider's own compaction, which ends the view (R-538).
 
-        Anthropic counted its block and what always goes along; what is sent again after the block keeps the size it
-        had. OpenAI was recorded to count what came in: that says nothing of the block, which stays an estimate.
+        Anthropic's usage covers its block and the fixed part; messages that are sent again after the block keep their
+        sizes. OpenAI was recorded to count the incoming prompt: that does not include the block, which stays an
+        estimate.
         """
         reply = view.messages[-1]
         block = next((message for message in reversed(view.messages) if message.compaction is not None), None)
@@ -236,17 +237,17 @@ class ContextMeter:
         if usage.prompt_tokens**2 < (self._base + size) * came:
             size = usage.prompt_tokens - self._base
             self._sizes.set(block, size)
-        # The output holds the block or does not: whichever leaves what the reply can be.
+        # The output includes the block or not: choose the reading that leaves a plausible size for the reply.
         ours = self.calibration.size(reply.tokens, self.counter.marks(reply))
         output = min(usage.output_tokens, usage.output_tokens - size, key=lambda tokens: abs(tokens - ours))
         self._take_reply(msgspec.structs.replace(usage, output_tokens=round(output)), reply)
         self._total = self._base + self._sizes.read(self._sizes.split(view.messages))
 
     def resume(self, events: Sequence[LogEvent], adapter: str, model: str) -> None:
-        """Take in what the log of a chat says this model reported, so that a restored chat counts as before.
+        """Replay this model's reports from the log of a chat, so that a restored chat counts as before.
 
-        What older reports told apart is shared out by estimates. Nothing is learned about the model: it was, when they
-        came.
+        Sizes that older reports separated are shared out by estimates. Nothing is learned about the model: that
+        happened when the reports arrived.
         """
         for report, view, compacted in reported_steps(events, adapter, model):
             if compacted:
@@ -259,7 +260,7 @@ class ContextMeter:
         return self.calibration.ratio * self._fixed + self.calibration.extra_with(self._schemas)
 
     def _take_judged(self, total: float, doubt: Doubt | None, messages: Sequence[Message], *, teaches: bool) -> None:
-        """Take in a report as far as it is believed; what it has more while unconfirmed is the base's."""
+        """Apply a report as far as it is trusted; an unconfirmed surplus is added to the base."""
         hidden, self._unconfirmed = self._unconfirmed, 0.0
         if hidden and (doubt is not None or self._is_nearer_without(hidden, total, messages)):
             self._add_to_base(-hidden)
@@ -274,7 +275,7 @@ class ContextMeter:
             self._add_to_base(self._unconfirmed)
 
     def _is_nearer_without(self, hidden: float, total: float, messages: Sequence[Message]) -> bool:
-        """Return whether a report that is believed contradicts the one before, which had so much more."""
+        """Return whether a trusted report contradicts the surplus of the previous one."""
         return total < self._count(messages).tokens - hidden / 2
 
     def _add_to_base(self, tokens: float) -> None:
@@ -282,7 +283,7 @@ class ContextMeter:
             self._base, self._total = self._base + tokens, self._total + tokens
 
     def _learn_hidden(self, messages: Sequence[Message]) -> None:
-        """Learn what two reports have told that a server puts in front, unless it may as well be the messages'."""
+        """Learn the size of a server's hidden prompt from two reports, unless the messages could explain it."""
         extra = (self._base or 0.0) - self.calibration.ratio * self._fixed
         if extra >= self.calibration.ratio * self._sizes.split(messages).all_tokens:
             self.calibration = self.calibration.learn_extra(extra, self._schemas, confirmed=True)
@@ -305,12 +306,12 @@ class ContextMeter:
             self.calibration = self.calibration.learn(observed, estimate, split.marks)
         share = observed / added if told and added else 1.0
         if first and added:
-            # A wrong ratio must not make the fixed part nothing, which every later request would have to pay for.
+            # A wrong ratio must not reduce the fixed part to nothing, which would distort every later request.
             share = min(share, max(0.0, (total - _MIN_BASE * base) / added))
         sizes.share_out(split, {key: share * size for key, size in expected.items()})
         rest, taken, self._total = observed - share * added, self._total - base - known, total
         if not first and taken > 0 and 0.5 < abs(rest) < _MAX_TAKEN * known:
-            # What was taken out had been reported together with what stayed: the shares were wrong, not the base.
+            # Removed and remaining messages had been reported together: the shares were wrong, not the base.
             sizes.scale([message for message in messages if sizes.key(message) not in split.new], 1 + rest / known)
             return
         self._base = base + rest
@@ -319,13 +320,13 @@ class ContextMeter:
             self.calibration = self.calibration.learn_extra(self._base - ratio * self._fixed, self._schemas)
 
     def _expected_sizes(self, split: Split) -> dict[Key, float]:
-        """Return what nobody has reported on, in tokens as the model counts; code is not prose."""
+        """Return the sizes of messages without a report, in the model's tokens; code is not prose."""
         return {k: self.calibration.size(k[1], self._sizes.marks(k, message)) for k, message in split.new.items()}
 
     def _keep_base(self, messages: Sequence[Message], total: float) -> None:
-        """Leave the fixed part its share after a report that contradicts the earlier ones; the rest is the messages'.
+        """Keep the fixed part's minimum after a report that contradicts earlier ones; the rest belongs to the messages.
 
-        Without it a chat would seem to weigh nothing once they are compacted.
+        Otherwise a chat would seem to have no size once its messages are compacted.
         """
         least = min(total, _MIN_BASE * min(self._expected_base(), self.calibration.ratio * self._fixed))
         if self._base is not None and self._base < least:
@@ -333,10 +334,10 @@ class ContextMeter:
             self._base = least
 
     def _take_reply(self, usage: Usage, reply: Message, *, teaches: bool = False) -> None:
-        """Note what of the output the next prompt will contain: all of it, but for reasoning that is not sent back.
+        """Record the part of the output that the next prompt will contain: all except reasoning that is not sent again.
 
-        Signed or encrypted reasoning goes back and is counted (recorded for Claude and GPT-5); readable
-        reasoning of Chat Completions mostly does not, and some endpoints do not say how much of the output it was.
+        Signed or encrypted reasoning is sent again and counted (recorded for Claude and GPT-5); readable reasoning of
+        Chat Completions mostly is not, and some endpoints do not report how much of the output it was.
         """
         size, thoughts_size = float(usage.output_tokens), 0.0
         parts = () if isinstance(reply.content, str) else reply.content
@@ -357,5 +358,5 @@ class ContextMeter:
 
 
 def _is_text(message: Message) -> bool:
-    """Return whether nothing of the message is counted by size class, which says nothing about a tokenizer."""
+    """Return whether no part of the message is counted by size class, which says nothing about a tokenizer."""
     return isinstance(message.content, str) or all(isinstance(part, TextPart) for part in message.content)

@@ -1,4 +1,4 @@
-"""What the log of a chat says that a model reported: each report with the view it was about (R-505, R-538)."""
+"""A model's reports in the log of a chat, each with the view it was about (R-505, R-538)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from codecompanion.model.history import ChangeUndone, EventPayload, LogEvent, Re
 from codecompanion.model.view import View, apply, project
 
 MAX_REPORTS = 150
-"""The newest so many reports are read, which bounds the work, and the first one."""
+"""The newest reports up to this number are read, which bounds the work, and the first one."""
 
 
 class ReportedStep(NamedTuple):
@@ -21,7 +21,7 @@ class ReportedStep(NamedTuple):
 
 
 def reported_steps(events: Sequence[LogEvent], adapter: str, model: str) -> Iterator[ReportedStep]:
-    """Yield the first report of the model, which tells best what always goes along, and the newest ones."""
+    """Yield the model's first report, which shows the fixed part best, and the newest ones."""
     reports = {
         index: event.payload
         for index, event in enumerate(events)
@@ -49,7 +49,7 @@ def _about_its_reply(report: UsageReported, view: View, *, compacted: bool) -> I
 
 
 def _compacts_in_reply(payload: EventPayload, so_far: bool) -> bool:
-    """Return whether the provider compacted since the last request was sent."""
+    """Return whether the provider has compacted since the last request was sent."""
     match payload:
         case RequestSent(purpose="chat"):
             return False

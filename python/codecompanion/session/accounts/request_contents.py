@@ -1,7 +1,7 @@
-"""Log the contents of each request, so that a user sees later what the model saw (R-328).
+"""Logs the contents of each request, so that the user can later see what the model saw (R-328).
 
-The view of that time is in the log already. What a request has besides is logged with it: system prompt and tool
-schemas as names of stored contents, each stored once, and the shaped messages as a difference to the request before.
+The view of that time is already in the log. The rest of a request is logged with it: system prompt and tool schemas as
+hashes of stored contents, each stored once, and the shaped messages as a difference to the previous request.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class RequestContents:
         self._shaped: dict[str, Message] | None = None
 
     def described(self, request: ChatRequest, shaped: Shaped | None, sent: RequestSent) -> RequestSent:
-        """Return the entry of a request with its contents; those that are new wait for `store`."""
+        """Return the entry of a request with its contents; new contents wait for `store`."""
         system = request.messages[0]
         if system is not self._prompt[0]:
             self._prompt = system, self._name(system.text.encode("utf-8", "surrogatepass"))
@@ -49,7 +49,7 @@ class RequestContents:
         )
 
     async def store(self) -> None:
-        """Store new contents. The request is sent even if that fails; then nobody can look at it later."""
+        """Store new contents. The request is sent even if that fails; it can then not be inspected later."""
         waiting, self._waiting = self._waiting, []
         for content in waiting:
             try:
@@ -65,7 +65,7 @@ class RequestContents:
         return name
 
     def _difference(self, shaped: Shaped | None) -> Shaping | None:
-        """Return what is shaped differently than in the request before; None if nothing is."""
+        """Return the differences in shaping to the previous request; None if there are none."""
         before, is_first = self._shaped or {}, self._shaped is None
         packets: Mapping[int, Message] = {} if shaped is None else shaped.packets
         replaced = {} if shaped is None else shaped.kept.placeholders

@@ -1,26 +1,26 @@
 """Usage is evidence, not truth: whether a report can be about the request it came with (R-505, lesson 58).
 
-Servers report 50 tokens for 20,000, leave the tool schemas out, or count only what was not cached; a meter that
+Servers report 50 tokens for 20,000, leave the tool schemas out, or count only tokens that were not cached; a meter that
 believes them never compacts. So a report is compared with our own count of the same request, twice: with the whole
-estimate, in the band within which all tokenizers lie, and, once something was believed, with what the earlier reports
-and the new messages add up to. One that lies outside is not used; nothing is learned from it.
+estimate, in the band of all tokenizers, and, once a report was trusted, with the sum of the earlier reports and the new
+messages. A report outside is not used; nothing is learned from it.
 
-A report that lies outside and yet follows what is sent, step for step, is about our requests after all: the server has
-put a prompt of its own in front, or has left a part of the history out. The second one that agrees with the one before
-is believed, and so is one whose cache held just what the one before had. Figures that lack just the schemas are not.
+A report that is outside and yet follows the requests, step for step, is about our requests after all: the server has
+added a prompt of its own, or has left a part of the history out. The second one that agrees with the previous one is
+trusted, and so is one whose cache held exactly the previous one. Figures that lack just the schemas are not trusted.
 
-A report that is too high by what such a prompt of the server may have is `unconfirmed`: the meter counts with it, as an
+A report that is too high, but no more than such a server prompt explains, is `unconfirmed`: the meter uses it, as an
 estimate, until the next report confirms or contradicts it. Too high a count at worst compacts early; one that is too
-low never compacts, so that nothing is counted with reports that are too low.
+low never compacts, so reports that are too low are never used.
 
 If two reports of a local server match the requests without their tools, and are far too small for any tokenizer that
 counts the tools, the model does not see the tools: its chat template does not support them, and the server drops them.
-Then none are sent, and the reports are true.
+Then no tools are sent, and the reports are true.
 
-One that never rises above the largest before it, however much more is sent, is of a server that drops the front of long
-prompts without a word (koboldcpp, Ollama, Hunyuan: lesson 30): true, and no count of what was sent.
+Reports that never rise above the largest one, however much more is sent, come from a server that silently drops the
+front of long prompts (koboldcpp, Ollama, Hunyuan: lesson 30): true, but not a count of the request that was sent.
 
-`UsageDoubts` is what all chats know of an endpoint together: it is told once, and stands in `:checkhealth`.
+`UsageDoubts` is what all chats together know about an endpoint; it is reported once, and shown in `:checkhealth`.
 """
 
 from __future__ import annotations
@@ -29,43 +29,44 @@ import math
 
 import msgspec
 
-# How much less and more than calibrated a tokenizer may make of a text; of an endpoint that was doubted from the first
-# report on, half as much: the longer a text is, the less its schemas would be missed.
+# How far below and above the calibration a tokenizer may count a text; half as much for an endpoint that was doubted
+# from its first report on: the longer a text is, the less its missing schemas would be noticed.
 _TEXT_DOWN, _TEXT_UP, _ONCE_DOUBTED = 0.4, 1.5, 0.5
-# Providers write schemas in forms of their own: recorded ones cost from a third of their JSON on.
+# Providers write schemas in their own form: recorded ones cost from a third of their JSON on.
 _SCHEMAS = 0.65
-# Images, pages, encrypted or unsent reasoning: nothing at the least, this multiple of their size class at most.
+# Images, pages, encrypted or unsent reasoning: at least nothing, at most this multiple of their size class.
 _MAX_SIZED = 3.0
 # A band needs a floor: the wrapping of a short request is larger than the request.
 _FLOOR = 128
-# What a provider may put in front of a prompt by itself, in tokens and as a share of the window.
+# The most a provider may add to a prompt, in tokens and as a share of the window.
 _MAX_HIDDEN, _MAX_HIDDEN_SHARE = 8_000, 0.5
-# The same until the next report tells: gateways and logins with a prompt and tools of their own add 25,000 to 40,000.
+# The same until the next report: gateways and logins with their own prompt and tools add 25,000 to 40,000.
 _MAX_UNCONFIRMED = 64_000
-# Around what earlier reports lead to expect: of what is new, of what was taken out, of everything.
+# Bands around the value expected from earlier reports: of new messages, of removed ones, of everything.
 _NEW_DOWN, _NEW_UP, _TAKEN, _ALL = 0.6, 1.5, 0.3, 0.08
-# A reply may hold what nobody is shown; the next report tells. No model writes more than the last in one go.
+# A reply may contain hidden parts; the next report shows them. The last figure is more than any model writes at once.
 _MIN_REPLY, _MAX_REPLY, _UNSEEN_REPLY, _MAX_REPLY_LENGTH = 0.05, 4.0, 4_000, 300_000
-# No tokenizer makes this little of a whole request, so a report of at most this share of it leaves something out: the
-# tools, if it is near what is left without them. The second such report has to follow the text by a step: the
-# reports of a server that counts only what was not cached do not.
+# No tokenizer counts this little for a whole request, so a report of at most this share lacks something: the tools, if
+# it is near the rest without them. The second such report has to follow the text by a step: the reports of a server
+# that counts only uncached tokens do not.
 _TOOLS_LEFT_OUT, _BARE_OFF, _BARE_FLOOR = 0.35, 0.25, 64
-# So many reports in a row, and those believed before one that cannot be are not doubted after the fact.
+# After this many trusted reports in a row, one that cannot be true does not cast doubt on them.
 _PROVED = 3
-# Two reports outside agree when they differ as the requests do; a smaller difference between those tells nothing.
+# Two reports outside agree if they differ as the requests do; a smaller difference between those proves nothing.
 _STEP, _STEP_OFF, _STEP_FLOOR = 120, 0.35, 48
-# A cache breakpoint may stand some tokens before the end of a prompt.
+# A cache breakpoint may be some tokens before the end of a prompt.
 _CACHE_SLACK = 16
-# A server that cuts reports between half of what it can hold (Ollama) and all of it, so many times in a row, while by
-# this share of it more text is sent; no window is smaller than the least.
+# A server that cuts prompts reports between half of its window (Ollama) and all of it, this many times in a row, while
+# the text grows by at least this share of the window; no window is smaller than the minimum.
 _CUT_DOWN, _CUT_UP, _FLAT, _MORE_TEXT, _MIN_WINDOW = 0.4, 1.03, 2, 0.25, 1_000
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What our own count says of a request, in tokens as the model counts (calibrated).
+    """Our own count of a request, in the model's tokens (calibrated).
 
-    `sized` are images, pages, encrypted blocks, reasoning; `hidden` is what the provider was seen to add. `window` is 0
-    when it is a guess, then `assumed` is the guess. `cleared` was left out by the provider itself, which said so.
+    `sized` are images, pages, encrypted blocks, reasoning; `hidden` are tokens the provider was seen to add. `window`
+    is 0 if it is a guess, then `assumed` is the guess. `cleared` was left out by the provider itself, which reported
+    that.
     """
 
     text: float
@@ -82,9 +83,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         return max(0.0, self.text + self.schemas + self.sized + self.hidden - self.cleared)
 
     def holds(self, reported: float, doubt: float = 1.0) -> bool:
-        """Return whether some tokenizer and some provider can make so many tokens of it.
+        """Return whether any tokenizer and provider can count `reported` tokens for it.
 
-        The parts are independent of each other; `doubt` is by how much the usual bounds are to count.
+        The parts are independent of each other; `doubt` scales the usual bounds.
         """
         down = math.hypot(doubt * _TEXT_DOWN * self.text, doubt * _SCHEMAS * self.schemas, self.sized, self.hidden)
         hidden = self.max_hidden()
@@ -93,30 +94,30 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         return max(1.0, least) <= reported <= self.guess + self.cleared + up + _FLOOR
 
     def max_hidden(self) -> float:
-        """Return how large a hidden prompt is believed at once: at most half of a known window."""
+        """Return the size of a hidden prompt that is trusted at once: at most half of a known window."""
         return min(_MAX_HIDDEN, _MAX_HIDDEN_SHARE * self.window) if self.window else _MAX_HIDDEN
 
     def max_unconfirmed(self) -> float:
-        """Return how large a hidden prompt is counted until the next report: at most half of any window."""
+        """Return the size of a hidden prompt that is used until the next report: at most half of any window."""
         window = self.window or self.assumed
         return min(_MAX_UNCONFIRMED, _MAX_HIDDEN_SHARE * window) if window else _MAX_UNCONFIRMED
 
     def fits(self, reported: float) -> bool:
-        """Return whether so many tokens fit into the window, as far as that is known."""
+        """Return whether this many tokens fit into the window, if that is known."""
         return not self.window or reported <= self.window
 
     def is_without_tools(self, reported: float) -> bool:
-        """Return whether a report fits the request without its tool schemas, and with them fits no tokenizer."""
+        """Return whether a report fits the request without its tool schemas, and no tokenizer with them."""
         bare = msgspec.structs.replace(self, schemas=0.0).guess
         return reported <= _TOOLS_LEFT_OUT * self.guess and abs(reported - bare) <= _BARE_OFF * bare + _BARE_FLOOR
 
     def lacks_schemas(self, reported: float, expected: float) -> bool:
-        """Return whether what a report lacks is just about the tool schemas."""
+        """Return whether the tokens missing from a report are about those of the tool schemas."""
         return abs(expected - reported - self.schemas) <= 0.25 * self.schemas + _FLOOR < self.schemas
 
 
 class Going(msgspec.Struct, frozen=True, kw_only=True):
-    """What earlier reports and the new messages add up to: `known` + `new`, after an edit that took `taken` out."""
+    """The sum of earlier reports and the new messages: `known` + `new`, after an edit that removed `taken`."""
 
     known: float
     new: float
@@ -127,16 +128,16 @@ class Going(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def guess(self) -> float:
-        """Return what is expected."""
+        """Return the expected value."""
         return self.known + self.new - self.cleared
 
     def holds(self, reported: float) -> bool:
-        """Return whether the report is near what is expected; nothing speaks against more unless something left."""
+        """Return whether the report is near the expected value; it may be higher unless messages were removed."""
         down = _NEW_DOWN * self.new + self.sized + self.thoughts + self.cleared + self._either
         return self.guess - down <= reported and (self.taken < _FLOOR or self.reaches(reported))
 
     def reaches(self, reported: float, hidden: float = 0.0) -> bool:
-        """Return whether what is expected can be so much, with so much that the server has added since."""
+        """Return whether the expected value can reach `reported`, with `hidden` tokens added by the server since."""
         up = _NEW_UP * self.new + _MAX_SIZED * self.sized + self._either
         return reported <= self.guess + up + hidden
 
@@ -146,12 +147,12 @@ class Going(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Doubt(msgspec.Struct, frozen=True):
-    """A report that is not believed: what it says, and what our own count says.
+    """A report that is not trusted, with its figure and our own count.
 
-    `cut_to` is the size to which the server seems to cut prompts, 0 when nothing speaks for that. `unconfirmed`: a
-    prompt of the server's own may be in front; the next report tells, and until then the meter counts with this one.
-    `without_tools`: how many reports in a row, up to this one, fit the requests without their tools and differ from
-    each other as the texts do.
+    `cut_to` is the size to which the server seems to cut prompts, 0 without such evidence. `unconfirmed`: the server
+    may have added its own prompt; the next report shows that, and until then the meter uses this one. `without_tools`:
+    how many reports in a row, up to this one, fit the requests without their tools and differ from each other as the
+    texts do.
     """
 
     reported: int
@@ -162,12 +163,12 @@ class Doubt(msgspec.Struct, frozen=True):
 
     @property
     def too_few(self) -> bool:
-        """Return whether it says less than was sent."""
+        """Return whether it reports less than was sent."""
         return self.reported < self.expected
 
 
 class UsageCheck:
-    """Judges the reports of one chat with one model. Without `enabled` all that say anything are believed."""
+    """Judges the reports of one chat with one model. Without `enabled`, all reports that have a figure are trusted."""
 
     def __init__(self, *, enabled: bool = True) -> None:
         self._enabled = enabled
@@ -181,7 +182,7 @@ class UsageCheck:
         self._first_without_tools = 0.0, 0.0
 
     def forget(self) -> None:
-        """Another model reports from now on."""
+        """Start over: another model reports from now on."""
         self._last, self._newest, self._believed = None, 0.0, 0
         self._before = self._largest = 0.0, 0.0
         self._flat = self._without_tools = 0
@@ -190,13 +191,13 @@ class UsageCheck:
 
     @property
     def has_proved(self) -> bool:
-        """Return whether so many reports were believed in a row that one that cannot be is the exception."""
+        """Return whether enough reports in a row were trusted that an impossible one is an exception."""
         return self._believed >= _PROVED
 
     def doubt(self, reported: float, request: Request, going: Going | None, cached: int = 0) -> Doubt | None:
-        """Return why a report is not believed, None when it is; so much of it was read from the provider's cache.
+        """Return why a report is not trusted, None if it is; `cached` tokens were read from the provider's cache.
 
-        `going` is None until something is believed; it leaves out the surplus of an unconfirmed report.
+        `going` is None until a report is trusted; it leaves out the surplus of an unconfirmed report.
         """
         if self._unconfirmed and not self._believed:
             going = None
@@ -207,7 +208,7 @@ class UsageCheck:
         cut_to = self._cut_to(reported, request)
         if self._enabled and cut_to:
             return msgspec.structs.replace(doubt, cut_to=cut_to, expected=round(request.guess))
-        # What was doubted before and still lacks just the schemas does not become true as more is new.
+        # A report that was doubted and still lacks just the schemas does not become true as new text is added.
         again = self._last is not None and request.lacks_schemas(reported, expected)
         near = going is None or (going.holds(reported) and not again)
         if self._follows and going is not None and not going.reaches(reported, request.max_hidden()):
@@ -220,7 +221,7 @@ class UsageCheck:
         agrees = whole_before or self._agrees(reported, request.guess)
         if agrees and self._may_be_so(reported, expected, request):
             self._believe()
-            # The whole will differ from now on; what the reports lead to expect is what counts.
+            # The total will differ from now on; only the value expected from the reports counts.
             self._follows = True
             return None
         self._without_tools = self._count_without_tools(reported, request)
@@ -240,7 +241,7 @@ class UsageCheck:
         return doubt
 
     def _count_without_tools(self, reported: float, request: Request) -> int:
-        """Return how many reports fit the requests without their tools; two texts of about the same size count once."""
+        """Return how many reports fit the requests without their tools; two texts of similar size count once."""
         if not request.is_without_tools(reported):
             return 0
         if not self._without_tools:
@@ -252,7 +253,7 @@ class UsageCheck:
         return self._without_tools + 1 if abs(said - step) <= _STEP_OFF * abs(step) + _STEP_FLOOR else 0
 
     def _is_unconfirmed(self, doubt: Doubt, request: Request, going: Going | None) -> bool:
-        """Return whether the server may have put a prompt of its own in front: the next report confirms it or not.
+        """Return whether the server may have added its own prompt, to be confirmed by the next report.
 
         A chat has one such chance. In the middle of a chat it needs a window, known or assumed, to limit the harm.
         """
@@ -264,10 +265,10 @@ class UsageCheck:
         return plausible and (not self._unconfirmed or self._says_nothing(doubt.reported, request.guess))
 
     def _cut_to(self, reported: float, request: Request) -> int:
-        """Return the largest report when this one stays near it though much more text is sent, else 0.
+        """Return the largest report if this one stays near it though much more text is sent, else 0.
 
-        Reports that follow what is sent, from lower down, are of a history that is kept shorter, not of cut prompts.
-        Pictures and reasoning are left out: some models do not read those of earlier turns.
+        Reports that follow the sent text, at a lower level, belong to a shortened history, not to cut prompts. Pictures
+        and reasoning are left out: some models do not read those of earlier turns.
         """
         text = request.text - request.cleared
         said, step = reported - self._before[0], text - self._before[1]
@@ -286,7 +287,7 @@ class UsageCheck:
         self._unconfirmed, self._without_tools = False, 0
 
     def _agrees(self, reported: float, guess: float) -> bool:
-        """Return whether the report differs from the doubted one before as the requests differ."""
+        """Return whether the report differs from the previous doubted one as the requests differ."""
         return self._follows_step(reported, guess) and self._step(guess) >= _STEP
 
     def _says_nothing(self, reported: float, guess: float) -> bool:
@@ -312,10 +313,10 @@ class UsageCheck:
         return request.holds(reported) or self.has_proved
 
     def is_reply(self, reported: float, reply: float, *, thinks: bool) -> bool:
-        """Return whether so much output can be the reply, of which our own count says `reply` tokens.
+        """Return whether `reported` tokens of output can be the reply, which is `reply` tokens by our own count.
 
-        `thinks`: there is reasoning in it, whose size nobody but the provider knows; then anything up to what no model
-        writes in one go is believed.
+        `thinks`: it contains reasoning, whose size only the provider knows; then anything up to the most a model writes
+        at once is trusted.
         """
         if not self._enabled:
             return True
@@ -324,7 +325,7 @@ class UsageCheck:
 
 
 class UsageDoubts:
-    """What is known of endpoints whose reports cannot be true, by adapter name and address."""
+    """Endpoints whose reports cannot be true, by adapter name and address."""
 
     def __init__(self) -> None:
         self._told: dict[str, Doubt] = {}
@@ -332,16 +333,16 @@ class UsageDoubts:
         self._sees_tools: set[tuple[str, str]] = set()
 
     def hides_tools(self, endpoint: str, model: str) -> bool:
-        """Return whether reports have told that the model does not see the tools that are sent."""
+        """Return whether reports have shown that the model does not see the tools that are sent."""
         return (endpoint, model) in self._toolless
 
     def note_toolless(self, endpoint: str, model: str) -> None:
-        """Remember that the model does not see tools, unless it is known to see them."""
+        """Note that the model does not see tools, unless it is known to see them."""
         if (endpoint, model) not in self._sees_tools:
             self._toolless.add((endpoint, model))
 
     def note_sees_tools(self, endpoint: str, model: str) -> None:
-        """Remember that the model sees tools, whatever is reported: it has called one, or reports fell without them."""
+        """Note that the model sees tools, whatever is reported: it has called one, or reports fell without them."""
         self._sees_tools.add((endpoint, model))
         self._toolless.discard((endpoint, model))
 
@@ -354,9 +355,9 @@ class UsageDoubts:
         self._toolless.discard((endpoint, model))
 
     def note(self, endpoint: str, doubt: Doubt) -> bool:
-        """Remember the newest doubt about an endpoint; return whether it is news: the first one, or the first cut.
+        """Record the newest doubt about an endpoint; return whether it is news: the first one, or the first cut.
 
-        Of an unconfirmed report nothing is said: it may well be true.
+        An unconfirmed report is not recorded: it may well be true.
         """
         if doubt.unconfirmed:
             return False
@@ -367,12 +368,12 @@ class UsageDoubts:
         return before is None or (doubt.cut_to > 0 and before.cut_to == 0)
 
     def sentences(self) -> list[tuple[str, str]]:
-        """Return (endpoint, sentence) of those that were doubted."""
+        """Return (endpoint, sentence) for the doubted endpoints."""
         return [(endpoint, sentence(doubt)) for endpoint, doubt in self._told.items()]
 
 
 def sentence(doubt: Doubt) -> str:
-    """Return what is said of an endpoint, after its name."""
+    """Return the sentence about an endpoint, to follow its name."""
     if doubt.cut_to:
         cut = f"seems to cut prompts to {doubt.cut_to:,} tokens"
         return f"{cut}: set context_window to that (about {doubt.expected:,} were sent)"
