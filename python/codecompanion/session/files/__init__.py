@@ -1,1 +1,1 @@
-"""Changes of project files by tools: asked for, logged, and worked out backwards for a revert."""
+"""Changes of project files by tools: requested, logged, and planned in reverse for a revert."""

@@ -1,4 +1,4 @@
-"""The changes of files that a chat's log tells of, and which of them are reverted now. Pure."""
+"""The file changes in a chat's log, and which of them are currently reverted. Pure."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ TITLE_CHARS = 60
 
 
 class FileChanged(msgspec.Struct, frozen=True, kw_only=True):
-    """One change: what the log says of it. `after` is the sha256 of what it left; `reverted`: it does not count now.
+    """One change in the log. `after` is the sha256 of the result; `reverted`: it is not in effect now.
 
     `places_gone` are the places of its diff, from 0, that the file does not have; `touched` are those that a revert
-    took out or brought back.
-    `turn` is the number of the turn and `question` what the user asked in it; `tool` is "" for a revert.
+    removed or restored. `turn` is the number of the turn and `question` the user's message in it; `tool` is "" for a
+    revert.
     """
 
     began: FileChangeStarted
@@ -50,7 +50,7 @@ class FileChanged(msgspec.Struct, frozen=True, kw_only=True):
 def changes_of(events: Sequence[LogEvent]) -> list[FileChanged]:
     """Return the changes that were made, or may have been when the host was interrupted, oldest first."""
     if not any(isinstance(event.payload, FileChangeStarted) for event in events):
-        return []  # most chats: nothing else of a long log need be read
+        return []  # most chats: the rest of a long log is not read
     ended = {e.payload.change_id: e.payload for e in events if isinstance(e.payload, FileChangeEnded)}
     found: list[FileChanged] = []
     turn, question = 0, ""
@@ -85,13 +85,13 @@ def changes_of(events: Sequence[LogEvent]) -> list[FileChanged]:
 
 
 def _counted(changes: Sequence[FileChanged]) -> list[FileChanged]:
-    """Return the changes, oldest first, each with what does not count of it now.
+    """Return the changes, oldest first, each with the parts that are not in effect now.
 
-    What is gone of a tool's change the newest revert says that is about it. A revert counts unless one that counts
-    takes it back; so does a tool's change in logs of before that was said.
+    The newest revert about a tool's change says which of its places are gone. A revert counts unless one that counts
+    reverts it; older logs without that record treat a tool's change the same way.
     """
     gone: set[str] = set()
-    for change in reversed(changes):  # what takes back comes after what it takes back
+    for change in reversed(changes):  # a revert comes after the changes that it reverts
         if change.id not in gone:
             gone.update(change.began.reverts)
     now: dict[str, PlacesGone] = {}
@@ -113,7 +113,7 @@ def _counted(changes: Sequence[FileChanged]) -> list[FileChanged]:
 
 
 def tool_changes(change: FileChanged, changes: Mapping[str, FileChanged]) -> list[FileChanged]:
-    """Return the tools' changes that a change is, or takes back, or brings back."""
+    """Return the tools' changes that a change is, reverts or reapplies."""
     found: list[FileChanged] = []
     waiting = [change]
     while waiting:
@@ -127,7 +127,7 @@ def tool_changes(change: FileChanged, changes: Mapping[str, FileChanged]) -> lis
 
 
 def brings_back(change: FileChanged, changes: Mapping[str, FileChanged]) -> bool:
-    """Return whether to take a change back is to apply a tool's change again: it is a revert, or reverts a reapply."""
+    """Return whether reverting a change would apply a tool's change again: it is a revert, or reverts a reapply."""
     is_back = False
     while change.began.reverts and change.began.reverts[0] in changes:
         change, is_back = changes[change.began.reverts[0]], not is_back

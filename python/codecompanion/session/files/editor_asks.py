@@ -1,8 +1,8 @@
-"""Questions of the tools to the editor: asked by an event, answered by the verb `answer`; nobody waits in the editor.
+"""Questions of the tools to the editor: sent as an event, answered by the verb `answer`, without blocking the editor.
 
-One per host, as an editor is. An editor that does not answer in time (a prompt is open, the terminal is stopped) is
-silent: the disk counts, and the model is told. An answer that comes later is dropped, and the editor does not begin
-with what is asked once `until_ms` has passed.
+There is one instance per host, because there is one editor. An editor that does not answer in time (a prompt is open,
+the terminal is stopped) is silent: the disk counts, and the model is informed. A late answer is dropped, and the editor
+does not start a request after its `until_ms`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from codecompanion.wire.events import Ask, Event
 from codecompanion.wire.requests import Answer, Diagnostic
 
 LOOK_LIMIT_S = 5.0
-"""An editor that is free answers in milliseconds; longer than this a prompt is open or it is stopped."""
+"""A free editor answers in milliseconds; after this time a prompt is open or the editor is stopped."""
 CHANGE_LIMIT_S = 30.0
-"""Saving runs the user's autocommands: formatters have time limits of their own, of a few seconds."""
+"""Saving runs the user's autocommands: formatters have their own time limits, of a few seconds."""
 
 
 class _Found(msgspec.Struct):
@@ -43,14 +43,14 @@ class EditorAsks:
         self, emit: Callable[[Event], None], clock: Callable[[], float], look_limit_s: float = LOOK_LIMIT_S,
         change_limit_s: float = CHANGE_LIMIT_S,
     ) -> None:  # fmt: skip
-        """`clock` gives seconds since the epoch, as the editor's does."""
+        """`clock` returns seconds since the epoch, like the editor's."""
         self._emit, self._clock = emit, clock
         self._look_limit_s, self._change_limit_s = look_limit_s, change_limit_s
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Answer]] = {}
 
     def take(self, answer: Answer) -> None:
-        """Pass an answer on; one that comes too late is dropped."""
+        """Pass an answer on; a late one is dropped."""
         waiting = self._waiting.get(answer.ask_id)
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)
@@ -65,12 +65,12 @@ class EditorAsks:
         return Opened({file.path: file for file in found.files})
 
     async def diagnostics(self) -> Sequence[Diagnostic] | None:
-        """Return what language servers and linters say of open files now, None where the editor does not answer."""
+        """Return the current diagnostics of open files, None if the editor does not answer."""
         answer = await self._ask("diagnostics", {}, self._look_limit_s, self._look_limit_s)
         return None if answer is None or not answer.ok else typed.convert(answer.result, _Problems).diagnostics
 
     async def change(self, file: OpenFile, text: str, *, save: bool = True) -> Changed:
-        """Make `text` the content of an open file, and write it when it had no unsaved changes before."""
+        """Make `text` the content of an open file, and save it if it had no unsaved changes before."""
         fields = {"path": file.path, "buffer": file.buffer, "tick": file.tick, "text": text, "save": save}
         answer = await self._ask("change", fields, self._look_limit_s, self._look_limit_s + self._change_limit_s)
         if answer is None:
@@ -84,12 +84,12 @@ class EditorAsks:
         return typed.convert(answer.result, Changed)
 
     async def reload(self, deleted: Path | None = None) -> None:
-        """Load again what changed on disk below open files without unsaved changes."""
+        """Reload open files without unsaved changes that have changed on disk."""
         fields: dict[str, object] = {} if deleted is None else {"deleted": str(deleted)}
         self._emit(Ask(ask_id=0, what="reload", until_ms=0, fields=fields))
 
     async def run_tool(self, name: str, fields: Mapping[str, Any], limit_s: float) -> ToolAnswer:
-        """Run a tool of the user's own in the editor; it is told when nobody waits for it any more.
+        """Run one of the user's own tools in the editor; the editor is notified if the result is no longer awaited.
 
         Raises:
             ToolError: the editor did not answer in time, or does not have it; says what is known.
@@ -111,7 +111,7 @@ class EditorAsks:
     async def _ask(
         self, what: str, fields: dict[str, Any], start_s: float, limit_s: float, number: int = 0
     ) -> Answer | None:
-        """Return the answer, None when there is none in time; the editor begins within `start_s` or not at all."""
+        """Return the answer, None if there is none in time; the editor begins within `start_s` or not at all."""
         number = number or next(self._numbers)
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer

@@ -1,4 +1,4 @@
-"""What taking changes of one file back would make of it: worked out before anything is done (architecture.md)."""
+"""The result of reverting changes of one file: computed before anything is done (architecture.md)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ LABELS = ("the file now", "after the change", "before the change")
 
 
 class Clash(Exception):
-    """A change cannot be taken back; `marked` is the text with conflict markers, None when there is none.
+    """A change cannot be reverted; `marked` is the text with conflict markers, None if there is none.
 
-    `overlaps`: there are three texts to be compared.
+    `overlaps`: there are three texts to compare.
     """
 
     def __init__(self, reason: str, marked: str | None = None, *, overlaps: bool = False) -> None:
@@ -34,10 +34,10 @@ class Clash(Exception):
 
 
 class Contents:
-    """The stored contents of changes, as texts are compared: Unix line ends, None where there was no file."""
+    """The stored contents of changes as comparable texts: Unix line ends, None if there was no file."""
 
     def __init__(self, read_blob: Callable[[str], bytes]) -> None:
-        """`read_blob` returns what has a sha256."""
+        """`read_blob` returns the content with a sha256."""
         self._read_blob = read_blob
 
     def file(self, sha256: str) -> TextFile | None:
@@ -55,7 +55,7 @@ class Contents:
 
 
 class RevertPlan(msgspec.Struct, frozen=True):
-    """The change that takes others back; `proposal` None when the file is so already. `save`: whether to save it."""
+    """The change that reverts others; `proposal` None if the file already matches. `save`: whether to save it."""
 
     proposal: Proposal | None
     takes_back: TakesBack
@@ -63,10 +63,10 @@ class RevertPlan(msgspec.Struct, frozen=True):
 
 
 class ToRevert(msgspec.Struct, frozen=True, kw_only=True):
-    """A change that is to be taken back, or made `again`.
+    """A change to revert, or to reapply (`again`).
 
-    `named` are the changes that the log says are taken back with it, `of` the tools' changes that it is about, and
-    `is_back` whether that brings them back.
+    `named` are the changes that the log will list as reverted with it, `of` the tools' changes that it is about, and
+    `is_back` whether it reapplies them.
     """
 
     change: FileChanged
@@ -77,13 +77,13 @@ class ToRevert(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def to_revert(change: FileChanged, by_id: Mapping[str, FileChanged]) -> ToRevert:
-    """Return how to take a change back."""
+    """Return how to revert a change."""
     of = tuple(tool_changes(change, by_id))
     return ToRevert(change=change, named=(change.id,), of=of, is_back=brings_back(change, by_id))
 
 
 def to_make_again(change: FileChanged, by_id: Mapping[str, FileChanged]) -> list[ToRevert]:
-    """Return how to bring a change back that is reverted: by its texts, or by taking back what reverted it."""
+    """Return how to reapply a reverted change: by its texts, or by reverting its reverts."""
     reverts = [one for one in by_id.values() if not one.reverted and change.id in one.began.reverts]
     is_tools = not change.began.reverts and not change.began.gone
     if not (is_tools and change.began.before and change.after):
@@ -93,7 +93,7 @@ def to_make_again(change: FileChanged, by_id: Mapping[str, FileChanged]) -> list
 
 
 def place_to_revert(change: FileChanged, place: int, by_id: Mapping[str, FileChanged]) -> ToRevert:
-    """Return how to take one place of a change back, or to bring it back when its file does not have it."""
+    """Return how to revert one place of a change, or to reapply it if the file does not have it."""
     if not (change.reverted or place in change.places_gone):
         return ToRevert(change=change, named=(change.id,), of=(change,))
     reverts = (one for one in by_id.values() if not one.reverted and change.id in one.began.reverts)
@@ -104,10 +104,10 @@ def place_to_revert(change: FileChanged, place: int, by_id: Mapping[str, FileCha
 def plan_revert(
     steps: Sequence[ToRevert], context: ToolContext, contents: Contents, *, markers: bool, place: int | None = None
 ) -> RevertPlan:
-    """Return what to do to take changes of one file back, in this order; with `place` only this one of the one change.
+    """Return the plan to revert changes of one file, in this order; with `place`, only this place of a single change.
 
     Raises:
-        Clash: it overlaps with what came later, and conflict markers are not wanted or not to be had.
+        Clash: it overlaps with later changes, and conflict markers are not wanted or not possible.
         ToolError: the file cannot be read.
     """
     first = steps[-1].change.began
@@ -143,10 +143,10 @@ def plan_revert(
 
 
 def _without(text: str | None, steps: Sequence[ToRevert], contents: Contents, place: int | None) -> str | None:
-    """Return the text without the changes, or without the one place of the one change.
+    """Return the text without the changes, or without one place of a single change.
 
     Raises:
-        Clash: it overlaps with what came later.
+        Clash: it overlaps with later changes.
     """
     for step in steps:
         change = step.change
@@ -164,9 +164,9 @@ def _without(text: str | None, steps: Sequence[ToRevert], contents: Contents, pl
 def gone_from(
     text: str | None, change: FileChanged, contents: Contents, wanted: int | None, *, is_back: bool
 ) -> PlacesGone:
-    """Return which places of a change a text does not have: to take them out would leave it as it is.
+    """Return the places of a change that a text does not have: removing them would not change it.
 
-    Where later changes overlap, a text does not tell: then those that are `wanted` (None: all) are what was asked for.
+    If later changes overlap, the text does not show this: then the `wanted` places (None: all) count as requested.
     """
     before, after = contents.text(change.began.before), contents.text(change.after)
     count = max(1, len(hunks_of(contents.diff(change))))
@@ -185,10 +185,10 @@ def gone_from(
 
 
 def taken_back(now: str | None, before: str | None, after: str | None) -> str | None:
-    """Return the text without the change from `before` to `after`; None is no file.
+    """Return the text without the change from `before` to `after`; None = no file.
 
     Raises:
-        Clash: it overlaps with what came later.
+        Clash: it overlaps with later changes.
     """
     if now == after:
         return before
@@ -209,7 +209,7 @@ def taken_back(now: str | None, before: str | None, after: str | None) -> str | 
 
 
 def _check_still_there(path: Path) -> None:
-    """Check that the logged path, which had no links in it, still means the same file.
+    """Check that the logged path, which had no links in it, still refers to the same file.
 
     Raises:
         Clash: a link leads elsewhere now: out of the workspace, or to a file that something runs.

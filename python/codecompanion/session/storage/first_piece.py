@@ -1,6 +1,6 @@
-"""Show the newest blocks of a long stored chat before its log is read, however long it is.
+"""Shows the newest blocks of a long stored chat before its log is read, in a time independent of its length.
 
-What is shown is compared with the whole log afterwards: where it is not the same, the chat is drawn again from the log.
+The blocks are compared with the whole log afterwards: if they differ, the chat is drawn again from the log.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from codecompanion.store.log.tail_state import TailState
 from codecompanion.wire.events import Entry, Restored
 
 READ = (200, 400, 1_600, 6_400)
-"""This many of the newest events are read, one after the other until they are enough; shorter logs are read whole."""
+"""Increasing numbers of newest events to read until they are enough; shorter logs are read whole."""
 PAINT_S = 0.03
-"""Reading the whole log waits this long for the editor to be sent the first piece: both need the interpreter."""
+"""Reading the whole log waits this long for the first piece to reach the editor: both need the interpreter."""
 
 
 class Newest(msgspec.Struct, frozen=True):
-    """The newest blocks of a chat, and what its log comes to."""
+    """The newest blocks of a chat, and the tail state of its log."""
 
     entries: tuple[Entry, ...]
     state: TailState
 
 
 def read_newest(services: Services, chat_id: str) -> Newest | None:
-    """Return the newest blocks of a long chat that ended well, None when its whole log has to be read for them.
+    """Return the newest blocks of a long chat that ended well, None if its whole log must be read for them.
 
     Raises:
         StoreError: the store cannot be read.
@@ -54,7 +54,7 @@ def read_newest(services: Services, chat_id: str) -> Newest | None:
 
 
 def pieces_above(pieces: Sequence[Restored], shown: Restored) -> list[Restored] | None:
-    """Return the pieces of a whole log that stand above what was shown of it; None when that was not its end."""
+    """Return the pieces of a whole log above the part already shown; None if that was not its end."""
     if not pieces or pieces[0].entries != shown.entries:
         return None
     return list(pieces[1:]) or [Restored(chat=shown.chat, entries=(), last=True)]

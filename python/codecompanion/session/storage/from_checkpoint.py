@@ -1,9 +1,8 @@
-"""Restore a chat from its files beside the database (R-473…R-477), also when the database has lost it.
+"""Restores a chat from its files beside the database (R-473…R-477), also if the database has lost it.
 
-What comes back is a chat of its own, so that nothing is lost: the old one stays as it is and can be resumed as before.
-Only when the database does not know the old chat any more does the restored one take its id. The chat is written to
-the log like any other and then opened like any other (`session.storage.open_chat`); a note in it says where
-it came from.
+The restored chat is a separate one, so that nothing is lost: the old one stays as it is and can still be resumed. Only
+if the database no longer knows the old chat does the restored one take its id. The chat is written to the log and then
+opened like any other (`session.storage.open_chat`); a note in it names its source.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 async def restore_chat(services: Services, wanted: str, cwd: str) -> dict[str, Any]:
-    """Bring back the chat, or the checkpoint `<chat>/<name>`; return `{chat, source, note}` of what is now stored.
+    """Restore the chat, or the checkpoint `<chat>/<name>`; return `{chat, source, note}` of the stored result.
 
     Raises:
         InputError: there is nothing to restore, or nothing is kept outside the database.
@@ -57,10 +56,10 @@ async def restore_chat(services: Services, wanted: str, cwd: str) -> dict[str, A
     note = describe(state, chat)
     await durable(services.store.acquire(chat_id))
     try:
-        # Its newest checkpoint says how far the chat had come; that has not changed (`missing_chats`).
+        # Its newest checkpoint records how far the log had come; that has not changed (`missing_chats`).
         reached = 0 if events else (await asyncio.to_thread(keeping.checkpoints.reached)).get(file_name(chat), 0)
         payloads = _payloads(services, state, chat, note, cwd)
-        # A chat that is back where it was is as old as its checkpoint; a copy is new.
+        # A chat restored under its own id has the time of its checkpoint; a copy is new.
         at = state.snapshot.timestamp / 1000 if not events and state.snapshot.timestamp else None
         await durable(services.store.append(chat_id, payloads, after_seq=reached, at=at))
         if state.snapshot.queues.pending_follow_ups:
@@ -72,7 +71,7 @@ async def restore_chat(services: Services, wanted: str, cwd: str) -> dict[str, A
 
 
 def read_state(files: CheckpointFiles, chat: str, name: str, events: Sequence[LogEvent], now: float) -> RestoredState:
-    """Return what the chat is restored to, by the documented order; blocks.
+    """Return the state to restore the chat to, by the documented order; blocks.
 
     Raises:
         InputError: there is nothing at all.
@@ -103,7 +102,7 @@ def read_state(files: CheckpointFiles, chat: str, name: str, events: Sequence[Lo
 
 
 def describe(state: RestoredState, chat: str) -> str:
-    """Return the note line: the source used (1–5), its kind, time and messages, an upgrade, what was passed over."""
+    """Return the note: the source used (1–5), its kind, time and messages, an upgrade, and skipped sources."""
     snapshot = state.snapshot
     when = ""
     if snapshot.timestamp:
@@ -134,13 +133,13 @@ def _spans(files: CheckpointFiles, chat: str) -> list[Span]:
 def _events_of(store: Store, chat: str) -> list[LogEvent]:
     try:
         return store.load_events(chat)
-    except StoreError as error:  # that is what the files are for
+    except StoreError as error:  # the files exist for this case
         _log.warning("the database cannot be read: %s", error)
         return []
 
 
 def without_old_keys(message: Message) -> Message:
-    """Return a message without the keys of another log, which say something else in this one."""
+    """Return a message without recall keys of another log, which would point to other messages here."""
     if message.tag != SUMMARY_TAG or not isinstance(message.content, str):
         return message
     return with_changes(message, content=without_keys(message.content))
@@ -177,7 +176,7 @@ def _payloads(services: Services, state: RestoredState, chat: str, note: str, cw
 
 
 async def _upgrade_files(services: Services, files: CheckpointFiles, state: RestoredState, chats: set[str]) -> None:
-    """Write what was restored in the present format: for the restored chat, and over an older format (R-476)."""
+    """Write the restored state in the current format: for the restored chat, and over an older format (R-476)."""
     keeping = services.keeping
     if keeping is None or state.source == 5:
         return

@@ -1,8 +1,8 @@
-"""What a host does when the database is lost under it: its open chats go on, the others come back from checkpoints.
+"""Handles the loss of the database under a running host: open chats continue, the others return from checkpoints.
 
 The store notices the loss and writes the open chats into the new file before anything else (`store.damage.rebuild`);
-here is what it is told of them, what each chat says afterwards, and the way back of the chats nobody has open. Those
-are restored one after the other in the background, by one host of all that share the file.
+this module supplies their content, adds a notice to each chat, and restores the chats that are not open. Those are
+restored one after the other in the background, by one of the hosts that share the file.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _NOT_KEPT = "Not kept: messages cleared or summarised before, undo, the trace"
 
 
 class LostHistory:
-    """Stands by for one host. Made on the engine's loop; the store calls `live` and `on_loss` from its threads."""
+    """Watches for one host. Created on the engine's loop; the store calls `live` and `on_loss` from its threads."""
 
     def __init__(
         self,
@@ -65,11 +65,11 @@ class LostHistory:
         services.store.watch_over(self.live, self.on_loss)
 
     def live(self) -> list[LiveChat]:
-        """Return the chats of this host as they stand; their views are values, so any thread may read them."""
+        """Return the chats of this host in their current state; their views are values, so any thread may read them."""
         return [_live_chat(session, self._services.new_token()) for session in list(self._chats.values())]
 
     def on_loss(self, loss: Loss) -> None:
-        """Tell the chats, and bring back what nobody has open."""
+        """Notify the chats, and restore those that are not open."""
         if not loss.renewed.is_whole:
             self._loop.call_soon_threadsafe(lambda: self._start(self._after(loss)))
 
@@ -83,7 +83,7 @@ class LostHistory:
         await self._bring_back(loss)
 
     async def _refresh(self, session: Session, rebuilt: Rebuilt) -> None:
-        """Let the chat know that what it could have undone is not stored any more, and what can be recalled."""
+        """Tell the chat that its undo history is lost, and which messages can still be recalled."""
         if rebuilt.extent == "view":
             session.log.forget_changes()
             from codecompanion.session.storage.from_checkpoint import without_old_keys  # not part of the start
@@ -96,7 +96,7 @@ class LostHistory:
             session.show_meter()
 
     async def _bring_back(self, loss: Loss) -> None:
-        """Restore the chats that have checkpoints and are not in the new file; say how many, and which are lost."""
+        """Restore the chats that have checkpoints and are not in the new file; report how many returned or are lost."""
         keeping, path = self._services.keeping, self._services.store.path
         if keeping is None or path is None:
             return
@@ -112,7 +112,7 @@ class LostHistory:
                 try:
                     await restore_chat(self._services, chat, "")
                     back += 1
-                except Exception:  # whatever is wrong with one, the others come back
+                except Exception:  # a failure of one does not stop the others
                     _log.warning("chat %s did not come back", chat, exc_info=True)
                     failed += 1
             lost = await asyncio.to_thread(self._count_lost, loss) if is_first else 0
@@ -124,9 +124,9 @@ class LostHistory:
             self._services.emit(Notice(level=Severity.WARN, text=text))
 
     async def _take_turn(self, path: Path) -> tuple[FileLock, bool]:
-        """Wait until no other Neovim brings chats back; one that was killed leaves the rest to us.
+        """Wait until no other Neovim restores chats; one that was killed leaves the rest to us.
 
-        Return the lock, and whether nobody has been at it: whoever was has said what is lost.
+        Return the lock, and whether no other host did it first: that host has already reported the losses.
         """
         is_first = True
         while True:
@@ -137,16 +137,16 @@ class LostHistory:
                 await asyncio.sleep(LOOK_EVERY_S)
 
     def _count_lost(self, loss: Loss) -> int | None:
-        """Return how many chats in which something was said are gone; None when that cannot be known any more."""
+        """Return the number of lost chats that had messages; None if that is no longer known."""
         if loss.renewed.state == "replaced":
-            return 0  # that file says what there is
+            return 0  # that file has the totals
         totals = loss.remains.totals
         if not totals:
             return None
         return sum(1 for chat, row in totals.items() if row.messages and not self._is_cared_for(chat))
 
     def _is_cared_for(self, chat: str) -> bool:
-        """Return whether the chat is in the new file, or open in another host: that writes it, whenever it runs again.
+        """Return whether the chat is in the new file, or open in another host: that host writes it when it runs again.
 
         Such a host knows more than the last checkpoint.
         """
@@ -203,7 +203,7 @@ def _sentence(rebuilt: Rebuilt) -> str:
 
 
 def _outcome(back: int, failed: int, lost: int | None) -> str:
-    """Return what became of the chats nobody had open, "" when there were none."""
+    """Return the result for the chats that were not open, "" if there were none."""
     parts = []
     if back:
         parts.append(f"{counted(back, 'chat')} back from checkpoints")

@@ -1,7 +1,7 @@
-"""Tell the blocks of a long stored chat that are above the newest ones, once the chat can be used.
+"""Sends the blocks of a long stored chat that are above the newest ones, once the chat can be used.
 
-The newest blocks are shown already (`first_piece`). A message that was sent at once goes first: drawing a whole log
-takes the time that its request needs. The editor puts these pieces above all that is drawn, whenever they come.
+The newest blocks are already shown (`first_piece`). A message that is sent at once goes first: drawing a whole log
+takes as long as its request. The editor puts these pieces above everything drawn, whenever they arrive.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from codecompanion.wire.events import Restored
 
 _log = logging.getLogger(__name__)
 TURN_LIMIT_S = 1.0
-"""The pieces wait for the end of a turn that began at once, but no longer than this."""
+"""The pieces wait at most this long for the end of a turn that began at once."""
 
 
 async def tell_older_pieces(session: Session, events: Sequence[LogEvent], shown: Restored, *, read_only: bool) -> None:
-    """Tell what is above `shown`; if that was not the end of the log, draw the chat again.
+    """Send the blocks above `shown`; if that was not the end of the log, draw the chat again.
 
     Raises:
         CodeCompanionError: the chat had to be drawn again, and could not be read.
     """
     chat_id = session.chat_id
-    await asyncio.sleep(0)  # a message that waited for the chat to be open is taken up
+    await asyncio.sleep(0)  # start a message that waited for the chat to open
     if session.task is not None:
         await asyncio.wait({session.task}, timeout=TURN_LIMIT_S)
     pieces = await asyncio.to_thread(restored, chat_id, events, session.meter.scaled)

@@ -1,4 +1,4 @@
-"""Open a new chat, and announce an opened one (lessons 35, 36; architecture.md)."""
+"""Opens a new chat, and announces an opened one (lessons 35, 36; architecture.md)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ async def open_new(services: Services, request: OpenChat) -> Session:
     """Return a new chat with the rules every chat starts with.
 
     Raises:
-        ConfigError: there is no such adapter.
+        ConfigError: the adapter does not exist.
         StoreError: the chat cannot be stored.
     """
     session = Session(services, ChatLog(services.store, request.chat), request.snapshot)
@@ -68,7 +68,7 @@ def announce(
     stored: tuple[StoredSubmit, ...] = (),
     shows_context: bool = True,
 ) -> None:
-    """Tell the editor that the chat is open, and what is wrong with its configuration."""
+    """Tell the editor that the chat is open, and show problems of its configuration."""
     session.emit(
         ChatOpened(
             chat=session.chat_id,
@@ -95,7 +95,7 @@ def announce(
 
 
 def _tell_unusable_adapter(session: Session) -> None:
-    """Say what is wrong with the chat's adapter, unless it is among the mistakes that were said."""
+    """Report a problem with the chat's adapter, unless it is among the mistakes already reported."""
     try:
         session.services.adapters.check(session.adapter_name)
     except ConfigError as error:

@@ -1,4 +1,4 @@
-"""Open a stored chat: its newest blocks first, then the whole of its log (lessons 35, 36; architecture.md)."""
+"""Opens a stored chat: its newest blocks first, then its whole log (lessons 35, 36; architecture.md)."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ _log = logging.getLogger(__name__)
 
 
 async def open_stored(services: Services, request: OpenChat) -> Session | None:
-    """Return a stored chat, repaired; None when another Neovim owns it, and then it is only shown.
+    """Return a stored chat, repaired; None if another Neovim owns it, so it is only shown.
 
     Raises:
-        InputError: there is no such chat.
+        InputError: the chat does not exist.
         StoreError: it cannot be read.
     """
     chat_id, store, read_only = request.resume, services.store, False
     try:
         await durable(store.acquire(chat_id))
     except LeaseHeld:
-        read_only = True  # the editor says so, once
+        read_only = True  # the editor reports it, once
     newest = await _newest(services, request)
     shown = await _show_newest(services, request, newest, read_only) if newest is not None else None
     back = 0 if read_only else await catch_up(services, chat_id)
@@ -49,12 +49,12 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
     if not events:
         await durable(store.release(chat_id))
         raise InputError(f"No stored chat has the id {chat_id!r}; it may have been deleted.")
-    # What is O(log) is done in threads: a reply in another chat goes on streaming meanwhile.
+    # Work proportional to the log runs in threads: replies in other chats keep streaming meanwhile.
     log = ChatLog(store, chat_id, await asyncio.to_thread(project, events))
     await asyncio.to_thread(log.resume, events)
     mended = () if read_only else await _repair(services, log, events, request.shown)
     if not read_only and not request.purpose and _is_unlisted(events):
-        await log.write(TitleSet(title=log.title, by_user=True))  # whoever opens a chat wants to find it again
+        await log.write(TitleSet(title=log.title, by_user=True))  # an opened chat belongs in the list of chats
     events = [*events, *mended]
     session = Session(services, log, request.snapshot)
     policy, model = await asyncio.to_thread(lambda: (policy_of(events), model_of(events)))
@@ -66,13 +66,13 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
         announce(session, resumed=True, read_only=read_only, drafts=drafts, stored=stored)
     if shown is not None:
         session.context.show()
-    session.context.show_marks()  # folds of what left are named by them
+    session.context.show_marks()  # names the folds of messages that left the view
     if shown is None:
         for piece in await asyncio.to_thread(restored, chat_id, events, session.meter.scaled):
             session.emit(piece)
         if not read_only:
             store.save_tail_state(chat_id, await asyncio.to_thread(TailState().after, events))
-    # Only then: what was reported in a long chat takes longer to read than to draw what was said.
+    # Last: reading the reports of a long chat takes longer than drawing its messages.
     if is_own:
         await asyncio.to_thread(session.meter.resume, events, session.adapter_name, session.model)
     session.show_meter()
@@ -97,7 +97,7 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
 
 
 async def _newest(services: Services, request: OpenChat) -> Newest | None:
-    """Return the newest blocks of a long chat; None where what the editor has of it is compared with the log first."""
+    """Return the newest blocks of a long chat; None if the editor's part must first be compared with the log."""
     if request.shown or request.unconfirmed:
         return None
     return await asyncio.to_thread(read_newest, services, request.resume)
@@ -106,7 +106,7 @@ async def _newest(services: Services, request: OpenChat) -> Newest | None:
 async def _show_newest(services: Services, request: OpenChat, newest: Newest, read_only: bool) -> Restored:
     """Announce a long chat and show its newest blocks; return them. Requests about it wait until it is read."""
     chat_id, chosen = request.resume, newest.state.models[-1]
-    # Of this session only the limits and the words of its adapter are used: it knows nothing of the log.
+    # Only the limits and adapter names of this session are used: it knows nothing of the log.
     session = Session(services, ChatLog(services.store, chat_id), request.snapshot)
     session.log.title = newest.state.title
     _use_stored(session, newest.state.policy, (chosen.adapter, chosen.model))
@@ -128,7 +128,7 @@ def _is_unlisted(events: Sequence[LogEvent]) -> bool:
 
 
 async def _render_ahead(session: Session) -> None:
-    """Let the adapter render what is in view, in a thread, so that the first request renders only what is new."""
+    """Render the current view in a thread, so that the first request renders only new messages."""
     try:
         control, services = session.control, session.services
         shaped = control.shaper.current()
@@ -139,13 +139,13 @@ async def _render_ahead(session: Session) -> None:
         await asyncio.to_thread(adapter.render, request)
         await asyncio.to_thread(session.parts.mix, request)
     except CodeCompanionError as error:
-        _log.info("the next request cannot be rendered yet: %s", error)  # it says so itself when it is sent
+        _log.info("the next request cannot be rendered yet: %s", error)  # the request itself will report it
     except Exception:
         _log.exception("rendering ahead failed; the chat opens all the same")
 
 
 async def _repair(services: Services, log: ChatLog, events: Sequence[LogEvent], shown: str) -> Sequence[LogEvent]:
-    """Write what an interrupted host left open, and return it; the editor may have seen more of a reply (`shown`)."""
+    """Write the missing ends of an interrupted host, and return them; the editor may have more of a reply (`shown`)."""
     partial = await asyncio.to_thread(services.store.load_partial, log.chat_id)
     is_arriving = bool(partial.strip()) or (bool(log.view.messages) and log.view.messages[-1].role != "assistant")
     if is_arriving and shown.startswith(partial.strip()):
@@ -157,7 +157,7 @@ async def _repair(services: Services, log: ChatLog, events: Sequence[LogEvent], 
 
 
 def _tell_interrupted(session: Session, mended: Sequence[LogEvent]) -> None:
-    """Say of a compaction that never ended that there is no new summary, in the policy's words (R-327, R-332)."""
+    """Report that an interrupted compaction left no new summary, in the policy's words (R-327, R-332)."""
     if any(isinstance(event.payload, CompactionFailed) for event in mended):
         stages = session.control.policy.stages
         card = next((stage.card for stage in stages if stage.event == "context_compacted"), STANDARD_CARD)
@@ -165,9 +165,9 @@ def _tell_interrupted(session: Session, mended: Sequence[LogEvent]) -> None:
 
 
 def _use_stored(session: Session, policy: str, model: tuple[str, str], *, is_told: bool = False) -> bool:
-    """Go on with the chat's own policy and adapter; what is no longer configured is replaced, and said so once.
+    """Use the chat's own policy and adapter; if one is no longer configured, replace it and report that once.
 
-    Returns whether it has its own adapter.
+    Returns whether the chat has its own adapter.
     """
     adapter_name, model_name = model
     chat = session.services.settings.chat
@@ -190,7 +190,7 @@ def _use_stored(session: Session, policy: str, model: tuple[str, str], *, is_tol
 
 
 def _stored_submits(events: Sequence[LogEvent], keys: Sequence[str]) -> tuple[StoredSubmit, ...]:
-    """Return which of these submits are in the log: a host was killed between storing them and saying so."""
+    """Return the submits that are in the log: a host was killed between storing and reporting them."""
     found = (
         [e.payload for e in events if isinstance(e.payload, MessageAdded) and e.payload.submit in keys] if keys else []
     )
@@ -198,7 +198,7 @@ def _stored_submits(events: Sequence[LogEvent], keys: Sequence[str]) -> tuple[St
 
 
 async def _refresh_rules(session: Session) -> None:
-    """Take in rule files that changed while the chat was closed."""
+    """Apply changes of rule files made while the chat was closed."""
     fresh = await session.context.rules.resume(session.log.view, session.root())
     for sentence in await session.context.drop_distrusted(session.root()):
         session.notice(Severity.WARN, sentence)

@@ -1,7 +1,7 @@
-"""Bring a stored chat back: repair what a crash left open, and tell the editor what to draw (lessons 35, 36, 49).
+"""Repairs a stored chat after a crash, and finds its model and policy (lessons 35, 36, 49).
 
-`repairs` gives the events that must be appended before anything else happens; it is pure.
-`session.chat.buffer_entries` says what the buffer shows.
+`repairs` returns the events that must be appended before anything else happens; it is pure.
+`session.chat.buffer_entries` defines what the buffer shows.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ def repairs(
     now: float,
     count: Callable[[Message], int],
 ) -> list[history.EventPayload]:
-    """Return what an interrupted host could not write any more.
+    """Return the events that an interrupted host could no longer write.
 
-    A reply that was arriving is kept and marked as cut, open calls get an "interrupted" result, a compaction and a
-    turn without an end get one. A log that ended well needs nothing. `count`: the tokens of a message.
+    A partial reply is kept and marked as cut, open calls get an "interrupted" result, and open compactions and turns
+    are ended. A log that ended well needs nothing. `count`: the tokens of a message.
     """
     found: list[history.EventPayload] = []
     turn = _open_turn(events)
@@ -64,7 +64,7 @@ def repairs(
 
 
 def _open_turn(events: Sequence[history.LogEvent]) -> history.TurnStarted | None:
-    """Return the turn that began last and never ended."""
+    """Return the last turn if it never ended."""
     for event in reversed(events):
         if isinstance(event.payload, history.TurnEnded):
             return None
@@ -74,7 +74,7 @@ def _open_turn(events: Sequence[history.LogEvent]) -> history.TurnStarted | None
 
 
 def model_of(events: Sequence[history.LogEvent]) -> tuple[str, str]:
-    """Return the adapter and model the chat used last."""
+    """Return the last adapter and model of the chat."""
     for event in reversed(events):
         if isinstance(event.payload, history.ModelSet | history.ChatCreated):
             return event.payload.adapter, event.payload.model
@@ -82,7 +82,7 @@ def model_of(events: Sequence[history.LogEvent]) -> tuple[str, str]:
 
 
 def policy_of(events: Sequence[history.LogEvent]) -> str:
-    """Return the policy the chat chose last, "" when it follows the configuration."""
+    """Return the chat's last chosen policy, "" if it follows the configuration."""
     return next(
         (event.payload.policy for event in reversed(events) if isinstance(event.payload, history.PolicySet)), ""
     )

@@ -1,6 +1,6 @@
 """A stored chat as a document to share: its log is read, keys and the home folder are hidden, the document written.
 
-`reports.export` makes the document; images come from the store. One that is lost is named and left out.
+`reports.export` makes the document; images come from the store. A lost image is named and left out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from codecompanion.wire.requests import ExportChat
 Form = Literal["html", "md"]
 MAX_NAME = 60
 _AFTER_HOME = r"(?![\w.-])"
-"""What follows the home folder where it is one: `/home/ann` is not the home of `/home/anna`."""
+"""The text after the home folder must not continue its name: `/home/ann` is not the home of `/home/anna`."""
 
 
 def shared_text(
@@ -37,7 +37,7 @@ def shared_text(
     images: bool = True,
     view_only: bool = False,
 ) -> str:
-    """Return the document. `redact` hides keys; `view_only`: only what the model would be sent."""
+    """Return the document. `redact` hides keys; `view_only`: only messages that would be sent to the model."""
 
     def image(sha256: str) -> bytes | None:
         try:
@@ -54,13 +54,13 @@ def shared_text(
 
 
 def home_shortener() -> Callable[[str], str]:
-    """Return what writes `~` for the user's home folder, wherever a text names it."""
+    """Return a function that replaces the user's home folder by `~` in a text."""
     try:
         home = str(Path.home())
     except RuntimeError:
         return lambda text: text
     if len(home) < 2:
-        return lambda text: text  # the root is nobody's
+        return lambda text: text  # the root folder is not a home
     pattern = re.compile(re.escape(home) + _AFTER_HOME)
     return lambda text: pattern.sub("~", text) if home in text else text
 
@@ -69,7 +69,7 @@ def export_chat(services: Services, request: ExportChat) -> dict[str, Any]:
     """Write the chat to a new file; return `{path, kilobytes}`. Blocks.
 
     Raises:
-        InputError: nothing was said yet, the file is there already, or it cannot be written.
+        InputError: the chat has no messages, the file exists already, or it cannot be written.
         StoreError: the log cannot be read.
     """
     events = services.store.load_events(request.chat, 0)
@@ -92,7 +92,7 @@ def export_chat(services: Services, request: ExportChat) -> dict[str, Any]:
 
 
 def _free_name(folder: Path, title: str, form: Form) -> Path:
-    """Return a name made of the title's words that no file of the folder has."""
+    """Return a file name built from the title's words that does not exist in the folder."""
     words = "-".join(re.findall(r"[^\W_]+", title.lower()))[:MAX_NAME].strip("-") or "chat"
     path, number = folder / f"{words}.{form}", 2
     while path.exists():

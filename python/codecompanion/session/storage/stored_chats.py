@@ -1,4 +1,4 @@
-"""Stored chats as a whole: what they are called, renaming, deleting. They need not be open."""
+"""Stored chats as a whole: titles, renaming, deleting. They do not have to be open."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def rename(services: Services, chat_id: str, title: str, log: ChatLog | No
     """Give the chat another title; `log` is that of an open one. Return one sentence.
 
     Raises:
-        InputError: the title is empty, or there is no such chat.
+        InputError: the title is empty, or the chat does not exist.
         LeaseHeld: another Neovim has the chat open.
     """
     given = given_title(title)
@@ -33,12 +33,12 @@ async def rename(services: Services, chat_id: str, title: str, log: ChatLog | No
 
 
 async def delete(services: Services, chat_id: str, open_chats: Mapping[str, object]) -> str:
-    """Delete the chat for good: events, checkpoints, and contents only it used. Return one sentence.
+    """Delete the chat permanently: events, checkpoints, and contents only it used. Return one sentence.
 
-    The checkpoints go first: a kill in between leaves a chat that can be deleted again.
+    The checkpoints are deleted first: a kill in between leaves a chat that can be deleted again.
 
     Raises:
-        InputError: the chat is open here, or there is no such chat.
+        InputError: the chat is open here, or does not exist.
         LeaseHeld: another Neovim has the chat open.
     """
     if chat_id in open_chats:
@@ -51,7 +51,7 @@ async def delete(services: Services, chat_id: str, open_chats: Mapping[str, obje
             await asyncio.to_thread(services.keeping.checkpoints.delete, chat_id)
         await durable(services.store.delete(chat_id))
     except BaseException:
-        with contextlib.suppress(StoreError):  # the one that is raised has said it
+        with contextlib.suppress(StoreError):  # the original error is the one to report
             await durable(services.store.release(chat_id))
         raise
     return f"Deleted: {title}."
