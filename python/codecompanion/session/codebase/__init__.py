@@ -1,1 +1,1 @@
-"""Gathered code as a message of a chat, and what the user asks of the project in a message."""
+"""Gathered code as a message of a chat, and a message's requests to the project."""

@@ -1,4 +1,4 @@
-"""Gathered code as a message of the chat, and what the log and the editor are told of it (R-253, R-268)."""
+"""Gathered code as a message of the chat, as a log event, and as an event for the editor (R-253, R-268)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from codecompanion.session.codebase.shown_code import body_of_gathered, title_of
 from codecompanion.wire.events import CodeGathered
 
 _MAX_DROPPED = 100
-"""Of what was left out so much is logged."""
+"""The most dropped pieces that are logged."""
 
 
 def gathered_message(gathered: Gathered, message_id: str) -> Message | None:
-    """Return the message that stands before its question, None where there is no code to show (R-202)."""
+    """Return the message before its question, None if there is no code to show (R-202)."""
     if not gathered.text.strip():
         return None
     return Message(
@@ -34,7 +34,7 @@ def gathered_message(gathered: Gathered, message_id: str) -> Message | None:
 
 
 def _references(gathered: Gathered) -> tuple[Reference, ...]:
-    """Return the sentence on what stands above, where there is one, with the other one for when it does no more."""
+    """Return the sentence about code still above, if any, with its replacement for when that code has left."""
     chosen = gathered.selection
     named = name_seen(chosen.above)
     if not named or not chosen.above_ids or named not in gathered.text:
@@ -44,7 +44,7 @@ def _references(gathered: Gathered) -> tuple[Reference, ...]:
 
 
 def _pieces(gathered: Gathered) -> tuple[GatheredPiece, ...]:
-    """Return what the model gets, best first, what is cut with the lines it had; then what it still sees above."""
+    """Return the pieces for the model, best first, cut ones with the file's lines; then those it still sees above."""
     lines: dict[str, int] = {}
     for whole in gathered.found:
         lines[whole.path] = max(lines.get(whole.path, 0), whole.end)
@@ -72,7 +72,7 @@ def _piece(snippet: Snippet, lines: int = 0) -> GatheredPiece:
 
 
 def gathered_record(gathered: Gathered, message_id: str, turn_id: str) -> PolicyEvent:
-    """Return what `/trace` knows of it (R-268); `message_id` "" = no code was shown."""
+    """Return the record for `/trace` (R-268); `message_id` "" = no code was shown."""
     said, chosen = gathered.classification, gathered.selection
     fields: dict[str, Any] = {
         "message_id": message_id,
@@ -105,7 +105,7 @@ def _dropped(one: Dropped) -> dict[str, Any]:
 
 
 def told(chat_id: str, message: Message, tokens: int, duration_ms: int) -> CodeGathered:
-    """Return what the editor is told of a gathered message; `tokens` as the meter counts it."""
+    """Return the editor's event about a gathered message; `tokens` as counted by the meter."""
     return CodeGathered(
         chat=chat_id,
         message_id=message.id,

@@ -1,6 +1,6 @@
-"""What a chat asks for when it wants the code a question is about, and who answers (R-201).
+"""The interface between a chat that wants the code for a question and its gatherer (R-201).
 
-A thin door: who gathers knows no chat, and the chat knows nothing of how it is done.
+The gatherer knows nothing about chats, and the chat nothing about gathering.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from codecompanion.model.messages import Message
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """A question, and what is known when it is asked.
+    """A question, and the facts available when it is asked.
 
-    `root`: the project. `files`: what the user named with `@`, as written (R-213), of those with `lines` only these
-    are meant; `active`: the file they work in, "" = none (R-214), `cursor`: its line there. `max_tokens`: the most the
-    code may take (R-245), whatever the budget of `model` is; named files may take all of it. `is_asked`: the user asked
-    for code, so nobody decides whether the question is about any. `only_files`: `root` is no project, and nothing but
-    the named files is read. `unsaved`: the texts of changed buffers, by absolute path. `left_out` and `pinned`: pieces
-    that must not or must be in the result. `seen`: messages of gathered code that the model sees as they are: what
-    stands there is not sent again. `pipeline`: what finds and chooses the code, "" = as configured.
+    `root`: the project. `files`: the names the user wrote with `@` (R-213), restricted to `lines` if given; `active`:
+    the file the user works in, "" = none (R-214), `cursor`: its line there. `max_tokens`: the most the code may take
+    (R-245), whatever the budget of `model` is; named files may take all of it. `is_asked`: the user asked for code, so
+    the question is not classified. `only_files`: `root` is not a project, and only the named files are read. `unsaved`:
+    the texts of changed buffers, by absolute path. `left_out` and `pinned`: pieces that must not or must be in the
+    result. `seen`: messages of gathered code that the model sees unchanged; code in them is not sent again. `pipeline`:
+    finds and chooses the code, "" = as configured.
     """
 
     text: str
@@ -48,10 +48,10 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Gatherer(Protocol):
-    """Who gathers code."""
+    """Gathers code for chats."""
 
     async def gather(self, question: Question, tell: Callable[[str], None]) -> Gathered:
-        """Return what was found; cancelled, it leaves nothing running. `tell` says in a few words what takes long.
+        """Return the gathered code; on cancellation all work stops. `tell` receives a few words about slow steps.
 
-        A failure of a part is told in the result (R-202, R-203).
+        The result reports failed parts (R-202, R-203).
         """

@@ -1,4 +1,4 @@
-"""What is said below a message of its code: why there is none, and that a secret file went along (R-201, R-266)."""
+"""The notes below a message about its code: why there is none, and secret files that were sent (R-201, R-266)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _NO_KEYWORDS = "question did not look project-related"
 
 
 def why_no_code(text: str, gathered: Gathered, asked_in: Path | None, *, is_project: bool) -> tuple[str, ...]:
-    """Return why a message got no code, nothing where nobody waits for any.
+    """Return why a message got no code; nothing if none is expected.
 
-    `asked_in`: where it was asked for, None = the policy gathers by itself.
+    `asked_in`: the folder where code was requested, None = the policy gathers automatically.
     """
     if asked_in is not None:
         return (f"No code · {_why_nothing(gathered, asked_in, is_project)} · why: /context",)
@@ -44,7 +44,7 @@ def _why_nothing(gathered: Gathered, root: Path, is_project: bool) -> str:
 
 
 def with_secrets(message: Message) -> tuple[str, ...]:
-    """Return a sentence on the secret files that go to the model because the user named them (R-266)."""
+    """Return a sentence about the secret files that are sent because the user named them (R-266)."""
     named = dict.fromkeys(piece.path for piece in message.gathered if piece.source == "mention")
     secret = [path for path in named if is_secret(path)]
     if not secret:

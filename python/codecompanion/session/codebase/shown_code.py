@@ -1,4 +1,4 @@
-"""How a message of gathered code is shown: one line, and a line for each of its pieces. Read from the message alone."""
+"""The display of a message of gathered code: one line, and a line for each piece. Read from the message alone."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from codecompanion.formats.plural import counted
 from codecompanion.model.messages import GatheredPiece, Message
 
 _CHOSEN = ("mention", "pinned")
-"""Of what the user chose themselves they expect all."""
+"""The user expects pieces that they chose themselves in full."""
 SOURCES = {"mention": "named", "active": "open", "ast": "defined", "common": "project"}
-"""Who found a piece, in words of the help; `/trace` and the command line have the document's."""
+"""The sources of pieces, in the words of the help; `/trace` and the command line use the document's."""
 TOLD_EVENT = "told_below_message"
-"""The name under which the log keeps a sentence that stands below the message after it."""
+"""The event name for a sentence that is shown below the following message."""
 
 
 def title_of_gathered(message: Message) -> str:
-    """Return how much of how many files it is, and how much only its name, for the model still sees it."""
+    """Return the number of snippets and files, and how many are only named because the model still sees them."""
     sent = [piece for piece in message.gathered if not piece.is_above]
     cut = len({piece.path for piece in sent if piece.is_cut and piece.source in _CHOSEN})
     return "".join(
@@ -29,7 +29,7 @@ def title_of_gathered(message: Message) -> str:
 
 
 def how_much(paths: Sequence[str], above: int) -> str:
-    """Return how many snippets of how many files were sent, a path for each, and how many still stood above."""
+    """Return how many snippets of how many files were sent, a path for each, and how many are still above."""
     if above and not paths:
         return f"{counted(above, 'snippet')} still above"
     more = f", {above} still above" if above else ""
@@ -37,12 +37,12 @@ def how_much(paths: Sequence[str], above: int) -> str:
 
 
 def body_of_gathered(message: Message) -> str:
-    """Return the pieces, one a line, best first: place, name, who found it and how well it fits, tokens."""
+    """Return the pieces, one per line, best first: place, name, source and score, tokens."""
     return "\n".join(map(line_of_piece, message.gathered))
 
 
 def line_of_piece(piece: GatheredPiece) -> str:
-    """Return a piece on one line; it begins with its place, as `gf` reads it."""
+    """Return a piece on one line; it begins with its place, in the form that `gf` reads."""
     size = f"{counted(piece.tokens, 'token')}{', still above' if piece.is_above else ''}"
     if not piece.path:  # a map, the architecture, memories: no lines of a file
         return f"{piece.source} · {size}"

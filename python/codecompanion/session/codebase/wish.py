@@ -1,6 +1,6 @@
-"""What a message asks for of the project, and what in it was not understood (R-213).
+"""A message's requests to the project, and the parts that were not understood (R-213).
 
-Most messages ask for nothing, and nothing is imported for them.
+Most messages have none, and nothing is imported for them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 GATHERING_OFF = "No code · context.enabled is false"
 _MAX_MISSING = 3
 _PLAIN_TEXTS = (".html", ".css", ".json", ".toml", ".txt", ".yaml", ".yml", ".xml")
-"""Endings of files beside those of the languages that are known."""
+"""File extensions besides those of the known languages."""
 
 
 class Wish(msgspec.Struct, frozen=True):
-    """What a message mentions, whether code is to be gathered for it, and sentences on what was not understood."""
+    """The mentions of a message, whether code must be gathered for it, and sentences on parts not understood."""
 
     mentions: Mentions
     is_wanted: bool
@@ -39,9 +39,9 @@ async def wish_of(
     always: bool,
     written: Collection[str] = (),
 ) -> Wish | None:
-    """Return what a message asks for, None for one that asks for nothing and gets none by itself.
+    """Return the wish of a message, None if it asks for nothing and no code is gathered automatically.
 
-    `enabled` and `always` as `wants_code` takes them. `written`: what the editor knows of it and has sent.
+    `enabled` and `always` as for `wants_code`. `written`: the mentions that the editor handles and has sent.
     """
     has_signs = "@" in text or "#" in text
     if not has_signs and (enabled is False or (enabled == "auto" and not always)):
@@ -65,7 +65,7 @@ async def wish_of(
         asks = mentions.codebase or bool(found) or any(one.asks_for_code for one in near)
         others = told_of([one for one in near if not one.asks_for_code])
         return Wish(mentions, False, (*others, GATHERING_OFF) if asks else others)
-    if is_wanted:  # gathering says itself which of the files it cannot read; a decorator was never meant as one
+    if is_wanted:  # gathering itself reports unreadable files; a decorator was never meant as one
         named = tuple(name for name in mentions.files if name in found or _is_meant_as_file(name))
         named = tuple(name for name in named if name not in folders)
         told = (*told_of(near), *_folders(folders), *_beyond(mentions))
@@ -75,14 +75,14 @@ async def wish_of(
 
 
 def _folders(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a sentence on folders: they are not read."""
+    """Return a sentence about folders: they are not read."""
     from codecompanion.workspace.named_files import IS_FOLDER
 
     return tuple(f"@{name} was not read: {IS_FOLDER}" for name in names[:_MAX_MISSING])
 
 
 def _beyond(mentions: Mentions) -> tuple[str, ...]:
-    """Return a sentence on the names that are too many."""
+    """Return a sentence about names beyond the limit."""
     from codecompanion.retrieval.mentions import MAX_FILES
 
     more = mentions.beyond
@@ -91,7 +91,7 @@ def _beyond(mentions: Mentions) -> tuple[str, ...]:
 
 
 def _missing(names: tuple[str, ...], root: Path) -> tuple[str, ...]:
-    """Return a sentence on names after `@` that can only be meant as files, and are none."""
+    """Return a sentence about names after `@` that look like files but do not exist."""
     from codecompanion.workspace.named_files import NO_SUCH_FILE
 
     lost = [name for name in names if _is_meant_as_file(name)]
@@ -103,7 +103,7 @@ def _missing(names: tuple[str, ...], root: Path) -> tuple[str, ...]:
 
 
 def _is_meant_as_file(name: str) -> bool:
-    """Return whether a name ends as a file of a project does; a decorator, a package or a person does not."""
+    """Return whether a name ends like a project file; a decorator, a package or a person does not."""
     from codecompanion.workspace.syntax.languages import language_of
 
     last = name.rpartition("/")[2]

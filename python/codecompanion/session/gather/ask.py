@@ -1,4 +1,4 @@
-"""A question, and what is known when code is gathered for it."""
+"""A question, and the facts available when code is gathered for it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from codecompanion.retrieval.gather_pipeline import DEFAULT, PipelineName
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """A question about the project at `root`.
 
-    `files`: what the user named with `@`, as written (R-213), of those with `lines` only these are meant; `active`:
-    the file they work in, "" = none (R-214). `cursor`: its line, 0 = not known. `pipeline`: what finds and chooses the
-    code. `model` decides the budget unless `budget` (tokens, None = the model's)
-    does; `window` and `max_tokens` bound it, 0 = no bound. `always`: nobody decides whether the question is about
-    the project. `only_files`: `root` is no project, and nothing but the named files is read. `unsaved`: texts of
-    changed buffers by absolute path. `left_out` and `pinned`: pieces that must not be in the result, or must.
-    `seen`: messages of gathered code that the model still sees as they are.
+    `files`: the names the user wrote with `@` (R-213), restricted to `lines` if given; `active`: the file the user
+    works in, "" = none (R-214). `cursor`: its line, 0 = unknown. `pipeline`: finds and chooses the code. `model`
+    decides the budget unless `budget` (tokens, None = the model's) does; `window` and `max_tokens` limit it, 0 = no
+    limit. `always`: skip the decision whether the question is about the project. `only_files`: `root` is not a project,
+    and only the named files are read. `unsaved`: texts of changed buffers by absolute path. `left_out` and `pinned`:
+    pieces that must not be in the result, or must. `seen`: messages of gathered code that the model still sees
+    unchanged.
     """
 
     question: str
@@ -43,4 +43,4 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     pinned: tuple[ChosenPiece, ...] = ()
     seen: tuple[Message, ...] = ()
     with_memories: bool = True
-    """Whether the user's memories go with the code (R-240); a chat that began with the memory has them."""
+    """Whether the user's memories are included (R-240); a chat that began with the memory already has them."""

@@ -1,4 +1,4 @@
-"""From what was found to what is sent: a question's budgets, and what is said of the rest (R-244, R-247, R-248).
+"""From found pieces to the text that is sent: a question's budgets, and notes on the rest (R-244, R-247, R-248).
 
 Chats, `gather` and `select` run the same stages here.
 """
@@ -37,11 +37,11 @@ from codecompanion.session.gather.project_code import CodeTexts
 from codecompanion.settings_sections import GatheringSettings
 
 _MAX_PLACES = 4
-"""Of a file as many are written out."""
+"""The most places of a file that a sentence lists."""
 
 
 class ToChoose(msgspec.Struct, frozen=True, kw_only=True):
-    """What the gatherers give: pieces of code, texts beside it, the terms that were searched, the question's types."""
+    """The results of the gatherers: pieces of code, other texts, the search terms, the question's types."""
 
     snippets: Sequence[Snippet]
     texts: Sequence[Snippet] = ()
@@ -52,7 +52,7 @@ class ToChoose(msgspec.Struct, frozen=True, kw_only=True):
 def choose(
     ask: Ask, pipeline: GatherPipeline, settings: GatheringSettings, code: CodeTexts, given: ToChoose
 ) -> Composed:
-    """Return what goes to the model. Blocks."""
+    """Return the selection for the model. Blocks."""
     budget, parts, left_out = budget_of(ask, settings), pipeline.stage(Assemble).parts, places_of(code, ask.left_out)
     taken_out = [one for one in given.snippets if (one.path, one.start) in left_out]
     kept = [one for one in given.snippets if (one.path, one.start) not in left_out]
@@ -88,7 +88,7 @@ def choose(
 
 
 def _arranged(found: Sequence[Snippet], pipeline: GatherPipeline, ask: Ask, budget: int) -> Sequence[Snippet]:
-    """Return the snippets as the pipeline's stages between search and budget leave them, in the order of its table."""
+    """Return the snippets after the pipeline's stages between search and budget, in the order of its table."""
     keywords = simple_terms(ask.question)
     for stage in pipeline.stages:
         match stage:
@@ -108,12 +108,12 @@ def _arranged(found: Sequence[Snippet], pipeline: GatherPipeline, ask: Ask, budg
 
 
 def max_file_bytes(settings: GatheringSettings) -> int:
-    """Return how large a file may be that the user did not name (R-216)."""
+    """Return the size limit in bytes of a file that the user did not name (R-216)."""
     return int(settings.max_file_size_mb * 1_000_000)
 
 
 def budget_of(ask: Ask, settings: GatheringSettings) -> int:
-    """Return the tokens of code that the question may have (R-244)."""
+    """Return the question's budget in tokens of code (R-244)."""
     if ask.budget is not None:
         return ask.budget
     window = settings.window or ask.window
@@ -123,8 +123,8 @@ def budget_of(ask: Ask, settings: GatheringSettings) -> int:
 def named_budget(ask: Ask, settings: GatheringSettings) -> int:
     """Return how far the budget may grow for files the user named, 0 = not at all.
 
-    A chat knows what is free in its window (`max_tokens`), and that is what a named file may take. A budget the user
-    wrote down holds for named files too.
+    A chat knows the free room in its window (`max_tokens`), and a named file may take all of it. A budget that the user
+    has configured applies to named files too.
     """
     if ask.budget is not None or settings.budgets:
         return 0
@@ -132,9 +132,9 @@ def named_budget(ask: Ask, settings: GatheringSettings) -> int:
 
 
 def not_sent(composed: Composed | None, large: Mapping[str, tuple[int, int]]) -> list[str]:
-    """Return a sentence for each file the user named or pinned of which nothing goes to the model, or hardly anything.
+    """Return a sentence for each named or pinned file that is sent hardly or not at all.
 
-    `large`: path → bytes and lines of named files that are larger than others may be (R-216).
+    `large`: path → bytes and lines of named files that exceed the limit for other files (R-216).
     """
     selection = composed.selection if composed is not None else Selection()
     missing = [

@@ -1,4 +1,4 @@
-"""Is a question about the project, where no model decides: its index, or its words (R-207), for chats and commands."""
+"""Decides without a model whether a question is about the project, by the index or by its words (R-207)."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from codecompanion.retrieval.index_evidence import Evidence, classify_by_index
 
 
 class EvidenceOf(Protocol):
-    """The index of a project, as it is asked for evidence."""
+    """The index of a project as a source of evidence."""
 
     async def evidence(self, question: str, unsaved: Mapping[str, str]) -> Evidence | None:
-        """Return what the index has of a question, None where it cannot be asked."""
+        """Return the index's evidence for a question, None if it cannot be used."""
         ...
 
 
 def asks_index(stage: Classify, question: object) -> bool:
-    """Return whether the index decides about a question, if there is one."""
+    """Return whether the index, if there is one, decides about a question."""
     return stage.by == "index" and isinstance(question, str) and bool(question.strip())
 
 
 def classify_question(question: object, stage: Classify, evidence: Evidence | None) -> Classification:
-    """Return what the index says of a question; without evidence, what its words say."""
+    """Return the classification by the index or, without evidence, by the words of the question."""
     if evidence is not None and isinstance(question, str) and asks_index(stage, question):
         return classify_by_index(question, evidence)
     return classify_by_words(question, WordRules(stage.with_exceptions))

@@ -1,6 +1,6 @@
-"""The gatherer of chats: their question, the project's index, the user's settings, joined (R-201, R-265, R-267).
+"""The gatherer of chats: combines their question, the project's index and the user's settings (R-201, R-265, R-267).
 
-Importing this costs nothing; what gathering needs is imported with the first question.
+Importing this module is cheap: the modules for gathering are imported with the first question.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 UTILITY_SHARE = 0.35
-"""Of the whole time limit, for one answer of the utility model."""
+"""The share of the total time limit for one answer of the utility model."""
 
 
 class ProjectGatherer:
@@ -56,7 +56,7 @@ class ProjectGatherer:
         self._team: TeamText | None = None
 
     async def gather(self, question: Question, tell: Callable[[str], None]) -> Gathered:
-        """Return what was found; cancelled, nothing goes on. What fails is told in the result (R-202, R-203)."""
+        """Return the gathered code; on cancellation all work stops. The result reports failed parts (R-202, R-203)."""
         from codecompanion.session.gather.ask import Ask
         from codecompanion.session.gather.gather_code import Means, gather
 
@@ -89,7 +89,7 @@ class ProjectGatherer:
         return await gather(ask, means)
 
     async def _search(self, root: Path, settings: GatheringSettings, tell: Callable[[str], None]) -> IndexSearch | None:
-        """Return the search of a project; None = its index cannot be had, so its files are searched as text."""
+        """Return the search of a project; None = without an index, so its files are searched as text."""
         from codecompanion.session.gather.index_search import IndexSearch
 
         try:
@@ -109,7 +109,7 @@ class ProjectGatherer:
         try:
             adapter = self._adapters().get(settings.utility)
         except CodeCompanionError:
-            return None  # said when the configuration was read
+            return None  # reported when the configuration was read
         return Utility(adapter, settings.utility_model, settings.timeout_s * UTILITY_SHARE)
 
     def _team_of(self, settings: GatheringSettings) -> TeamText | None:

@@ -1,6 +1,6 @@
-"""Gather the code that a question is about: step 5.4 of "From Enter to the bytes" (`doc/dev/architecture.md`; R-201).
+"""Gathers the code that a question is about: step 5.4 of "From Enter to the bytes" (`doc/dev/architecture.md`; R-201).
 
-Nothing here writes, and nothing asks the network but the model the user named for it (option `utility`, R-267).
+Nothing here writes, and the network is used only for the model named by the user (option `utility`, R-267).
 """
 
 from __future__ import annotations
@@ -72,13 +72,13 @@ SHARES = {
 }
 """The deadline of each gatherer as a share of the whole (R-203)."""
 GATHERING_SHARE = 0.85
-"""By then all of them have ended; the rest is for choosing among what they found."""
+"""All gatherers have ended by then; the rest is for choosing among their results."""
 ENOUGH_SHARE = 0.6
-"""Of its time, after which the AST search begins no further file: late, it would be missing as a whole."""
+"""After this share of its time the AST search starts no further file: if late, all of it would be lost."""
 
 
 class CodeSearch(EvidenceOf, Protocol):
-    """The index of the project, as it is searched."""
+    """The index of the project as a search function."""
 
     async def __call__(self, question: str, options: SearchOptions, unsaved: Mapping[str, str]) -> SearchOutcome:
         """Return the best places; `unsaved`: path → text of changed buffers."""
@@ -86,7 +86,7 @@ class CodeSearch(EvidenceOf, Protocol):
 
 
 class _CodeFound(msgspec.Struct, frozen=True):
-    """The terms that were searched, what was found, and how the index answered."""
+    """The search terms, the results, and the state of the index."""
 
     terms: tuple[str, ...] = ()
     snippets: tuple[Snippet, ...] = ()
@@ -99,7 +99,7 @@ _NO_CODE = _CodeFound()
 
 
 class Means(msgspec.Struct, frozen=True):
-    """What a gathering works with. Without `search` there is no index, without `utility` the words decide."""
+    """The resources of a gathering. Without `search` there is no index; without `utility` the words decide."""
 
     settings: GatheringSettings
     clock: Callable[[], float]
@@ -110,10 +110,10 @@ class Means(msgspec.Struct, frozen=True):
 
 
 async def gather(ask: Ask, means: Means) -> Gathered:
-    """Return what was found for a question; `text` "" when the plain message is to be sent.
+    """Return the code found for a question; `text` "" if the plain message must be sent.
 
     Raises:
-        asyncio.CancelledError: stopped; nothing goes on.
+        asyncio.CancelledError: stopped; all work has ended.
     """
     begun, pipeline = means.clock(), load_pipeline(ask.pipeline)
     runs = Runs(means.clock, begun + GATHERING_SHARE * means.settings.timeout_s)
@@ -157,7 +157,7 @@ async def gather(ask: Ask, means: Means) -> Gathered:
 
 
 def _words_of(ask: Ask) -> str:
-    """Return what is asked in words; the named files' names where code is asked for and nothing else is said."""
+    """Return the question in words; the named files' names if code is requested and there are no other words."""
     words = asked_words(ask.question, ask.files)
     return words or (" ".join(ask.files) if ask.always else "")
 
@@ -178,7 +178,7 @@ def _limit(means: Means, name: str) -> float:
 async def _classify(
     ask: Ask, means: Means, runs: Runs, pipeline: GatherPipeline
 ) -> tuple[Classification, QuestionTypes]:
-    """Return what the question is about; asked for, everything is about the project (R-204, R-212, R-213)."""
+    """Return the topic of the question; if code is requested, it is about the project (R-204, R-212, R-213)."""
     said, kinds = await _without_model(ask, means, runs, pipeline.stage(Classify)), types_by_words(ask.question)
     if means.utility is not None and ask.question.strip():
         limit = _limit(means, "classification")
@@ -217,7 +217,7 @@ async def _find_code(
     files: ReadFiles,
     pipeline: GatherPipeline,
 ) -> _CodeFound:
-    """Return what all that search code have found."""
+    """Return the results of all code gatherers."""
     terms = simple_terms(ask.question)
     if means.utility is not None and not ask.files:
         by_model = await runs.run("terms", means.utility.terms(ask.question), _limit(means, "terms"), ())
@@ -243,7 +243,7 @@ async def _find_code(
         results = searched
     if outcome is None or not (results or elements):
         results += await runs.run("common", _common(ask, code, types, pipeline, elements), _limit(means, "common"), [])
-    # None with a search: it was late or has failed, which is said; without: there is no index yet.
+    # None with a search: it was late or failed, which is reported; without: there is no index yet.
     is_partial = outcome.is_partial if outcome is not None else means.search is None
     return _CodeFound(
         terms,
@@ -266,7 +266,7 @@ async def _definitions(
     terms: Sequence[str],
     first: Sequence[str] = (),
 ) -> list[Snippet]:
-    """Return the definitions with a term (R-222 … R-224), of the files in `first` and of those with a term (R-221)."""
+    """Return the definitions with a term (R-222 … R-224), in the `first` files and in files with a term (R-221)."""
     work = in_thread(partial(files_with_terms, code, terms))
     paths = (*first, *await runs.run("term files", work, _limit(means, "term files"), []))
     until = means.clock() + ENOUGH_SHARE * min(_limit(means, "ast"), runs.left())
@@ -289,7 +289,7 @@ async def _search(ask: Ask, means: Means, options: SearchOptions, code: ProjectC
 async def _common(
     ask: Ask, code: ProjectCode, types: QuestionTypes, pipeline: GatherPipeline, found: Sequence[Snippet]
 ) -> list[Snippet]:
-    """Return common project files where no index was asked, by the rules that the search has for them (R-236)."""
+    """Return common project files if no index was searched, by the same rules as the search (R-236)."""
     stage = pipeline.find(AppendCommonFiles)
     if stage is None or not wants_common(
         ask.question, _pieces(found), is_about_whole=types.is_architectural, beside_hits=stage.beside_hits
@@ -305,7 +305,7 @@ def _pieces(found: Sequence[Snippet]) -> list[str]:
 async def _find_texts(
     ask: Ask, means: Means, runs: Runs, code: ProjectCode, types: QuestionTypes, pipeline: GatherPipeline
 ) -> list[Snippet]:
-    """Return what is no code: architecture, team, memories, in the order of R-252."""
+    """Return texts other than code: architecture, team, memories, in the order of R-252."""
     works: dict[str, tuple[Awaitable[list[Snippet]], float]] = {}
     stage = pipeline.find(ReadTexts)
     wanted = stage.of if stage is not None else ()

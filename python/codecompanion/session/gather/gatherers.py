@@ -1,6 +1,6 @@
-"""The gatherers: each returns snippets, or raises; who runs them minds deadlines (R-201, R-213 … R-242).
+"""The gatherers: each returns snippets, or raises; the caller enforces deadlines (R-201, R-213 … R-242).
 
-Everything that blocks takes `check`, which raises when nobody waits any more.
+Everything that blocks takes `check`, which raises when the result is no longer needed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def use_all(root: Path, path: Path, content: bytes, runs: bool) -> bool:
 
 
 MAX_TEXT_SNIPPETS = 3
-"""Of a file without a grammar."""
+"""The most snippets of a file without a grammar."""
 MAX_COMMON = 6
 _MAX_MEMORY_BYTES = 4 * MAX_FILE_CHARS
 
@@ -51,9 +51,9 @@ def search_definitions(
     check: Check,
     is_late: Callable[[], bool] = lambda: False,
 ) -> list[Snippet]:
-    """Return the elements of the files that answer the terms best (R-222 … R-224); patterns where no grammar reads.
+    """Return the elements that match the terms best (R-222 … R-224); found by patterns without a grammar.
 
-    Where it `is_late` no further file is read: what the best ones have is better than nothing.
+    If it `is_late`, no further file is read: partial results are better than none.
     """
     elements, texts = list[Element](), list[Snippet]()
     for place, path in enumerate(paths):
@@ -73,7 +73,7 @@ def search_definitions(
 
 
 def beside_search(snippets: Sequence[Snippet], weight: float) -> list[Snippet]:
-    """Return elements with the scores they have beside what the index found."""
+    """Return elements with their scores relative to index results."""
     return [msgspec.structs.replace(one, score=MIN_SCORE + (one.score - MIN_SCORE) * weight) for one in snippets]
 
 
@@ -92,7 +92,7 @@ def _as_ast(snippet: Snippet) -> Snippet:
 
 
 def found_snippet(found: FoundCode) -> Snippet:
-    """Return a result of the search as a snippet; its score becomes one of 0.1 to 0.9."""
+    """Return a search result as a snippet; its score is mapped to 0.1..0.9."""
     if found.method.endswith(COMMON):
         return _common_snippet(found.path, found.text)
     name = found.symbol.rpartition(".")[2]
@@ -110,7 +110,7 @@ def found_snippet(found: FoundCode) -> Snippet:
 
 
 def read_common_files(code: ProjectCode, every_manifest: bool, check: Check) -> list[Snippet]:
-    """Return README, manifests and entry points (`common_files`, R-236), for when there is no index to ask."""
+    """Return README, manifests and entry points (`common_files`, R-236), for use without an index."""
     found = list[Snippet]()
     for path in common_files(code.listed(check), every_manifest=every_manifest)[:MAX_COMMON]:
         check()
@@ -121,7 +121,7 @@ def read_common_files(code: ProjectCode, every_manifest: bool, check: Check) -> 
 
 
 def _common_snippet(path: str, text: str) -> Snippet:
-    """Return a common file as a snippet with the lowest score: it comes after what was found (R-236)."""
+    """Return a common file as a snippet with the lowest score, so that it follows the results (R-236)."""
     return Snippet(
         path=path,
         start=1,
@@ -136,7 +136,7 @@ def _common_snippet(path: str, text: str) -> Snippet:
 
 
 def read_architecture(code: ProjectCode, check: Check) -> list[Snippet]:
-    """Return what the project is made of, as one text (R-240)."""
+    """Return a description of the project's structure as one text (R-240)."""
     paths = code.listed(check)
     manifests = {path: text for path in manifests_of(paths) if (text := code.read(path)) is not None}
     languages = Counter(filter(None, map(language_of, paths)))
@@ -168,7 +168,7 @@ def beside(source: GatherSource, text: str) -> Snippet:
 
 
 def _below(root: Path, path: str) -> Path:
-    """Return a file of the project, wherever links lead: outside of it nothing is read (R-266)."""
+    """Return a file of the project with links resolved; outside of the project nothing is read (R-266)."""
     return Workspace(root).resolve(path)
 
 

@@ -1,4 +1,4 @@
-"""The index of a project as gathering asks it (R-227, `search_code`)."""
+"""The index of a project as gathering uses it (R-227, `search_code`)."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ class IndexSearch:
         return await search_code(self._index, question, options, self._vectors, unsaved)
 
     async def evidence(self, question: str, unsaved: Mapping[str, str]) -> Evidence | None:
-        """Return what the index has of a question, None where it cannot be asked."""
+        """Return the index's evidence for a question, None if it cannot be used."""
         return await evidence_of(self._index, question, unsaved)

@@ -1,4 +1,4 @@
-"""The files a user named with `@`, and the one they work in: read whole, whatever else is left out (R-213 … R-216)."""
+"""The files a user named with `@`, and the active file: read whole, whatever else is left out (R-213 … R-216)."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from codecompanion.workspace.secret_text import without_secrets
 
 MIN_NAME = 2
 MAX_READ_BYTES = 8_000_000
-"""Of a named file that is larger so much is looked through for what the question asks for."""
+"""This much of a larger named file is searched for the question's subject."""
 MAX_WALKED = 20_000
-"""A bare name that git does not know is looked for among so many files."""
+"""A bare name that git does not know is searched among this many files."""
 
 
 class ReadFiles(msgspec.Struct, frozen=True):
     """Snippets with whole files, in the order they were named, and sentences about the others.
 
-    `large`: path → bytes, and lines as far as it was read, of those that are larger than `context.max_file_size_mb`.
+    `large`: path → bytes, and lines as far as read, of files larger than `context.max_file_size_mb`.
     """
 
     snippets: tuple[Snippet, ...] = ()
@@ -42,7 +42,7 @@ class ReadFiles(msgspec.Struct, frozen=True):
 
 
 def with_active(files: tuple[str, ...], active: str, *, named_first: bool) -> tuple[str, ...]:
-    """Return the named files with the active one before them, or after them, unless it is one of them (R-214)."""
+    """Return the named files with the active one before or after them, unless it is one of them (R-214)."""
     name = active.rpartition("/")[2]
     if not active or any(file == active or file.endswith(name) for file in files):
         return files
@@ -57,7 +57,7 @@ def read_mentioned(
     lines: Sequence[NamedLines],
     check: Callable[[], None],
 ) -> ReadFiles:
-    """Return the named files and the active one; what cannot be read is skipped and said (R-215). Blocks.
+    """Return the named files and the active one; unreadable ones are skipped and reported (R-215). Blocks.
 
     Of a file with `lines` only these are read.
     """
@@ -73,7 +73,7 @@ def read_mentioned(
         try:
             path, note = finder.find(name)
             if is_active and is_secret(path):
-                continue  # only what is named may be secret (R-266)
+                continue  # only a named file may be secret (R-266)
             if is_secret(path) and not _names(name, path):
                 raise _NotFound(f"it leads to {path}, which is kept back unless that name is mentioned.")
             snippet, size = _read(code, path, is_named=not is_active)
@@ -98,21 +98,21 @@ def read_mentioned(
 
 
 class _NotFound(CodeCompanionError):
-    """There is no such file; the text says so."""
+    """The named file does not exist; the message says so."""
 
 
 class _Finder:
-    """Finds the files that names mean; the project is listed once, however many bare names there are."""
+    """Finds the files that names refer to; the project is listed once for all bare names."""
 
     def __init__(self, code: ProjectCode, check: Callable[[], None]) -> None:
         self._code, self._check, self._workspace = code, check, Workspace(code.root)
 
     def find(self, name: str) -> tuple[str, str]:
-        """Return the path of a named file relative to the root, and what is to be said of it."""
+        """Return the path of a named file relative to the root, and a note about it."""
         root, workspace = self._code.root, self._workspace
         if name.startswith("@") and not (root / name).exists():
             name = name[1:]
-        real = workspace.resolve(name)  # raises when it leads out of the project
+        real = workspace.resolve(name)  # raises if it leads out of the project
         if real.is_file() or workspace.relative(real) in self._code.unsaved:
             return workspace.relative(real), ""
         if real.is_dir():
@@ -131,7 +131,7 @@ class _Finder:
 
     @cached_property
     def _walked(self) -> Mapping[str, Collection[str]]:
-        """Return the first files there are, ignored ones too."""
+        """Return the first files of the project by name, ignored ones included."""
         everything = itertools.islice(walk(self._code.root, include_ignored=True), MAX_WALKED)
         return _by_name(map(self._workspace.relative, everything))
 
@@ -145,7 +145,7 @@ def _by_name(paths: Iterable[str]) -> dict[str, Collection[str]]:
 
 
 def _names(name: str, path: str) -> bool:
-    """Return whether a mention says itself that it means this secret file, and not a link to it (R-266)."""
+    """Return whether a mention names this secret file itself, and not a link to it (R-266)."""
     said = name.lstrip("@")
     return is_secret(said) and said.rpartition("/")[2] == path.rpartition("/")[2]
 

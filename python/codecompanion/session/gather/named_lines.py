@@ -13,9 +13,9 @@ from codecompanion.retrieval.smart_snippets import split_lines
 
 
 def named_lines(whole: Snippet, wanted: Sequence[NamedLines]) -> tuple[list[Snippet], list[str]]:
-    """Return the wanted lines of a file, no line twice, and what is to be said of those that it does not have.
+    """Return the wanted lines of a file, no line twice, and notes on lines that it does not have.
 
-    Reversed ends are read in their order; what reaches beyond the file ends with it, which is said.
+    Reversed ends are swapped; ranges beyond the file are clipped, with a note.
     """
     lines = split_lines(whole.text)
     count = len(lines)

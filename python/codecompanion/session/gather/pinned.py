@@ -1,6 +1,6 @@
-"""Pieces the user wants in every question: found again wherever they are now, read as they are now, first of all.
+"""Pieces the user wants in every question: located in the current files, read as they are now, placed first.
 
-Issue 11, section 2. A definition is known by its path and name, and by its kind and line where there are several.
+Issue 11, section 2. A definition is identified by path and name, and by kind and line if there are several.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from codecompanion.session.gather.project_code import CodeTexts, ProjectCode
 
 UNPIN = " · /context, p unpins it"
 PART_OF = 2
-"""A definition so many times longer than the piece was pinned as a part of itself."""
+"""If the definition is more than this many times longer than the piece, the piece was pinned as a part of it."""
 
 
 class ReadPins(msgspec.Struct, frozen=True):
-    """What is pinned, as it is now, and a sentence for each piece that is gone."""
+    """The pinned pieces in their current state, and a sentence for each lost one."""
 
     snippets: tuple[Snippet, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 def read_pinned(code: ProjectCode, pieces: Sequence[ChosenPiece], check: Callable[[], None]) -> ReadPins:
-    """Return the pinned pieces; what is gone is said, and nothing else takes its place. Blocks."""
+    """Return the pinned pieces; lost ones are reported, and nothing else replaces them. Blocks."""
     found, notes = list[Snippet](), list[str]()
     taken = set[tuple[str, int]]()
     for piece in pieces:
@@ -67,7 +67,7 @@ def _why_gone(code: ProjectCode, piece: ChosenPiece, is_read: bool) -> str:
 def where_now(
     code: ProjectCode, piece: ChosenPiece, lines: Sequence[str], taken: set[tuple[str, int]]
 ) -> ChosenPiece | None:
-    """Return the piece with the lines it has now, None when it is gone; `taken`: first lines of other pins."""
+    """Return the piece with its current lines, None if it is gone; `taken`: first lines of other pins."""
     if piece.kind == "file":
         return msgspec.structs.replace(piece, start=1, end=len(lines))
     if not piece.name:
@@ -84,7 +84,7 @@ def where_now(
 
 
 def _by_lines(definitions: Sequence[Definition], piece: ChosenPiece, lines: Sequence[str]) -> ChosenPiece | None:
-    """Return a piece without a name: the lines around the one it is known by, or the definition that begins there."""
+    """Return a piece without a name: the lines around its anchor, or the definition that begins there."""
     start, count = max(1, piece.start), len(lines)
     if piece.anchor:
         known = start - 1 + piece.anchor_at
@@ -104,7 +104,7 @@ def _by_lines(definitions: Sequence[Definition], piece: ChosenPiece, lines: Sequ
 
 
 def _definitions(code: ProjectCode, path: str, lines: Sequence[str]) -> Sequence[Definition]:
-    """Return what is defined in a file: by its grammar, else by patterns (R-225)."""
+    """Return the definitions of a file: by its grammar, else by patterns (R-225)."""
     if found := code.parse(path).definitions:
         return found
     elements = find_elements(lines)
@@ -116,7 +116,7 @@ def _definitions(code: ProjectCode, path: str, lines: Sequence[str]) -> Sequence
 
 
 def places_of(code: CodeTexts, pieces: Sequence[ChosenPiece]) -> set[tuple[str, int]]:
-    """Return (path, first line) of the pieces as they are now; what has moved is followed. Blocks."""
+    """Return (path, first line) of the pieces in the current files, also if they have moved. Blocks."""
     places = set[tuple[str, int]]()
     for piece in pieces:
         defined = code.parse(piece.path).definitions if piece.name else ()

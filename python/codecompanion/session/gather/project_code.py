@@ -1,4 +1,4 @@
-"""The files of a project as gatherers read them: below its root, unsaved changes included, each read once (R-266).
+"""The files of a project as gatherers read them: below its root, with unsaved changes, each read once (R-266).
 
 All methods block and may be called in any thread.
 """
@@ -22,19 +22,19 @@ MAX_PARSED_CHARS = 1_000_000
 
 
 class CodeTexts(Protocol):
-    """Texts of files by path, and what is defined in them."""
+    """Texts of files by path, and their definitions."""
 
     def read(self, path: str) -> str | None:
-        """Return the text of a file, None when it cannot be read."""
+        """Return the text of a file, None if it cannot be read."""
         ...
 
     def parse(self, path: str) -> ParsedFile:
-        """Return what is defined in a file."""
+        """Return the definitions of a file."""
         ...
 
 
 def parse_text(path: str, text: str) -> ParsedFile:
-    """Return what is defined in a text; nothing for a very large one, or one without a grammar."""
+    """Return the definitions of a text; none for a very large one, or one without a grammar."""
     language = language_of(path, text[:8192].encode("utf-8", "replace"))
     return parse(text, language) if len(text) <= MAX_PARSED_CHARS else ParsedFile(language)
 
@@ -60,7 +60,7 @@ class ProjectCode:
             return self._listed
 
     def read(self, path: str) -> str | None:
-        """Return the text of a listed file, None when it cannot be read or is no text of a person's."""
+        """Return the text of a listed file, None if it cannot be read or was not written by a person."""
         if path in self.unsaved:
             text, why = without_secrets(self.unsaved[path], path)
             return None if why else text
@@ -70,28 +70,28 @@ class ProjectCode:
         return self._texts[path]
 
     def keep(self, path: str, text: str) -> None:
-        """Know the text of a file that was read in another way."""
+        """Store the text of a file that was read in another way."""
         self._texts[path] = text
 
     def parse(self, path: str) -> ParsedFile:
-        """Return what is defined in a file; nothing for one that cannot be read or has no grammar."""
+        """Return the definitions of a file; none if it cannot be read or has no grammar."""
         if path not in self._parsed:
             self._parsed[path] = parse_text(path, self.read(path) or "")
         return self._parsed[path]
 
 
 class Stoppable:
-    """Code that is read and parsed while somebody waits for it: `check` raises when nobody does."""
+    """Code read and parsed with a stop check: `check` raises when the result is no longer needed."""
 
     def __init__(self, code: CodeTexts, check: Callable[[], None]) -> None:
         self._code, self._check = code, check
 
     def read(self, path: str) -> str | None:
-        """Return the text of a file, None when it cannot be read."""
+        """Return the text of a file, None if it cannot be read."""
         self._check()
         return self._code.read(path)
 
     def parse(self, path: str) -> ParsedFile:
-        """Return what is defined in a file."""
+        """Return the definitions of a file."""
         self._check()
         return self._code.parse(path)

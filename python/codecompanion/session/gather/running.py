@@ -1,4 +1,4 @@
-"""Running gatherers at the same time: deadlines, failures, how long each took (R-202, R-203)."""
+"""Runs gatherers concurrently: deadlines, failures, durations (R-202, R-203)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Runs(msgspec.Struct):
-    """What became of the gatherers: which were late, which failed and why, how long each took in milliseconds."""
+    """The outcome of the gatherers: which were late, which failed and why, and their durations in milliseconds."""
 
     clock: Callable[[], float]
     deadline: float
@@ -30,10 +30,10 @@ class Runs(msgspec.Struct):
         return max(0.0, self.deadline - self.clock())
 
     async def run(self, name: str, work: Awaitable[T], limit_s: float, otherwise: T) -> T:
-        """Return what the work returns; `otherwise` when it is late or fails, which is noted.
+        """Return the result of `work`; `otherwise` if it is late or fails, which is recorded.
 
         Raises:
-            asyncio.CancelledError: the whole is being stopped.
+            asyncio.CancelledError: the whole gathering is being stopped.
         """
         begun = self.clock()
         try:
@@ -53,14 +53,14 @@ class Runs(msgspec.Struct):
             self.ms[name] = int((self.clock() - begun) * 1000)
 
     async def run_all(self, works: Mapping[str, tuple[Awaitable[T], float]], otherwise: T) -> dict[str, T]:
-        """Return what each gives, all at the same time; cancelled, all of them are."""
+        """Run all concurrently and return each result; cancelling cancels all of them."""
         names = list(works)
         found = await asyncio.gather(*(self.run(name, *works[name], otherwise) for name in names))
         return dict(zip(names, found, strict=True))
 
 
 def _reason(error: BaseException) -> str:
-    """Return why something failed, in words a user understands; a mistake of ours only says its kind."""
+    """Return why something failed, in words for the user; for a bug of ours only its type."""
     if isinstance(error, CodeCompanionError):
         return str(error)
     if isinstance(error, OSError):

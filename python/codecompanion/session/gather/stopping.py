@@ -1,4 +1,4 @@
-"""Work in threads and tasks that nobody waits for any longer than its deadline (R-203)."""
+"""Work in threads and tasks that no caller awaits beyond its deadline (R-203)."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from codecompanion.errors import CodeCompanionError
 T = TypeVar("T")
 
 MAX_THREADS = 8
-"""Threads of their own: one that hangs on a disk takes none of those that the rest of the host works with."""
+"""A separate pool: a thread that hangs on a disk does not block the host's other threads."""
 
 
 _working = set[Event]()
-"""What threads work on, by the event that stops it."""
+"""The work in progress, as the events that stop it."""
 
 
 class Stopped(Exception):
-    """Nobody waits for this any more."""
+    """The result is no longer needed."""
 
 
 class DiskDoesNotAnswer(CodeCompanionError):
-    """All threads hang in work that nobody waits for any more: what comes now would only wait for its deadline."""
+    """All threads hang in abandoned work: new work would only wait for its deadline."""
 
     def __init__(self) -> None:
         super().__init__("the disk does not answer")
@@ -38,13 +38,13 @@ def _threads() -> ThreadPoolExecutor:
 
 
 async def in_thread(work: Callable[[Callable[[], None]], T]) -> T:
-    """Return what `work` returns; it calls the function it is given wherever it may stop.
+    """Return the result of `work`; it calls the function it is given wherever it may stop.
 
-    Cancelled, it does not wait for the thread: a read that hangs must not hold a question up. The thread changes
+    On cancellation it does not wait for the thread: a hanging read must not delay a question. The thread changes
     nothing, and ends at its next check.
 
     Raises:
-        DiskDoesNotAnswer: no thread has come back from what was stopped before.
+        DiskDoesNotAnswer: all threads are still busy with stopped work.
     """
     if sum(hung.is_set() for hung in tuple(_working)) >= MAX_THREADS:
         raise DiskDoesNotAnswer

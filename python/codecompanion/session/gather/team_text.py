@@ -1,4 +1,4 @@
-"""Where text about the team comes from: a program of the user's, or a file (R-240). Kept for a minute."""
+"""The source of the text about the team: a program of the user, or a file (R-240). Cached for a minute."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ _MAX_BYTES = 16 * MAX_CHARS
 class TeamText:
     """Reads the team's text as configured. `environment` is that of the program.
 
-    `may_use` decides about files of the project: the one that is read, and those that the command names. The command
-    runs in the project's folder, which could provide modules and settings for it, so the folder must be one that
-    `is_trusted`.
+    `may_use` decides about files of the project: the configured one, and those that the command names. The command runs
+    in the project's folder, which could provide modules and settings for it, so `is_trusted` must allow that folder.
     """
 
     def __init__(

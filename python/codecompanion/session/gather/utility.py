@@ -1,7 +1,7 @@
-"""What a small model is asked about a question: is it about the project, its kind, search terms (R-204, R-212, R-220).
+"""Asks a small model about a question: is it about the project, its kind, search terms (R-204, R-212, R-220).
 
-Only when the user has named one (option `utility`); otherwise nothing is asked over the network (R-267). A model that
-fails, is late or answers something else is as none: the words of the question decide.
+Used only if the user has named a model (option `utility`); otherwise nothing is sent over the network (R-267). If the
+model fails, is late or gives an unusable answer, the words of the question decide.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class Utility:
-    """The adapter that answers small questions about questions; `model` "" = its default one."""
+    """The adapter for small questions about questions; `model` "" = its default one."""
 
     def __init__(self, adapter: Adapter, model: str, timeout_s: float) -> None:
         self._adapter, self._model, self._timeout_s = adapter, model or adapter.default_model, timeout_s
@@ -40,11 +40,11 @@ class Utility:
         return await self._ask("classify_question", question, classification_of_reply)
 
     async def types(self, question: str) -> QuestionTypes | None:
-        """Return what kind of question it is (R-212), None = no usable answer."""
+        """Return the kind of question (R-212), None = no usable answer."""
         return await self._ask("question_type", question, types_of_reply)
 
     async def terms(self, question: str) -> tuple[str, ...]:
-        """Return terms to search for (R-220), () = no usable answer."""
+        """Return search terms (R-220), () = no usable answer."""
         return await self._ask("search_terms", question, model_terms) or ()
 
     async def _ask(self, prompt: str, question: str, read: Callable[[str], T]) -> T | None:
