@@ -1,1 +1,1 @@
-"""Completion at the cursor, carried out: one request of an editor at a time (R-261)."""
+"""Carries out completion at the cursor: one request per editor at a time (R-261)."""

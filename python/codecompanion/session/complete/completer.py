@@ -1,6 +1,6 @@
-"""Suggests code at the cursor: one request of an editor at a time, a newer one ends the older (R-256 … R-261).
+"""Suggests code at the cursor: one request per editor at a time, a newer one cancels the older (R-256 … R-261).
 
-Any failure is an answer without a suggestion and with one sentence. Nothing here is imported before the first request.
+Any failure is an answer without suggestions and with one sentence. Nothing here is imported before the first request.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _log = logging.getLogger(__name__)
 MAX_COUNT = 5
 MAX_HEAD_CHARS = 20_000
 _STEP = 0.3
-"""How much warmer each further suggestion is asked for, so that it differs."""
+"""The temperature step for each further suggestion, so that it differs."""
 _MAX_TEMPERATURE = 1.0
 _FITS = 0.9
-"""Of what the server takes: the reply has to fit too."""
+"""The share of the server's limit for the prompt: the reply has to fit too."""
 _LATE_STOPS = ("\n\n\n",)
 
 
@@ -53,11 +53,11 @@ class Suggestion(msgspec.Struct, frozen=True):
 
 
 class Suggestions(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer. Without `items`, `why` says why, "" = there is nothing to suggest, or nobody wants to know any more.
+    """The answer. Without `items`, `why` has the reason, "" = no suggestion, or the request was cancelled.
 
-    `failed`: the server could not be asked, or refused. `stopped`: its model cannot fill in, so that it is asked again
-    only when the user wants it. `model` is the one that answers, the configured one until that is known. `off`: this
-    file never gets any. `address`: who would be asked, when no suggestion was wanted.
+    `failed`: the server could not be asked, or refused. `stopped`: its model cannot fill in, so it is asked again only
+    on a manual request. `model` is the one that answers, the configured one until that is known. `off`: this file never
+    gets suggestions. `address`: the endpoint that would be asked, if no suggestion was wanted.
     """
 
     items: tuple[Suggestion, ...] = ()
@@ -72,21 +72,21 @@ class Suggestions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FindsProjects(Protocol):
-    """What a completer asks of `projects.Projects`."""
+    """The part of `projects.Projects` that a completer uses."""
 
     async def find(self, path: str, cwd: str) -> tuple[ProjectReader, str] | None:
-        """Return the project of a file and the file's path in it, None when it is in none."""
+        """Return the project of a file and the file's path in it, None if it is in none."""
         ...
 
     async def aclose(self) -> None:
-        """Stop what goes on beside."""
+        """Stop background work."""
         ...
 
 
 class Completer:
-    """Completion of one editor. `clock` gives seconds, `report_bug` logs a bug of ours and returns a sentence.
+    """Completion for one editor. `clock` returns seconds, `report_bug` logs a bug and returns a sentence.
 
-    `context_window` is the model's, in tokens, 0 = not known.
+    `context_window` is the model's, in tokens, 0 = unknown.
     """
 
     def __init__(
@@ -108,10 +108,10 @@ class Completer:
         self._knowledge = SteadyKnowledge()
         self._is_shrunk = False
         self._stopped = self._model = ""
-        """Why the server is not asked any more; which model it says it runs."""
+        """Why the server is no longer asked; the model that it reports."""
 
     async def complete(self, request: CompleteCode) -> Suggestions:
-        """Return suggestions; never raises but when it is cancelled itself."""
+        """Return suggestions; raises only when it is cancelled itself."""
         began = self._clock()
         task = asyncio.ensure_future(self._find(request))
         if request.count:
@@ -140,7 +140,7 @@ class Completer:
         return msgspec.structs.replace(found, model=self._model or self._settings.model, ms=ms)
 
     def cancel(self, request_id: int = 0) -> None:
-        """Stop the request of that id (0 = whichever runs); its connection is closed."""
+        """Cancel the request with that id (0 = the running one); its connection is closed."""
         if self._running is not None and request_id in (0, self._running[0]):
             self._running[1].cancel()
             self._running = None
@@ -197,12 +197,12 @@ class Completer:
         return Suggestions(items=tuple(map(Suggestion, texts)))
 
     def _warmer(self, wanted: CodeRequest, attempt: int) -> CodeRequest:
-        """Return the request for one more suggestion, which is to differ from those before."""
+        """Return the request for one more suggestion that should differ from the earlier ones."""
         own = self._settings.temperature
         return msgspec.structs.replace(wanted, temperature=min(own + _STEP * attempt, max(_MAX_TEMPERATURE, own)))
 
     def _shrink(self, error: ContextOverflow) -> bool:
-        """Make the next prompts as large as the server says it takes, without its figures by a third; once only."""
+        """Reduce further prompts to the server's reported limit, or by a third if unknown; once only."""
         if self._is_shrunk:
             return False
         share = (
@@ -221,7 +221,7 @@ class Completer:
     async def _show(
         self, request: CompleteCode, project: tuple[ProjectReader, str] | None, asked: Asked, family: Family
     ) -> Shown:
-        """Return what the model is shown: the document's window, or less of it with what the project knows."""
+        """Return the text shown to the model: the document's window, or less of it plus knowledge of the project."""
         if project is not None:
             try:
                 return await self._show_project(request, *project, asked, family)
@@ -255,7 +255,7 @@ class Completer:
         return await asyncio.to_thread(self._knowledge.show, reader, place, self._total, cost)
 
     def _ask_for(self, shown: Shown, asked: Asked, family: Family, path: str, project: str) -> CodeRequest:
-        """Return what the endpoint is asked: one prompt with the family's tokens, or the texts apart."""
+        """Return the request for the endpoint: one prompt with the family's tokens, or the texts separately."""
         settings = self._settings
         has_tokens = family.fills_in and asked.reads_tokens
         suffix, extra = "", tuple[tuple[str, str], ...]()
@@ -299,14 +299,14 @@ def make_completer(services: Services) -> Completer:
 
 
 def family_wanted(settings: CompletionSettings) -> Family:
-    """Return the family that the settings say, or the model's name; raises `ConfigError` when there is none."""
+    """Return the family from the settings or the model's name; raises `ConfigError` if there is none."""
     if settings.tokens:
         return family_with(settings.tokens)
     return family_named(settings.family) if settings.family else family_of(settings.model)
 
 
 def _inside(path: str, root: Path) -> str | None:
-    """Return the path relative to the root, None when it is outside; by name alone, whoever reads it looks closer."""
+    """Return the path relative to the root, None if it is outside; by name alone, the reader checks the real path."""
     if not os.path.isabs(path):  # noqa: PTH117 - for each of them, at every request
         return path
     prefix = f"{root}/"
@@ -314,7 +314,7 @@ def _inside(path: str, root: Path) -> str | None:
 
 
 def _last_parts(path: str) -> str:
-    """Return what names a file that is in no project: its folder and its name."""
+    """Return the name of a file outside any project: its folder and its name."""
     return "/".join(path.replace("\\", "/").split("/")[-2:])
 
 

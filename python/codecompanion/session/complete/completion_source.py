@@ -1,4 +1,4 @@
-"""Who is asked for code: one of the endpoints that fill in, or a chat model when the user wants one (R-261)."""
+"""The source of completions: a fill-in endpoint, or a chat model if configured (R-261)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PLACEHOLDER = regex(r"\$\{(\w+)\}")
 
 
 class Asked(Protocol):
-    """What a completer asks. `reads_tokens` and so on as in `CompletionEndpoint`; `address` is for showing."""
+    """The interface of a source. `reads_tokens` and so on as in `CompletionEndpoint`; `address` is for display."""
 
     reads_tokens: bool
     takes_suffix: bool
@@ -35,15 +35,15 @@ class Asked(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Close connections of its own."""
+        """Close its own connections."""
         ...
 
 
 def make_asked(settings: CompletionSettings, adapters: AdapterRegistry, chat_adapter: str) -> Asked:
-    """Return whom the settings name; nothing is opened yet.
+    """Return the configured source; nothing is opened yet.
 
     Raises:
-        ConfigError: there is no such adapter.
+        ConfigError: the adapter does not exist.
     """
     if settings.endpoint == "chat":
         return AskedChat(adapters.get(settings.adapter or chat_adapter))
@@ -58,7 +58,7 @@ def make_asked(settings: CompletionSettings, adapters: AdapterRegistry, chat_ada
 
 
 class AskedEndpoint:
-    """An endpoint that fills in."""
+    """A fill-in endpoint."""
 
     is_chat = False
 
@@ -79,7 +79,7 @@ class AskedEndpoint:
 
 
 class AskedChat:
-    """A chat model, which is shown the file with a mark where the cursor stands."""
+    """A chat model that gets the file with a mark at the cursor."""
 
     is_chat = True
     reads_tokens = takes_extra = False
@@ -119,4 +119,4 @@ class AskedChat:
         return CodeReply("".join(texts), is_cut=True)
 
     async def aclose(self) -> None:
-        """Nothing: the adapter belongs to the chats."""
+        """Do nothing: the adapter belongs to the chats."""

@@ -1,4 +1,4 @@
-"""What the model is shown of a place: the file, and what is known of its project; at once, or kept from key to key."""
+"""The context of a place for the model: the file and knowledge of its project; fresh, or kept between keystrokes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from codecompanion.completion.prompt_plan import NO_ANCHOR, Plan, anchor_of, pla
 from codecompanion.session.complete.project_view import ProjectReader, RecentRange
 
 KEPT_LINES = 8
-"""So far from where it was chosen the knowledge of the project stays as it is: a prompt that begins in the same way
-need not be read again by the server."""
+"""The knowledge of the project is kept within this many lines.
+
+A prompt with the same beginning does not have to be read again by the server.
+"""
 _SPARE_CHARS = 200
-"""Room for what is typed until it is chosen again."""
+"""Room for text typed until the next choice."""
 _PACKING_CHARS = 200
-"""What the packing of pieces needs more than they take in the end."""
+"""Packing the pieces temporarily needs this much more than they take."""
 _WASTED_CHARS = 400
-"""So much room may be left over."""
+"""At most this much room may stay unused."""
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +36,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """What the model is shown."""
+    """The text shown to the model."""
 
     imports: str
     prefix: str
@@ -54,7 +56,7 @@ def make_project_prompt(
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    """What was chosen last, where, from which version of the project, and how many characters it takes."""
+    """The last choice: its place, the version of the project, and its size in characters."""
 
     root: str = ""
     version: int = 0
@@ -65,16 +67,16 @@ class _Kept(msgspec.Struct, frozen=True):
 
 
 class SteadyKnowledge:
-    """What is shown of a project, kept while somebody types in one place. Blocks: call it in a thread."""
+    """The knowledge of a project, kept while the user types in one place. Blocks: call it in a thread."""
 
     def __init__(self, *, is_steady: bool = True) -> None:
-        """Know nothing yet. Not `is_steady`: every prompt is the best there is, whatever came before."""
+        """Start empty. Without `is_steady` every prompt is the best one, whatever came before."""
         self._is_steady = is_steady
         self._kept: _Kept | None = None
         self._anchor = ("", "")
 
     def show(self, reader: ProjectReader, place: Place, total: int, cost: int | None) -> Shown:
-        """Return what is shown of a place; `cost`: what a line of another file costs more, None = none can be shown."""
+        """Return the context of a place; `cost`: extra characters per line of another file, None = show none."""
         kept, version = self._kept, reader.version
         if cost is None:
             plan = self._plan(place, total, 0)
@@ -92,7 +94,7 @@ class SteadyKnowledge:
             known = _choose(view, plan, plan.knowledge_chars - spare, cost)
             size = sum(one.cost(cost) for one in known)
             if size + _WASTED_CHARS < plan.knowledge_chars and (plan.window.above or plan.window.below):
-                # The file can have what the project does not need; packed as tightly, not all of it would fit again.
+                # The file may use the project's spare room; packed as tightly, not all of it would fit again.
                 room = size + _PACKING_CHARS
                 plan = self._plan(place, total, room + spare)
                 known = _choose(view, plan, min(room, plan.knowledge_chars), cost)

@@ -1,6 +1,6 @@
-"""Reads what completion may know of a project: from its code index when there is one, and from a few of its files.
+"""Reads a project for completion: its code index if there is one, and a few of its files.
 
-Blocks for some milliseconds: call it in a thread. Without an index it goes by the files that were edited or visited and
+Blocks for some milliseconds: call it in a thread. Without an index it uses the files that were edited or visited and
 those in the same folder. Files outside of the root, with secrets (R-266), or too large are not read.
 """
 
@@ -30,12 +30,12 @@ _log = logging.getLogger(__name__)
 _KEPT_FILES = 64
 _MAX_TYPES = 4
 _MAX_OWN_CHARS = 8_000
-"""Of the same file, above the window and below it."""
+"""The most characters of the same file, above the window and below it."""
 _TYPES = ("class", "interface", "type", "module")
 
 
 class RecentRange(msgspec.Struct, frozen=True):
-    """Lines of a file, 1-based and inclusive, where somebody edited or looked."""
+    """Lines of a file, 1-based and inclusive, where the user edited or looked."""
 
     path: str
     start: int
@@ -43,7 +43,7 @@ class RecentRange(msgspec.Struct, frozen=True):
 
 
 class _Buffer(msgspec.Struct, frozen=True):
-    """The text of an unsaved buffer, and its file as it was then: when written and how large, None = not there."""
+    """The text of an unsaved buffer, and its file's time and size then, None = the file did not exist."""
 
     text: str
     mark: tuple[int, int] | None
@@ -51,9 +51,9 @@ class _Buffer(msgspec.Struct, frozen=True):
 
 
 class ProjectReader:
-    """One project. `reader` is its index, which need not be there; may be asked from any thread.
+    """One project. `reader` is its index, which may not exist; thread-safe.
 
-    `version` grows with what is known: whoever keeps what was chosen chooses again.
+    `version` grows with new knowledge: cached choices must then be made again.
     """
 
     def __init__(self, root: Path, reader: IndexReader | None, is_secret: Callable[[str], bool]) -> None:
@@ -67,11 +67,11 @@ class ProjectReader:
         self.version = 0
 
     def note_change(self) -> None:
-        """Note that more is known now than what was chosen before went by."""
+        """Note that there is new knowledge since earlier choices."""
         self.version += 1
 
     def lay_over(self, texts: Mapping[str, str]) -> None:
-        """Take the texts of unsaved buffers in the place of their files, until those are written or taken again."""
+        """Replace files by the texts of unsaved buffers, until the files are written or this is called again."""
         most = budgets().pieces.max_file_bytes
         known, found = self._unsaved, dict[str, _Buffer]()
         for path, text in texts.items():
@@ -87,7 +87,7 @@ class ProjectReader:
             self.note_change()
 
     def unsaved(self) -> dict[str, str]:
-        """Return the texts that lie over files which nobody has written since."""
+        """Return the buffer texts that replace files not written since."""
         found = {path: one for path, one in self._unsaved.items() if self._mark(path) == one.mark}
         self._unsaved = found
         return {path: one.text for path, one in found.items()}
@@ -106,7 +106,7 @@ class ProjectReader:
     def view(
         self, path: str, window: Window, weights: Mapping[str, float], recent: Sequence[RecentRange] = ()
     ) -> ProjectView:
-        """Return what is known for one place. `path`: the file's, relative to the root; `weights`: names near it."""
+        """Return the knowledge for one place. `path`: the file's, relative to the root; `weights`: names near it."""
         wanted = strongest(weights)
         related, definitions = self._from_index(path, wanted)
         ranges: dict[str, list[tuple[int, int]]] = {}
@@ -158,7 +158,7 @@ class ProjectReader:
         return list(dict.fromkeys(found))
 
     def _siblings(self, path: str, *, is_only_source: bool) -> list[str]:
-        """Return files of the same kind in the same folder; more of them when nothing else is known."""
+        """Return files of the same kind in the same folder; more of them if nothing else is known."""
         table = budgets()
         folder, _, name = path.rpartition("/")
         ending = os.path.splitext(name)[1]  # noqa: PTH122 - at every request
@@ -169,13 +169,13 @@ class ProjectReader:
             with os.scandir(self.root / folder) as entries:
                 found.update(one.name for one in entries)
         except OSError:
-            pass  # a folder that is not there yet
+            pass  # the folder does not exist yet
         names = sorted(one for one in found if one.endswith(ending) and one != name)
         count = 2 * table.pieces.files if is_only_source else table.near.siblings
         return [f"{folder}/{one}" if folder else one for one in names[:count]]
 
     def _read(self, path: str) -> FilePieces:
-        """Return the pieces of a file of the project, none when it may not be read."""
+        """Return the pieces of a file of the project, none if it may not be read."""
         mark, unsaved = self._mark(path), self._unsaved.get(path)
         if unsaved is not None and unsaved.mark == mark:
             return unsaved.pieces

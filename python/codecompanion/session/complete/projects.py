@@ -1,4 +1,4 @@
-"""Which project a file belongs to, and its index kept right: for completion, which nobody waits for (R-239)."""
+"""Finds the project of a file and keeps its index current, in the background of completion (R-239)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from codecompanion.workspace.secret_files import is_secret
 _log = logging.getLogger(__name__)
 REFRESH_EVERY_S = 20.0
 MAX_PROJECTS = 3
-"""So many keep what was read of their files."""
+"""This many projects keep the pieces read from their files."""
 _MARKS = (".git", ".hg", ".jj", ".svn")
 
 
 class Projects:
-    """The projects of an editor. A folder under version control is indexed when its first file is completed in."""
+    """The projects of an editor. A folder under version control is indexed at the first completion in it."""
 
     def __init__(self, services: Services, clock: Callable[[], float]) -> None:
         self._services, self._clock = services, clock
@@ -34,7 +34,7 @@ class Projects:
         self._place: tuple[tuple[str, str], tuple[Path, str] | None] = (("", ""), None)
 
     async def find(self, path: str, cwd: str) -> tuple[ProjectReader, str] | None:
-        """Return the project of a file and the file's path in it, None when it is in none."""
+        """Return the project of a file and the file's path in it, None if it is in none."""
         folder = self._services.settings.workspace.root or cwd
         if not folder or not path:
             return None
@@ -62,13 +62,13 @@ class Projects:
         return reader, name
 
     async def aclose(self) -> None:
-        """Stop looking; the indexes belong to the host."""
+        """Stop background work; the indexes belong to the host."""
         if self._refreshing is not None:
             self._refreshing.cancel()
             await asyncio.gather(self._refreshing, return_exceptions=True)
 
     def _refresh(self, reader: ProjectReader, path: str) -> None:
-        """Let the index follow now and then, and when somebody goes to another file, beside what is asked."""
+        """Update the index periodically, and when the user moves to another file, in the background."""
         if self._refreshing is not None and not self._refreshing.done():
             return
         is_elsewhere = self._looked != (reader.root, path)
@@ -79,10 +79,10 @@ class Projects:
             self._refreshing = asyncio.ensure_future(self._follow(reader, is_elsewhere))
 
     async def _follow(self, reader: ProjectReader, is_elsewhere: bool) -> None:
-        """Make the index true to the disk and to unsaved buffers.
+        """Update the index from the disk and from unsaved buffers.
 
-        The editor is asked for those where somebody has just come from another file, and not while somebody types: its
-        texts may be large.
+        The editor is asked for those only when the user has just moved to another file, not during typing: its texts
+        may be large.
         """
         root = reader.root
         try:
@@ -114,7 +114,7 @@ def _unsaved_below(root: Path, opened: Opened) -> dict[str, str]:
 
 
 def _place(folder: str, path: str) -> tuple[Path, str] | None:
-    """Return the project's root and the path of a file in it, None when it is outside, or the root is no project."""
+    """Return the project's root and a file's path in it, None if the file is outside, or the root is not a project."""
     try:
         root = Path(os.path.realpath(Path(folder).expanduser()))
         inside = Path(os.path.realpath(root / path))

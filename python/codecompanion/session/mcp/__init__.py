@@ -1,1 +1,1 @@
-"""MCP servers at work: started when wanted, their tools in chats, their questions."""
+"""Running MCP servers: started on demand, their tools in chats, their questions."""

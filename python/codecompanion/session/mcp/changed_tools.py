@@ -1,7 +1,8 @@
-"""Tools that are described differently than when the user allowed them always: the permission ends, and it is said.
+"""Ends "always" grants for tools whose description has changed since, and tells the user.
 
-A server could be allowed as something harmless and become something else. The key of a grant holds the description's
-fingerprint, so an old grant covers nothing; here it is taken out of the list and the user is told why it asks again.
+A server could be allowed as something harmless and become something else. The key of a grant has the description's
+fingerprint, so an old grant covers nothing; here it is removed from the list, and the user sees why the tool asks
+again.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from codecompanion.wire.events import Severity
 
 
 class ChangedTools:
-    """Looks over the grants of the open chats."""
+    """Checks the grants of the open chats."""
 
     def __init__(self, chats: Callable[[], Mapping[str, Chat]]) -> None:
         self._chats = chats
 
     def look_at(self, server: Server) -> None:
-        """Take back grants for tools of this server that are other ones now."""
+        """Revoke grants for tools of this server that have changed."""
         for tool in server.tools:
             for chat in self._chats().values():
                 desk = chat.desk

@@ -1,7 +1,7 @@
-"""What a server asks for while one of its tools runs: a reply of the model, values of the user. Never by itself.
+"""A server's questions while one of its tools runs: a reply of the model, values from the user. Never automatic.
 
-Both are blocks in the chat whose call is running. A reply is made by the chat's own adapter and model, and its cost
-is the chat's; neither question nor reply joins the history.
+Both are blocks in the chat whose call is running. A reply is made by the chat's own adapter and model, and its cost is
+the chat's; neither question nor reply joins the history.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ MAX_SAMPLE_TOKENS = 4_096
 MAX_SAMPLE_CHARS = 200_000
 SAMPLE_S = 300.0
 MAX_FIELDS = 30
-"""More are no question to a person: they are entered one by one."""
+"""A person cannot be asked for more: the fields are entered one by one."""
 MAX_FORM_CHARS = 20_000
-"""Of all texts of a form, which are shown in full; a list of all countries has 3,000."""
+"""The total of all texts in a form, which are shown in full; a list of all countries has 3,000."""
 _KINDS = ("string", "integer", "number", "boolean", "array")
 _REFUSED = "the user does not want this"
 
@@ -40,7 +40,7 @@ async def sample(services: Services, chat: Chat | None, server: str, request: Sa
     """Return a reply of the chat's model once the user has agreed.
 
     Raises:
-        Refused: the user did not, or the model could not be asked.
+        Refused: the user declined, or the model could not be asked.
     """
     if chat is None:
         raise Refused("no chat waits for this server")
@@ -97,11 +97,11 @@ async def _reply(services: Services, chat: Chat, request: SamplingRequest, most:
 
 
 async def elicit(chat: Chat | None, server: str, request: ElicitationRequest) -> dict[str, Any] | None:
-    """Return the values the user gave, None when the question was closed without an answer.
+    """Return the values the user entered, None if the question was closed without an answer.
 
     Raises:
         Refused: the user declined.
-        Unaskable: it cannot be shown as a whole, which the user is told, too.
+        Unaskable: it cannot be shown completely, which the user sees too.
     """
     if chat is None:
         raise Refused("no chat waits for this server")
@@ -126,7 +126,7 @@ async def elicit(chat: Chat | None, server: str, request: ElicitationRequest) ->
 
 
 def _unaskable(request: ElicitationRequest) -> str:
-    """Return why the question cannot be shown as a whole, "" when it can."""
+    """Return why the question cannot be shown completely, "" if it can."""
     if len(request.fields) > MAX_FIELDS:
         return f"its form has {len(request.fields)} fields, at most {MAX_FIELDS} can be asked for"
     for name, field in request.fields.items():
@@ -149,7 +149,7 @@ def _question(
     problem: str,
     typed: Mapping[str, str],
 ) -> ApprovalRequested:
-    """Return the block; what was `typed` before stands in its inputs again."""
+    """Return the block, with earlier input (`typed`) in its fields."""
     lines = [request.message]
     if request.url:
         lines += ["", f"It asks you to open this address yourself: {request.url}"]
@@ -189,7 +189,7 @@ def _is_secret(name: str, field: Mapping[str, Any]) -> bool:
 
 
 def _label(name: str, field: Mapping[str, Any]) -> str:
-    """Return what a field is called, everywhere the user reads of it: its title, its name where it has none."""
+    """Return the label of a field, used everywhere: its title, or its name without one."""
     return cut(_one_line(field.get("title") or name), 60)
 
 
@@ -202,7 +202,7 @@ def _about(name: str, field: Mapping[str, Any], required: bool) -> list[str]:
 
 
 def _choices(field: Mapping[str, Any]) -> list[str]:
-    """Return what may be chosen of a field with choices."""
+    """Return the choices of a field."""
     return [value for value, _ in _titled(field)]
 
 
@@ -211,7 +211,7 @@ def _options(field: Mapping[str, Any]) -> list[str]:
 
 
 def _titled(field: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the choices of a field and what each is called, in any of the forms the specification has had."""
+    """Return the choices of a field with their titles, in any form the specification has had."""
     if field.get("type") == "array":
         inner = field.get("items")
         return _titled(inner) if isinstance(inner, Mapping) else []
@@ -254,7 +254,7 @@ def _typed(given: Approve) -> dict[str, str]:
 def _values(
     typed: Mapping[str, str], fields: Mapping[str, Mapping[str, Any]], required: tuple[str, ...]
 ) -> tuple[dict[str, Any], str]:
-    """Return the values as the fields want them, and what is wrong with the first that is."""
+    """Return the values in the types of the fields, and the problem with the first wrong one."""
     values: dict[str, Any] = {}
     for name, field in fields.items():
         text = typed.get(name, "").strip()

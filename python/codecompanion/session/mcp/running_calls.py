@@ -1,7 +1,7 @@
-"""The calls that run at one server: for which chats, how long each may take, and what the user is asked meanwhile.
+"""The calls running at one server: their chats, time limits, and questions to the user.
 
-A server asks something only while a call of it runs. The user's time is not the server's, so the clocks stand still;
-a question goes away with the call it belongs to.
+A server may ask only while one of its calls runs. The user's time is not the server's, so the clocks stop meanwhile; a
+question disappears with its call.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class RunningCalls:
 
     @contextlib.asynccontextmanager
     async def running(self, chat_id: str, limit_s: float) -> AsyncIterator[None]:
-        """Run a call for a chat; raises `TimeoutError` once the server has taken that long."""
+        """Run a call for a chat; raises `TimeoutError` if the server takes longer than `limit_s`."""
         self._chats.append(chat_id)
         try:
             async with asyncio.timeout(limit_s) as clock:
@@ -40,13 +40,13 @@ class RunningCalls:
             self._chats.remove(chat_id)
             if not self._chats:
                 for task in self._questions:
-                    task.cancel()  # nobody waits any more for what the user was asked
+                    task.cancel()  # the answer is no longer needed
 
     async def answer_to(self, question: Coroutine[Any, Any, _T]) -> _T:
-        """Return the answer to a question of the server's.
+        """Return the answer to the server's question.
 
         Raises:
-            Refused: the call is over, or the user does not want it.
+            Refused: the call is over, or the user declined.
         """
         task = asyncio.get_running_loop().create_task(question)
         self._questions.add(task)
@@ -61,7 +61,7 @@ class RunningCalls:
 
     @contextlib.contextmanager
     def while_the_user_is_asked(self) -> Iterator[tuple[str, ...]]:
-        """Stop the clocks; give the chats that have calls running, the newest last.
+        """Stop the clocks; yield the chats that have running calls, the newest last.
 
         Raises:
             Refused: there are none.

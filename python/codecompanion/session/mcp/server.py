@@ -1,4 +1,4 @@
-"""One MCP server of this host: off, starting, ready, failed; started when it is wanted, again after it ended."""
+"""One MCP server of this host: off, starting, ready, failed; started on demand, restarted after it ended."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from codecompanion.tools.tool_provider import NOT_STARTED
 
 _log = logging.getLogger(__name__)
 MIN_PAUSE_S, MAX_PAUSE_S = 1.0, 60.0
-"""How long it is left alone after it ended; twice as long each time, until a call succeeds."""
+"""The pause before a restart; doubled each time, until a call succeeds."""
 MAX_RESTARTS = 5
 LOG_LINES = 200
 
 
 class ServerState(StrEnum):
-    """What a server is doing, as the status page says it."""
+    """The state of a server, as shown on the status page."""
 
     OFF = "off"
     STOPPED = NOT_STARTED
@@ -46,13 +46,13 @@ class ServerState(StrEnum):
 
 
 class Hands(Protocol):
-    """What a server needs of the host. Texts are without keys once they went through `hide`."""
+    """The host's services for a server. Texts that went through `hide` contain no keys."""
 
     def spec(self, entry: Entry) -> ServerSpec:
-        """Return how it is started now (blocks); raises `McpError`. Its secrets are known from then on."""
+        """Return how to start it now (blocks); raises `McpError`. Its secrets are known from then on."""
 
     def environment(self, spec: ServerSpec) -> Mapping[str, str]:
-        """Return the whole environment of its process."""
+        """Return the complete environment of its process."""
 
     def hide(self, text: str) -> str:
         """Return a text without keys."""
@@ -61,7 +61,7 @@ class Hands(Protocol):
         """Its state or its offer has changed."""
 
     def roots(self, server: Server) -> Sequence[str]:
-        """Return the folders it may know of."""
+        """Return the folders it may see."""
 
     async def sample(self, server: Server, chats: Sequence[str], request: SamplingRequest) -> SamplingReply:
         """Ask the user and then the model; `chats` have calls running, the newest last. Raises `Refused`."""
@@ -71,7 +71,7 @@ class Hands(Protocol):
 
 
 class Server:
-    """A server as the host knows it. `root`: the folder whose chats it serves, None = all of them."""
+    """A server as the host knows it. `root`: the folder whose chats it serves, None = all chats."""
 
     def __init__(self, entry: Entry, hands: Hands, root: Path | None = None) -> None:
         self.entry, self._hands, self.root = entry, hands, root
@@ -79,14 +79,14 @@ class Server:
         self.state = ServerState.STOPPED if self.is_on else ServerState.OFF
         self.problem = ""
         self.lacks_packages = False
-        """It does not run because what servers need is not installed: said once for all of them."""
+        """Whether it fails because its packages are not installed: reported once for all servers."""
         self.log: deque[str] = deque(maxlen=LOG_LINES)
         self.older_lines = 0
-        """How many lines are not in `log` any more."""
+        """The number of lines dropped from `log`."""
         self.connection: Connection | None = None
         self.tools: tuple[ServerTool, ...] = ()
         self.joined: tuple[Tool, ...] = ()
-        """The tools that join chats; the very same objects until something changes."""
+        """The tools that join chats; the same objects until something changes."""
         self._switched: dict[str, bool] = {}
         self._starting: asyncio.Task[None] | None = None
         self._closing: set[asyncio.Task[None]] = set()
@@ -95,13 +95,13 @@ class Server:
 
     @property
     def offer(self) -> Offer:
-        """Return what it offers now."""
+        """Return its current offer."""
         return self.connection.offer if self.connection is not None else Offer()
 
     # ---- starting and ending
 
     def start(self) -> asyncio.Task[None] | None:
-        """Start it unless it runs or starts already, or is off; return the task that starts it, None when none does."""
+        """Start it unless it is running, starting or off; return the task that starts it, None if none does."""
         if not self.is_on or self.state is ServerState.READY:
             return None
         if self._starting is None or self._starting.done():
@@ -110,7 +110,7 @@ class Server:
         return self._starting
 
     async def restart(self) -> None:
-        """End it and start it again, now."""
+        """End it and start it again at once."""
         self._restarts = 0
         await self.stop()
         self.is_on = True
@@ -127,7 +127,7 @@ class Server:
         self._enter(ServerState.STOPPED if self.is_on else ServerState.OFF)
 
     async def aclose(self) -> None:
-        """End it for good; returns when its process is gone."""
+        """End it permanently; returns when its process is gone."""
         await self.stop(off=True)
         await asyncio.gather(*self._closing, return_exceptions=True)
 
@@ -163,7 +163,7 @@ class Server:
             await asyncio.shield(task)
 
     def ended(self, problem: str) -> None:
-        """The connection ended by itself: start it again after a while, a few times."""
+        """Restart it after a pause, a limited number of times: the connection ended on its own."""
         if self.connection is None or not problem:
             return
         self.connection = None
@@ -183,21 +183,21 @@ class Server:
         self._hands.on_changed(self)
 
     def _with_last_words(self, problem: str) -> str:
-        """Return the problem with what the server printed last, which mostly says why."""
+        """Return the problem with the server's last output, which often has the cause."""
         last = next((line.partition(": ")[2] for line in reversed(self.log) if line.startswith("stderr: ")), "")
         return f"{problem}; it printed: {cut(last, 160)}" if last.strip() and "ended" in problem else problem
 
     def note(self, level: str, text: str) -> None:
-        """Keep a line for the status page."""
+        """Add a line to the log of the status page."""
         line = self._hands.hide(f"{level}: {text}")
         self.older_lines += len(self.log) == LOG_LINES
         self.log.append(line)
         _log.debug("mcp %s %s", self.name, line)
 
-    # ---- what it offers
+    # ---- its offer
 
     def take_offer(self) -> None:
-        """Make its tools tools of chats."""
+        """Convert its tools to tools of chats."""
         connection = self.connection
         self.tools = (
             ()
@@ -207,11 +207,11 @@ class Server:
         self._join()
 
     def _is_settled(self) -> bool:
-        """Return whether what it offers is what it said last: not while it is being listed again."""
+        """Return whether its offer is current: not while it is being listed again."""
         return self.connection is None or not self.connection.is_listing
 
     def switch(self, tool: str, on: bool) -> None:
-        """Offer one of its tools, by the server's own name, or no longer, until Neovim ends."""
+        """Offer one of its tools, by the server's own name, or stop offering it, until Neovim ends."""
         self._switched[tool] = on
         self._join()
         self._hands.on_changed(self)
@@ -223,7 +223,7 @@ class Server:
     def _join(self) -> None:
         self.joined = tuple(one.tool for one in self.tools if one.tool is not None and self.is_offered(one))
 
-    # ---- what is asked of it
+    # ---- requests to it
 
     async def _call(self, tool: str, arguments: dict[str, Any], context: ToolContext) -> Given:
         def progress(done: float, total: float | None, message: str) -> None:
@@ -240,7 +240,7 @@ class Server:
         return given
 
     async def ask(self, how: Callable[[Connection], Any], limit_s: float, chat_id: str = "") -> Any:
-        """Ask the server something, while a chat waits for it; the time in which the user is asked does not count.
+        """Send the server a request for a waiting chat; time for questions to the user does not count.
 
         Raises:
             McpError: it does not run, or it did not answer in time; names the server.
@@ -260,7 +260,7 @@ class Server:
 
 
 _NO_LIMIT_S = 86_400.0
-"""The limit of a call is that of `ask`, which knows when the user is asked."""
+"""The limit of a call is that of `ask`, which excludes questions to the user."""
 
 
 class _Ears:

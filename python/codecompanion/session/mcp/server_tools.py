@@ -1,8 +1,7 @@
 """A server's tools as tools of a chat: named, described and checked like the others; each call asks.
 
-Unless the user said otherwise of the server or the tool.
-What the server says of itself goes to the model as the description of a tool, cut, and nowhere else. Its hints
-(`readOnlyHint` …) are shown in the question and decide nothing.
+The user can turn the question off for the server or the tool. The server's own texts are sent to the model only as the
+description of a tool, cut. Its hints (`readOnlyHint` …) are shown in the question and decide nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from codecompanion.settings_sections import ToolSettings
 from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
 
 MAX_TOOLS = 128
-"""As many tools as the strictest provider takes in one request; a server with more has to be narrowed by the user."""
+"""The most tools that the strictest provider takes in one request; the user must narrow a larger server."""
 MAX_DESCRIPTION_CHARS = 2_000
 _TITLE_CHARS = 60
 
@@ -35,7 +34,7 @@ Call = Callable[[str, dict[str, Any], ToolContext], Awaitable[Given]]
 
 
 class ServerTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool of a server: whether and how it joins chats. `problem`: why it does not, "" when it does."""
+    """A tool of a server: whether and how it joins chats. `problem`: why it does not, "" if it does."""
 
     server: str
     own_name: str
@@ -49,16 +48,17 @@ class ServerTool(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def grant_key(self) -> str:
-        """Return what "always" covers: this tool as it is described now."""
+        """Return the scope of an "always" grant: this tool with its current description."""
         return f"{self.name}:as described now ({self.fingerprint})"
 
 
 def server_tools(
     spec: ServerSpec, offered: Iterable[McpTool], call: Call, is_settled: IsSettled = lambda: True
 ) -> tuple[ServerTool, ...]:
-    """Return the tools of a server, in the order of their names, those that cannot join with the reason.
+    """Return the tools of a server, sorted by name, those that cannot join with the reason.
 
-    `is_settled` is false while the server has said that its tools have changed and not how not yet: no "always" counts.
+    `is_settled` is false after the server has announced changed tools and before they are listed: no "always" applies
+    then.
     """
     by_name = {tool.name: tool for tool in offered}
     names = model_names(spec.name, by_name)
@@ -75,7 +75,7 @@ def server_tools(
 
 
 def fingerprint_of(tool: McpTool) -> str:
-    """Return a few letters that change with whatever the model is told of a tool."""
+    """Return a few letters that change with every text the model sees of a tool."""
     said = json.dumps([tool.name, tool.title, tool.description, tool.schema, tool.hints], sort_keys=True)
     return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
@@ -141,7 +141,7 @@ def _tool(
 
 
 async def _output(made: ServerTool, given: Given, context: ToolContext) -> ToolOutput:
-    """Return the result; its images are attached to the next request, where models that take none are told."""
+    """Return the result; its images are attached to the next request, with a note in the text for each."""
     notes = []
     for number, image in enumerate(given.images, 1):
         name = f"{made.name} image {number}.{image.mime.rpartition('/')[2]}"

@@ -1,7 +1,7 @@
-"""The MCP servers of this host: those of the configuration, and those of projects whose file the user has agreed to.
+"""The MCP servers of this host: those of the configuration, and those of projects whose file the user trusts.
 
-None is started, and nothing of the SDK is imported, before a chat is about to send its first request, or the user wants
-it. A request waits for servers that start only so long; then it goes without their tools.
+No server is started, and nothing of the SDK is imported, before a chat is about to send its first request, or the user
+asks for it. A request waits a limited time for starting servers; then it is sent without their tools.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from codecompanion.workspace.secret_text import holds_secret
 
 _OWN_SOURCE = Path(codecompanion.__file__).resolve().parent.parent
 MAX_LISTED = 500
-"""As many resources and prompts of a server are told to the editor, for completion."""
+"""The most resources and prompts of a server that the editor gets for completion."""
 SEE = ":CodeCompanion mcp shows more."
 
 
@@ -45,7 +45,7 @@ def is_installed() -> bool:
 
 
 class _Provider:
-    """What one server gives the toolbox."""
+    """One server as a tool provider of the toolbox."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -56,7 +56,7 @@ class _Provider:
         return self._server.joined if self._server.root in (None, root) else ()
 
     def may_bring(self, name: str, root: Path) -> bool:
-        """Return whether it could be the name of one of its tools, while these are not known."""
+        """Return whether this could be the name of one of its tools, while they are unknown."""
         server = self._server
         is_known = not server.is_on or server.state is ServerState.READY
         return not is_known and server.root in (None, root) and is_tool_of(server.name, name)
@@ -86,7 +86,7 @@ class _Provider:
 
 
 class McpServers:
-    """All servers of a host. `chats` are the open ones by id; `keep_secret` takes values that nobody may see."""
+    """All servers of a host. `chats` are the open ones by id; `keep_secret` takes values that must stay hidden."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class McpServers:
             self.add(entry)
 
     def add(self, entry: Entry, root: Path | None = None) -> None:
-        """Take a server that is not there yet; one of the configuration counts before one of a file."""
+        """Add a server if it is new; one of the configuration takes precedence over one of a file."""
         key = (root, entry.name)
         if (None, entry.name) in self._servers or key in self._servers:
             return
@@ -117,7 +117,7 @@ class McpServers:
         self._services.tools.add(provider)
 
     def use_of_files(self, root: Path, entries: Iterable[Entry]) -> list[Entry]:
-        """Let the servers of files be just these for chats in a folder; return those that were there and are gone."""
+        """Replace the servers of files for chats in a folder; return those that are gone."""
         wanted = {entry.name: entry for entry in entries}
         ended = []
         for key, server in list(self._servers.items()):
@@ -148,24 +148,24 @@ class McpServers:
         raise McpError(f"There is no MCP server {name[:80]}; there are: {names}.")
 
     async def aclose(self) -> None:
-        """End all of them; returns when their processes are gone."""
+        """End all servers; returns when their processes are gone."""
         ends = [server.aclose() for server in self._servers.values()]
         await asyncio.gather(*ends, *self._ending, return_exceptions=True)
 
-    # ---- started when they are needed
+    # ---- started on demand
 
     def start_all(self, root: Path) -> None:
-        """Start the servers of a folder that were not started yet."""
+        """Start the servers of a folder that have not been started."""
         _start(self.of(root))
 
     def _wanted(self, chat: Chat) -> list[Server]:
-        """Return the servers whose tools the next request of the chat may have."""
+        """Return the servers whose tools the chat's next request may have."""
         tools = chat.control.tools
         known = self.of(chat.root())
         return [one for one in known if tools.may_offer(partial(is_tool_of, one.name), group_name(one.name))]
 
     async def wait_for(self, chat: Chat) -> None:
-        """Start what the chat can use and wait for it as long as the user wants; say what is missing."""
+        """Start the servers the chat can use and wait up to the configured time; report missing ones."""
         servers = self._wanted(chat)
         if any(one.state in _NOT_STARTED for one in servers) and not await _can_send(chat):
             return
@@ -183,7 +183,7 @@ class McpServers:
                 self._tell(chat, server, f"does not run: {server.problem}. {SEE}")
 
     def _tell_what_lacks_packages(self, chat: Chat, names: list[str]) -> None:
-        """Say once in each chat that a message goes without servers: the editor shows how they are installed."""
+        """Report once per chat that a message is sent without servers; the editor offers to install the packages."""
         key = (chat.chat_id, "", "packages")
         if names and key not in self._told:
             self._told.add(key)
@@ -191,16 +191,16 @@ class McpServers:
             chat.notice(Severity.WARN, f"{without}: the packages for MCP servers are not installed yet.")
 
     def _tell(self, chat: Chat, server: Server, what: str, chat_id: str = "") -> None:
-        """Say it once: to the chat `chat_id`, "" = once for all chats."""
+        """Report it once: in the chat `chat_id`, "" = once for all chats."""
         key = (chat_id, server.name, what)
         if key not in self._told:
             self._told.add(key)
             chat.notice(Severity.WARN, f"The MCP server {server.name} {what}")
 
-    # ---- what servers need (`server.Hands`)
+    # ---- services for servers (`server.Hands`)
 
     def spec(self, entry: Entry) -> ServerSpec:
-        """Return how a server is started now; what it is given is kept out of everything from then on."""
+        """Return how to start a server now; its secrets are hidden everywhere from then on."""
         if not self.have_packages():
             raise McpMissing("the packages for MCP servers are not installed")
         root = next((place for (place, _), one in self._servers.items() if one.entry is entry and place), None)
@@ -209,7 +209,7 @@ class McpServers:
         return spec
 
     def have_packages(self) -> bool:
-        """Return whether what servers need is installed; if not, the editor is asked to install it, once."""
+        """Return whether the packages for servers are installed; if not, ask the editor once to install them."""
         if is_installed():
             return True
         if not self._missing_told:
@@ -231,7 +231,7 @@ class McpServers:
         return chats[-1].root() if chats else Path.cwd()
 
     def environment(self, spec: ServerSpec) -> Mapping[str, str]:
-        """Return the environment of its process: Neovim's without secrets, and what its entry says."""
+        """Return the environment of its process: Neovim's without secrets, plus the variables of its entry."""
         hidden = self._services.hidden_variables()
         return {**clean_environment(self._services.environment, _OWN_SOURCE, hidden), **spec.env}
 
@@ -240,7 +240,7 @@ class McpServers:
         return redact(self._services.known_secrets.hide(text))
 
     def on_changed(self, server: Server) -> None:
-        """Draw pages and context blocks again; take back what was granted for a tool that is another one now."""
+        """Update pages and context blocks; revoke grants for tools that have changed."""
         self._changed.look_at(server)
         for chat in self._chats().values():
             if server.root in (None, chat.root()):
@@ -254,7 +254,7 @@ class McpServers:
         return tuple(dict.fromkeys(str(chat.root().resolve()) for chat in self._chats().values()))
 
     async def sample(self, server: Server, chats: Sequence[str], request: SamplingRequest) -> SamplingReply:
-        """Ask the user, then the model of the chat whose call runs."""
+        """Ask the user, then the model of the chat whose call is running."""
         from codecompanion.session.mcp.questions import sample  # rarely needed
 
         return await sample(self._services, self._chat(chats), server.name, request)
@@ -271,7 +271,7 @@ class McpServers:
     # ---- the status page
 
     def status(self, root: Path) -> list[dict[str, Any]]:
-        """Return what the page shows, one table a server."""
+        """Return the content of the page, one table per server."""
         return [self._row(server) for server in self.of(root)]
 
     def _row(self, server: Server) -> dict[str, Any]:
@@ -320,12 +320,12 @@ _NOT_STARTED = (ServerState.STOPPED, ServerState.STARTING)
 
 
 def _start(servers: Iterable[Server]) -> list[asyncio.Task[None]]:
-    """Start those that were not started yet; return what is to be waited for."""
+    """Start the servers that have not been started; return the tasks to wait for."""
     return [task for one in servers if one.state in _NOT_STARTED and (task := one.start())]
 
 
 async def _can_send(chat: Chat) -> bool:
-    """Return whether the chat's adapter has what a request needs; if not, the request says so, and at once."""
+    """Return whether the chat's adapter has what a request needs; if not, the request will report that at once."""
     try:
         await chat.control.adapter().require_key()
     except CodeCompanionError:
@@ -334,7 +334,7 @@ async def _can_send(chat: Chat) -> bool:
 
 
 def _secrets(entry: Entry, spec: ServerSpec) -> Iterator[str]:
-    """Yield what of a server's entry is a key: by its name, by its look, or because it was looked up."""
+    """Yield the secrets in a server's entry: by name, by appearance, or because they were looked up."""
     hidden = HiddenVariables(is_secret=holds_secret)
     for name, value in spec.env.items():
         if hidden.hides(name, value) or entry.settings.env[name].startswith(("cmd:", "file:")):

@@ -1,4 +1,4 @@
-"""Names of servers' tools as models call them: `server__tool`, valid everywhere, unique, and always the same."""
+"""Names of servers' tools as models call them: `server__tool`, valid everywhere, unique and stable."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _HASH_CHARS = 6
 def model_names(server: str, tools: Iterable[str]) -> dict[str, str]:
     """Return the name for the model of each tool of a server.
 
-    A name that is too long, has other letters, or would be that of another tool ends in a few letters of its hash, so
-    that it does not depend on which others there are.
+    A name that is too long, has other characters, or would collide with another tool's ends in a few letters of its
+    hash, so that it does not depend on the other tools.
     """
     plain = {tool: f"{_letters(server)}__{_letters(tool)}" for tool in tools}
     counted: dict[str, int] = {}
@@ -29,7 +29,7 @@ def is_tool_of(server: str, name: str) -> bool:
 
 
 def group_name(server: str) -> str:
-    """Return the name under which all tools of the server are chosen together; that of the server without it."""
+    """Return the name of the group with all tools of the server."""
     return f"mcp:{_letters(server)[:MAX_CHARS]}"
 
 
@@ -48,7 +48,7 @@ def _unique(name: str, server: str, tool: str, counted: dict[str, int]) -> str:
 
 
 def _is_close(server: str, tool: str) -> bool:
-    """Return whether only dots, slashes and spaces were replaced, so that no two names of one server meet by chance."""
+    """Return whether only dots, slashes and spaces were replaced, so that names of one server hardly collide."""
     return re.fullmatch(r"[A-Za-z0-9_./ :-]+", server + tool) is not None
 
 

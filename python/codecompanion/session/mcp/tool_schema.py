@@ -1,7 +1,7 @@
-"""The schema of a server's tool as providers of models take it: one object, no references, bounded.
+"""The schema of a server's tool in the form that providers accept: one object, no references, bounded.
 
-What cannot be made so is a reason why the tool is left out. What is dropped widens what the model may send; the server
-checks its arguments itself.
+A tool whose schema cannot be converted is left out. Dropping keywords allows the model more; the server checks its
+arguments itself.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _DROPPED = frozenset({"$schema", "$id", "$defs", "definitions", "$comment", "$an
 
 
 class UnusableSchema(ValueError):
-    """No provider takes it; the text says why."""
+    """No provider accepts the schema; the message says why."""
 
 
 def usable_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema of a tool's arguments.
 
     Raises:
-        UnusableSchema: it refers to itself without end or to somewhere else, is nested too deeply, or too large.
+        UnusableSchema: it refers to itself without end or to another document, is nested too deeply, or too large.
     """
     made = _Making(schema).node(schema, 0, ())
     made.setdefault("type", "object")
@@ -40,7 +40,7 @@ def usable_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _take_in(made: dict[str, Any], choices: Any, keyword: str) -> None:
-    """Let an object have the properties of all choices: providers take none of these keywords at the top."""
+    """Merge the properties of all choices into an object: providers accept none of these keywords at the top."""
     if not isinstance(choices, list):
         return
     required: list[set[str]] = []
@@ -59,7 +59,7 @@ def _take_in(made: dict[str, Any], choices: Any, keyword: str) -> None:
 
 
 class _Making:
-    """One walk over a schema, replacing references by what they name."""
+    """One walk over a schema that replaces references by their targets."""
 
     def __init__(self, whole: Mapping[str, Any]) -> None:
         self._whole, self._nodes = whole, 0
@@ -74,7 +74,7 @@ class _Making:
         reference = schema.get("$ref")
         if isinstance(reference, str):
             if reference in inside:
-                return {"type": "object"}  # a tree: what is deeper is not described
+                return {"type": "object"}  # a recursive type: deeper levels are not described
             schema = {**self._named(reference), **{key: value for key, value in schema.items() if key != "$ref"}}
             inside = (*inside, reference)
         made: dict[str, Any] = {}

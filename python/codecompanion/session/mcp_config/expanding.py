@@ -1,7 +1,7 @@
-"""Texts of a server's entry as they are used: `${NAME}`, `${NAME:-default}`, and `cmd:…` and `file:…` where allowed.
+"""Expands the texts of a server's entry: `${NAME}`, `${NAME:-default}`, and `cmd:…` and `file:…` where allowed.
 
-The form with braces is that of `.mcp.json` (Claude Code's documentation of project servers). A file of the project
-names variables only: `cmd:` there would be a command nobody was shown as one.
+The form with braces is that of `.mcp.json` (Claude Code's documentation of project servers). A file of the project may
+only name variables: `cmd:` there would be a command that was not shown to the user as one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def expanded(text: str, environment: Mapping[str, str], where: str) -> str:
 
 
 def looked_up(text: str, environment: Mapping[str, str], where: str) -> str:
-    """Return what a text of the user's own configuration stands for. Blocks: it may run a command.
+    """Return the value of a text in the user's own configuration. Blocks: it may run a command.
 
     Raises:
         McpError: the command failed, the file cannot be read, or a variable is not set.

@@ -1,4 +1,4 @@
-"""Read the files of other programs that name MCP servers: the project's `.mcp.json`, and Claude Desktop's.
+"""Reads the files of other programs that name MCP servers: the project's `.mcp.json`, and Claude Desktop's.
 
 `file_servers` decides whether their servers are used.
 """
@@ -60,7 +60,7 @@ def _places(mcp: McpSettings, root: Path) -> Iterator[tuple[Path, bool]]:
 
 
 def claude_desktop_file() -> Path:
-    """Return where Claude Desktop keeps its servers on this system."""
+    """Return the path of Claude Desktop's server file on this system."""
     if sys.platform == "darwin":
         folder = Path.home() / "Library" / "Application Support"
     else:

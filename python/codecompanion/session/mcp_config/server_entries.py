@@ -1,4 +1,4 @@
-"""The servers that are configured: in the user's settings, and in files of other programs, and how they are started."""
+"""The configured servers, from the user's settings and from files of other programs, and how to start them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ MAX_SERVERS = 100
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """A server as it was written down, nothing expanded. `source` is the file, "" for the user's configuration."""
+    """A server as written in its source, not expanded. `source` is the file, "" for the user's configuration."""
 
     name: str
     settings: McpServerSettings
     source: str = ""
 
     def line(self) -> str:
-        """Return what would be started or reached, as the user is shown it; values of headers and `env` as written."""
+        """Return the command or address as shown to the user; values of headers and `env` as written."""
         one = self.settings
         what = one.url or " ".join(_quoted(word) for word in one.cmd)
         extra = [f"env {name}={text}" for name, text in one.env.items()]
@@ -54,7 +54,7 @@ def read_file(path: Path, content: bytes) -> list[Entry]:
     """Return the servers of a file such as `.mcp.json`.
 
     Raises:
-        ConfigError: the file, or an entry of it, is not what its format says; names file and key.
+        ConfigError: the file or one of its entries does not follow the format; names file and key.
     """
     where = path.name
     if len(content) > MAX_FILE_BYTES:
@@ -121,7 +121,7 @@ def _texts(given: Any, where: str) -> dict[str, str]:
 
 
 def spec_of(entry: Entry, environment: Mapping[str, str], root: Path) -> ServerSpec:
-    """Return how the server is started now. Blocks: a text of the user's configuration may be a command.
+    """Return how to start the server now. Blocks: a text of the user's configuration may be a command.
 
     Raises:
         McpError: a variable is not set, a command failed; names the key.
