@@ -1,8 +1,7 @@
-"""Where the sections of a summary are, for the card that folds them (R-454, R-543): Python reads, Lua draws.
+"""Finds the sections of a summary for the card that folds them (R-454, R-543): Python reads, Lua draws.
 
-Headings are read as leniently as everywhere (`context.summary_text.sections`): a model also writes
-`7. **Title** – text`.
-What code wrote below a summary (quotes, a ledger, the request) stands for itself: no section swallows it.
+Headings are read as leniently as everywhere (`context.summary_text.sections`): a model also writes `7. **Title** –
+text`. Text that code wrote below a summary (quotes, a ledger, the request) is separate: it belongs to no section.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from codecompanion.placeholders import LEDGER_HEADING, QUOTES_HEADING, RAW_HEADI
 from codecompanion.wire.events import SummarySection
 
 OPEN_WITHOUT_SCHEMA = (1, 7, 8, 9)
-"""The numbers that are open in a form nobody knows: what is wanted, and what goes on."""
+"""The numbers of the sections that are open in an unknown form: the request, and the next steps."""
 _BELOW = {
     QUOTES_HEADING: ("User messages", False),
     LEDGER_HEADING: ("Ledger", False),
@@ -40,7 +39,7 @@ def card_sections(text: str) -> tuple[SummarySection, ...]:
 
 
 def _of_form(preamble: str, parts: tuple[Part, ...]) -> dict[int, SummarySection]:
-    """Return the sections of a known form by their lines; where the heading has no number none is told."""
+    """Return the sections of a known form by line; the number is 0 if the heading has none."""
     line, sections = preamble.count("\n"), {}
     for part in parts:
         written = _NUMBER.match(part.head.lstrip(" \t#*_"))
@@ -51,7 +50,7 @@ def _of_form(preamble: str, parts: tuple[Part, ...]) -> dict[int, SummarySection
 
 
 def _of_lines(text: str, known: dict[int, SummarySection]) -> dict[int, SummarySection]:
-    """Return the lines that are headings and nothing else: numbers that rise between the known ones, or none at all."""
+    """Return the lines that are only headings, with numbers that rise between the known ones or without any."""
     sections: dict[int, SummarySection] = {}
     last = 0
     for line, (words, fence) in enumerate(lines_and_fences(text)):
@@ -72,7 +71,7 @@ def _of_lines(text: str, known: dict[int, SummarySection]) -> dict[int, SummaryS
 
 
 def _below(tail: str, first: int) -> dict[int, SummarySection]:
-    """Return what code wrote below, by its lines; `first` is the line on which it begins."""
+    """Return the parts that code wrote below, by line; `first` is the line on which they begin."""
     return {
         first + line: SummarySection(
             line=first + line, title=_BELOW[words][0] or words.rstrip(":"), number=0, open=_BELOW[words][1]

@@ -1,4 +1,4 @@
-"""A chat's history on its way to the store, and the view that follows from it.
+"""Writes a chat's history to the store, and keeps the resulting view.
 
 `write` returns once the events are durable; only then does the view contain them (R-003, lesson 36).
 """
@@ -32,12 +32,12 @@ from codecompanion.store.store import Store
 
 
 def recall_key(seq: int) -> str:
-    """Return the key of the message that stands at this place in the log."""
+    """Return the recall key of the message at this place in the log."""
     return f"r{seq}"
 
 
 def _is_told(change: ViewChanged) -> bool:
-    """Return whether the event that tells of the change names all it did; a card only names what left."""
+    """Return whether the change's own event describes it completely; a card only names the removed messages."""
     return change.kind in ("edited", "rules_reread") or (change.kind == "compacted" and not change.replaced)
 
 
@@ -48,35 +48,35 @@ class ChatLog:
         self._store, self.chat_id = store, chat_id
         self.view = view or View()
         self.changes = 0
-        """How often the view was changed other than by a message at its end."""
+        """The number of changes to the view other than messages at its end."""
         self.compactions = 0
-        """How many of these changes were compactions."""
+        """The number of compactions among them."""
         self.has_removed = False
-        """Whether anything was ever taken out of the view."""
+        """Whether a message was ever removed from the view."""
         self.rest = Rest()
-        """Which stages rest because the user undid what they did."""
+        """The stages that are paused because the user undid their changes."""
         self.title = ""
-        """What the chat is called, "" before its first message."""
+        """The title of the chat, "" before its first message."""
         self.undone: tuple[str, ...] = ()
         """The changes that do not count now."""
         self.chain = Chain()
-        """What can be undone and redone."""
+        """The changes that can be undone and redone."""
         self.gone: dict[str, str] = {}
-        """The messages that are not in the view any more, each with the kind of change that took it out."""
+        """The messages that left the view, each with the kind of change that removed it."""
         self.untold = False
-        """Whether messages left or joined the view in a way that no event of its own tells the editor."""
+        """Whether messages left or joined the view without an event that tells the editor."""
         self.keys: dict[str, str] = {}
-        """Under which key `recall` gives a message back, by its id."""
+        """The recall key of each message, by its id."""
         self.had_memory = False
-        """Whether the memory was attached, also if it was removed since."""
+        """Whether the memory was ever attached, even if it was removed since."""
         self.chosen = NOTHING_CHOSEN
-        """Which code the user pinned, or left out of the next question."""
+        """The code that the user pinned, or left out of the next question."""
         self.files = NO_FILES
-        """The attached files, by path, and what the model knows of each."""
+        """The attached files by path, with the text of each that the model knows."""
         self.tools: tuple[str, ...] = ()
-        """Which tools and groups were chosen, () = as configured."""
+        """The chosen tools and groups, () = as configured."""
         self.typed = 0
-        """How many messages of the user's the log has."""
+        """The number of messages typed by the user."""
         self._late: tuple[EventPayload, ...] = ()
         self._unawaited = set[asyncio.Task[None]]()
         self._order = asyncio.Lock()
@@ -84,10 +84,10 @@ class ChatLog:
     async def write(self, *payloads: EventPayload, on_failure: Callable[[], None] | None = None) -> Sequence[LogEvent]:
         """Append the payloads as one transaction and return them as events.
 
-        A cancelled caller does not undo the write: what was handed to the store is applied to the view.
+        A cancelled caller does not undo the write: events handed to the store are applied to the view.
 
-        What could not be written before (`write_later`) is written in front of them. `on_failure` is called when the
-        store does not take them, also when the caller is cancelled and cannot hear of it.
+        Postponed payloads (`write_later`) are written before them. `on_failure` is called if the store refuses them,
+        even if the caller is cancelled.
 
         Raises:
             StoreError: nothing was written.
@@ -95,7 +95,7 @@ class ChatLog:
         return await asyncio.shield(asyncio.ensure_future(self._write(payloads, on_failure)))
 
     async def write_beside(self, *payloads: EventPayload) -> None:
-        """Append what is said beside the conversation: what waits to be written with a message goes on waiting.
+        """Append payloads that are not part of the conversation; payloads waiting for a message keep waiting.
 
         Raises:
             StoreError: nothing was written.
@@ -103,23 +103,23 @@ class ChatLog:
         await asyncio.shield(asyncio.ensure_future(self._write(payloads, None, with_late=False)))
 
     def write_later(self, *payloads: EventPayload) -> None:
-        """Write these in front of whatever is written next, and with it.
+        """Write these before the next payloads, in the same transaction.
 
-        They say nothing by themselves, or the store did not take them when it was their turn.
+        They mean nothing on their own, or the store refused them when they were due.
         """
         self._late += payloads
 
     def withdraw(self, payload: EventPayload) -> bool:
-        """Do not write what was to be written later; return whether it was not written yet."""
+        """Cancel a postponed payload; return whether it was not written yet."""
         waits = any(late is payload for late in self._late)
         self._late = tuple(late for late in self._late if late is not payload)
         return waits
 
     def write_unawaited(self, *payloads: EventPayload) -> None:
-        """Write these now; nobody waits for them, and what the store does not take goes in front of the next write."""
+        """Write these in the background; if the store refuses them, they precede the next write."""
 
         async def write() -> None:
-            with contextlib.suppress(StoreError):  # it is met again by the next write
+            with contextlib.suppress(StoreError):  # the next write will report it
                 await self._write(payloads, lambda: self.write_later(*payloads))
 
         task = asyncio.ensure_future(write())
@@ -127,7 +127,7 @@ class ChatLog:
         task.add_done_callback(self._unawaited.discard)
 
     async def write_rest(self) -> None:
-        """Write what was to be written with something else, if it has not been.
+        """Write the postponed payloads, if there are any.
 
         Raises:
             StoreError: nothing was written.
@@ -136,7 +136,7 @@ class ChatLog:
             await self.write()
 
     async def write_late(self) -> None:
-        """Try once more what could not be written, before anything else is done; the user knows that it was not."""
+        """Retry the postponed payloads before anything else; the user already knows of the failure."""
         with contextlib.suppress(StoreError):
             await self.write_rest()
 
@@ -192,7 +192,7 @@ class ChatLog:
         return [event.payload.message for event in events if isinstance(event.payload, MessageAdded)]
 
     def resume(self, events: Sequence[LogEvent]) -> None:
-        """Take in what a stored log says besides its view."""
+        """Restore the state of a stored log besides its view."""
         self._read_keys(events)
         self.title = next((e.payload.title for e in reversed(events) if isinstance(e.payload, TitleSet)), "")
         self.typed = sum(isinstance(e.payload, MessageAdded) and is_typed_by_user(e.payload.message) for e in events)
@@ -238,22 +238,22 @@ class ChatLog:
             self.changes += 1
 
     async def read_keys(self) -> None:
-        """Learn again what `recall` can give back: the stored log is another one than before (`lost_history`).
+        """Read the recall keys again: the stored log has been replaced (`lost_history`).
 
         Raises:
-            StoreError: it cannot be read; no key counts.
+            StoreError: it cannot be read; no key is valid.
         """
         async with self._order:
             self.keys, self.has_removed = {}, False
             self._read_keys(await self.events())
 
     async def rewrite(self, rewritten: Callable[[Message], Message]) -> None:
-        """Show the messages as they were written into another log (`lost_history`)."""
+        """Replace the messages by the versions written to a new log (`lost_history`)."""
         async with self._order:
             self.view = msgspec.structs.replace(self.view, messages=tuple(map(rewritten, self.view.messages)))
 
     def forget_changes(self) -> None:
-        """Offer no undo any more: what it stood on is not stored (`lost_history`)."""
+        """Offer no more undo: the changes it needs are not stored (`lost_history`)."""
         self.undone, self.chain = (), Chain()
 
     async def settled(self) -> None:

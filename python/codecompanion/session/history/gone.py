@@ -1,6 +1,6 @@
-"""Which messages of a chat are not in its view any more, and what took them out: a projection of the log alone.
+"""The messages of a chat that left its view, and the kind of change: a projection of the log alone.
 
-The buffer folds what left the request and shows the rest as it is sent (lesson 54); `/clear` begins a new page.
+The buffer folds messages that left the request and shows the rest as sent (lesson 54); `/clear` begins a new page.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from codecompanion.model.messages import GO_ON_TAG, SUMMARY_TAG, Message, is_typ
 from codecompanion.model.view import View, answer_turn, apply_change, is_of_answer
 
 WIPED = "cleared"
-"""What `/clear` took out is not drawn at all."""
+"""Messages removed by `/clear` are not drawn at all."""
 
 
 def take_out(gone: dict[str, str], change: ViewChanged) -> None:
-    """Bring `gone`, the messages that are out of the view by kind of change, to where it is after one more change."""
+    """Update `gone`, the removed messages by kind of change, with one more change."""
     gone.update(dict.fromkeys(change.removed, change.kind))
     for insertion in change.inserted:
         gone.pop(insertion.message.id, None)
 
 
 def gone_from(events: Sequence[LogEvent], undone: Sequence[str]) -> dict[str, str]:
-    """Return the messages of a log that are not in its view, each with the kind of change that took it out."""
+    """Return the messages of a log that are not in its view, each with the kind of change that removed it."""
     gone: dict[str, str] = {}
     skipped, taken_back = frozenset(undone), turns_taken_back(events, undone)
     for event in events:
@@ -46,7 +46,7 @@ def turns_taken_back(events: Sequence[LogEvent], undone: Sequence[str]) -> froze
 
 
 def by_kind(gone: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Return the ids of the messages by the kind of change that took them out; what was wiped is nowhere drawn."""
+    """Return the ids of the removed messages by kind of change, without those removed by `/clear`."""
     found: dict[str, list[str]] = {}
     for message_id, kind in gone.items():
         if kind != WIPED:
@@ -55,9 +55,9 @@ def by_kind(gone: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
 
 
 def pages(events: Sequence[LogEvent], undone: Sequence[str]) -> tuple[int, frozenset[str]]:
-    """Return the place of the newest `/clear` that counts (-1: there is none), and what stands before it unseen.
+    """Return the place of the newest `/clear` that counts (-1 = none), and the messages hidden before it.
 
-    A message that has come back since is drawn again, also when it is gone once more.
+    A message restored since is drawn again, even if it was removed once more.
     """
     skipped, page = frozenset(undone), -1
     gone: dict[str, str] = {}
@@ -74,21 +74,21 @@ def pages(events: Sequence[LogEvent], undone: Sequence[str]) -> tuple[int, froze
 
 
 def is_drawn(message: Message) -> bool:
-    """Return whether the message has lines of its own in the buffer; attachments are in the context block."""
+    """Return whether the message has its own lines in the buffer; attachments are in the context block."""
     if message.role == "tool" or is_typed_by_user(message):
         return True
     return message.role == "assistant" and message.compaction is None and bool(message.text.strip())
 
 
 def summary_ids(change: ViewChanged) -> tuple[str, ...]:
-    """Return the messages that a compaction put in the place of others."""
+    """Return the messages with which a compaction replaced others."""
     return tuple(i.message.id for i in change.inserted if i.message.tag == SUMMARY_TAG or i.message.compaction)
 
 
 def place_of_card(messages: Sequence[Message], change: ViewChanged) -> str:
-    """Return the message above which the card of a compaction stands: the first drawn one that follows it in the view.
+    """Return the message above which a compaction's card is drawn: the first drawn one after it in the view.
 
-    `messages` is the view before the change. "" when nothing that is drawn follows: the card is the newest.
+    `messages` is the view before the change. "" if no drawn message follows: the card is the newest.
     """
     after = apply_change(View(messages=tuple(messages)), change).messages
     new = frozenset(insertion.message.id for insertion in change.inserted)

@@ -1,6 +1,6 @@
-"""Put one original back into the view: where it belongs, with what it cannot stand without (R-004, R-516).
+"""Restores one original message into the view: at its place, with the messages it depends on (R-004, R-516).
 
-Pure: it makes the change, `session.actions.view_edits` weighs and logs it.
+Pure: it builds the change; `session.actions.view_edits` checks and logs it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from codecompanion.model.view import View
 
 
 class Restoration(msgspec.Struct, frozen=True):
-    """What a restoring changes. `original` is the message that was asked for."""
+    """The changes of a restoration. `original` is the requested message."""
 
     original: Message
     replaced: tuple[Message, ...] = ()
@@ -25,7 +25,7 @@ class Restoration(msgspec.Struct, frozen=True):
 
     @property
     def count(self) -> int:
-        """Return how many messages come back: a tool call and its results only come together."""
+        """Return the number of restored messages: a tool call and its results are restored together."""
         return len(self.replaced) + len(self.inserted)
 
 
@@ -36,18 +36,18 @@ def find(messages: Sequence[Message], item: str) -> Message | None:
 
 
 def logged(events: Sequence[LogEvent]) -> list[Message]:
-    """Return every message of the log as it was written, in its order."""
+    """Return every message of the log as it was written, in order."""
     return [event.payload.message for event in events if isinstance(event.payload, MessageAdded)]
 
 
 def restoration(messages: Sequence[Message], view: View, item: str) -> Restoration:
-    """Return how the original of a message or call id comes back; `messages` is the whole log.
+    """Return how to restore the original of a message or call id; `messages` is the whole log.
 
-    What was replaced in place takes its place again; what was summarised stands after the summary. Either counts as
-    new from here on, or the next edit would take it again.
+    A message replaced in place returns to its place; a summarised one is put after the summary. Either counts as new
+    from here on, or the next edit would remove it again.
 
     Raises:
-        InputError: there is no such message, or nothing of it is missing.
+        InputError: the message does not exist, or nothing of it is missing.
     """
     original = find(messages, item)
     if original is None:
@@ -73,9 +73,9 @@ def restoration(messages: Sequence[Message], view: View, item: str) -> Restorati
 
 
 def _anchor(messages: Sequence[Message], view: View, first: Message) -> str:
-    """Return the message of the view after which the restored ones belong: older ones, and every summary.
+    """Return the message of the view after which restored ones belong: after older ones and every summary.
 
-    A provider does not see what stands before its own summary.
+    A provider does not see messages before its own summary.
     """
     places = {message.id: place for place, message in enumerate(messages)}
     own = places[first.id]

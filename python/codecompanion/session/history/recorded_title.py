@@ -1,4 +1,4 @@
-"""What names a call in one line: its tool's own words, or what it was called with where that tool is not there."""
+"""The title of a call in one line: its tool's own words, or its arguments if the tool is unknown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from codecompanion.tools.tool_registry import ToolRegistry
 
 
 def title_of_call(tools: ToolRegistry, call: ToolCall) -> str:
-    """Return what a call is named where its tool is known."""
+    """Return the title of a call, by its tool if that is known."""
     try:
         return one_line(tools.get(call.name).title(tools.validate(call.name, call.arguments)))
     except ToolError:
@@ -20,13 +20,13 @@ def title_of_call(tools: ToolRegistry, call: ToolCall) -> str:
 
 
 def recorded_title(call: ToolCall) -> str:
-    """Return a fold title for a call whose tool is not ours: the name and the start of its arguments' values."""
+    """Return the title of a call to an unknown tool: the name and the beginning of its arguments' values."""
     arguments = " ".join(_values_of(call.arguments[:1_000]).split())
     return f"{call.name} {arguments[:60]}{'…' if len(arguments) > 60 else ''}"
 
 
 def _values_of(arguments: str) -> str:
-    """Return the values of flat arguments without their names; what is none, as it is."""
+    """Return the values of flat arguments without their names; anything else unchanged."""
     try:
         given = msgspec.json.decode(arguments)
     except NOT_READABLE:

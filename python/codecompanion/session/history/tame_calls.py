@@ -1,7 +1,7 @@
-"""Tool calls as a model or a server may write them, made into calls a chat can live with for good (lesson 28).
+"""Limits tool calls written by a model or a server to a size that a chat can store permanently (lesson 28).
 
-What is taken in is stored, drawn, measured and sent again with every later request, so a name of a megabyte or
-arguments without end must not get that far. What is cut stays an error the model reads: the registry refuses it.
+Every call is stored, drawn, measured and sent again with every later request, so a name of a megabyte or endless
+arguments must not get that far. A cut call remains an error that the model reads: the registry refuses it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _CONTROL = regex(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 def tame(finished: Finished) -> Finished:
-    """Return the end of a reply with calls of bearable size; the same object when there is nothing to do."""
+    """Return the end of a reply with calls of limited size; the same object if nothing was cut."""
     calls = tuple(_tame(call) for call in finished.tool_calls)
     return finished if calls == finished.tool_calls else msgspec.structs.replace(finished, tool_calls=calls)
 
 
 def one_line(title: str) -> str:
-    """Return a title without characters that a line of a buffer cannot hold."""
+    """Return a title without characters that a buffer line cannot contain."""
     return _CONTROL.sub(" ", title)
 
 

@@ -12,12 +12,12 @@ _QUOTED = regex(r"[^\n]{1,400}:\d+-\d+\n(`{3,20})[^\n`]{0,80}\n")
 
 
 def title_of(text: str, most: int = TITLE_CHARS) -> str:
-    """Return a chat's title: the first words of its first message, on one line, after what it quotes of files."""
+    """Return a chat's title: the first words of its first message, on one line, after its quotes of files."""
     return cut_line((_after_quoted(text) or text)[: 10 * most], most)
 
 
 def _after_quoted(text: str) -> str:
-    """Return what follows the selected lines at the beginning, as `:'<,'>CodeCompanionChat` puts them there."""
+    """Return the text after the selected lines at the beginning, in the form written by `:'<,'>CodeCompanionChat`."""
     while found := _QUOTED.match(text):
         end = text.find(f"\n{found[1]}\n", found.end() - 1)
         if end < 0:
@@ -30,7 +30,7 @@ def given_title(text: str) -> str:
     """Return a title that the user gave, on one line.
 
     Raises:
-        InputError: there is no word in it.
+        InputError: it has no words.
     """
     title = title_of(text, GIVEN_CHARS)
     if not title:

@@ -1,8 +1,8 @@
-"""What can be undone and redone of a chat, and what is paused after an undo: projections of the log alone (R-545).
+"""The undo and redo state of a chat, and the stages paused after an undo: projections of the log alone (R-545).
 
-Only the newest change is offered: an older one may be what a newer one stands on (the summary of a summary). So undoing
-is projecting without the end of a chain, and the view is exactly what it was before, with what joined later. Nothing
-here has an effect; `session.actions.view_edits` carries it out.
+Only the newest change is offered: a newer one may depend on an older one (the summary of a summary). So undoing is
+projecting without the end of a chain, and the view is exactly as before, plus later messages. Nothing here has an
+effect; `session.actions.view_edits` carries it out.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ from codecompanion.session.history.gone import by_kind
 from codecompanion.wire.events import Replaced, ViewMarks
 
 UNDOABLE = frozenset({"edited", "compacted", "detached", "cleared", "pinned", "unpinned", "restored", "tools_chosen"})
-"""Kinds of changes that are offered; the others mend the history, or belong to what was said since."""
+"""Kinds of changes that the user can undo; the others repair the history, or belong to later messages."""
 _TAKES_AWAY = frozenset({"edited", "compacted", "detached", "cleared", "regenerated"})
 _RESTS = 2
-"""Until this many cycles after the running one: between turns, the next request is the first of the next cycle."""
+"""Until this many cycles after the current one: between turns, the next request is the first of the next cycle."""
 
 
 class Chain(msgspec.Struct, frozen=True):
-    """What can be undone, oldest first, and what can be redone, the next one last.
+    """The changes that can be undone, oldest first, and redone, the next one last.
 
-    `blocked`: something that cannot be undone has since changed a message that the newest change had changed.
+    `blocked`: a change that cannot be undone has since changed a message that the newest change had changed.
     """
 
     undoable: tuple[ViewChanged, ...] = ()
     redoable: tuple[ViewChanged, ...] = ()
     blocked: bool = False
     replaced: tuple[Replaced, ...] = ()
-    """Answers that another one counts in place of, whether that can still be undone or not."""
+    """Answers that were replaced by another one, whether or not that can still be undone."""
 
     @property
     def has_answer(self) -> bool:
-        """Return whether an answer can be exchanged: until the chat goes on from it."""
+        """Return whether an answer can be switched: until the chat continues from it."""
         return any(answer_turn(change) for change in (*self.undoable, *self.redoable))
 
     def to_undo(self, change_id: str) -> ViewChanged:
-        """Return the change to undo: the newest, which `change_id` has to name if it names any.
+        """Return the change to undo: the newest; a given `change_id` must be its id.
 
         Raises:
             InputError: there is none, or it is another one.
@@ -71,7 +71,7 @@ class Chain(msgspec.Struct, frozen=True):
         return newest
 
     def to_redo(self, change_id: str) -> ViewChanged:
-        """Return the change to redo: the one that was undone last.
+        """Return the change to redo: the last one undone.
 
         Raises:
             InputError: there is none, or it is another one.
@@ -85,10 +85,10 @@ class Chain(msgspec.Struct, frozen=True):
 
 
 def chain_of(events: Sequence[LogEvent]) -> Chain:
-    """Return what can be undone and redone now. Any new change of the view ends what could be redone.
+    """Return the current undo and redo state. Any new change of the view clears the redo list.
 
-    A new answer can be exchanged for the old one and back as long as it is the last thing in the chat: what is said
-    next was said to it.
+    A new answer can be switched with the old one as long as it is the last thing in the chat: the next message replies
+    to it.
     """
     undoable: list[ViewChanged] = []
     redoable: list[ViewChanged] = []
@@ -98,7 +98,7 @@ def chain_of(events: Sequence[LogEvent]) -> Chain:
     for place, event in enumerate(events):
         match event.payload:
             case MessageAdded(message=message):
-                # Most of a log: without a new answer among the changes none of them is looked at.
+                # Most messages of a log: without a new answer among the changes nothing has to be checked.
                 if has_answer and (is_typed_by_user(message) or is_of_answer(message)):
                     undoable = _without_settled(undoable, message)
                     redoable = [change for change in redoable if not answer_turn(change)]
@@ -130,14 +130,14 @@ def chain_of(events: Sequence[LogEvent]) -> Chain:
 
 
 def is_offered(change: ViewChanged) -> bool:
-    """Return whether the change is the user's to undo."""
+    """Return whether the user can undo the change."""
     if change.kind == "regenerated":
         return bool(answer_turn(change))
     return change.kind in UNDOABLE and not change.report.superseded
 
 
 def _without_settled(undoable: list[ViewChanged], message: Message) -> list[ViewChanged]:
-    """Return the changes without new answers, when the message is no part of one of them: the chat went on."""
+    """Return the changes without new answers, if the message is not part of one: the chat has continued."""
     turns = {turn for change in undoable if (turn := answer_turn(change))}
     if not turns or (is_of_answer(message) and message.turn_id in turns):
         return undoable
@@ -145,7 +145,7 @@ def _without_settled(undoable: list[ViewChanged], message: Message) -> list[View
 
 
 def replaced_answers(events: Sequence[LogEvent]) -> tuple[Replaced, ...]:
-    """Return which answers do not count because of another one, by the ids of their messages."""
+    """Return the answers replaced by another one, by the ids of their messages."""
     undone = frozenset(undone_ids(events))
     changes = [e.payload for e in events if isinstance(e.payload, ViewChanged) and e.payload.kind == "regenerated"]
     if not changes:
@@ -162,7 +162,7 @@ def replaced_answers(events: Sequence[LogEvent]) -> tuple[Replaced, ...]:
 
 
 def chain_after(chain: Chain, payload: EventPayload) -> Chain:
-    """Return what can be undone and redone after one more event; what is blocked, `chain_of` knows."""
+    """Return the undo and redo state after one more event; only `chain_of` determines `blocked`."""
     match payload:
         case ViewChanged() as change:
             undoable = (*chain.undoable, change) if is_offered(change) else chain.undoable
@@ -181,7 +181,7 @@ def chain_after(chain: Chain, payload: EventPayload) -> Chain:
 def _is_blocked(
     undoable: Sequence[ViewChanged], mended: Sequence[tuple[int, ViewChanged]], places: dict[str, int]
 ) -> bool:
-    """Return whether a message the newest change put into the view has been replaced since by what cannot be undone."""
+    """Return whether an irreversible change has since replaced a message that the newest change put into the view."""
     if not undoable:
         return False
     newest = undoable[-1]
@@ -191,7 +191,7 @@ def _is_blocked(
 
 
 def tools_chosen(events: Sequence[LogEvent], undone: Sequence[str]) -> tuple[str, ...]:
-    """Return which tools and groups are chosen at the end of a log, () = as configured."""
+    """Return the tools and groups chosen at the end of a log, () = as configured."""
     chosen: tuple[str, ...] = ()
     for event in events:
         change = event.payload
@@ -201,7 +201,7 @@ def tools_chosen(events: Sequence[LogEvent], undone: Sequence[str]) -> tuple[str
 
 
 def undone_ids(events: Sequence[LogEvent]) -> tuple[str, ...]:
-    """Return the changes that do not count now, whoever undid them, in their order."""
+    """Return the changes that do not count now, by any undo, in order."""
     undone: dict[str, None] = {}
     for event in events:
         if isinstance(event.payload, ChangeUndone):
@@ -219,7 +219,7 @@ def marks(
     chain: Chain,
     lost: tuple[str, ...] = (),
 ) -> ViewMarks:
-    """Return what stands out among the messages of the next request, and what is not among them."""
+    """Return the marks for the messages of the next request, and the messages not in it."""
     newest = chain.undoable[-1] if chain.undoable else None
     return ViewMarks(
         chat=chat_id,
@@ -230,8 +230,8 @@ def marks(
         gone=by_kind(gone),
         next_undo=newest.change_id if newest else "",
         next_redo=chain.redoable[-1].change_id if chain.redoable else "",
-        # Part of an answer may have been restored: then it is folded like anything else that left the view, also when
-        # that part has left it again, by another change.
+        # Part of an answer may have been restored: then it is folded like any other removed message, even if another
+        # change has removed that part again.
         replaced=tuple(
             answer for answer in chain.replaced if all(gone.get(item) == "regenerated" for item in answer.items)
         ),
@@ -241,26 +241,26 @@ def marks(
 
 
 def takes_away(change: ViewChanged) -> bool:
-    """Return whether the change took something out of the view that could be wanted back."""
+    """Return whether the change removed messages that the user may want to restore."""
     return change.kind in _TAKES_AWAY and bool(change.removed or change.replaced)
 
 
 class Rest(msgspec.Struct, frozen=True):
-    """Which stages rest because the user undid what they did: otherwise the next request would do the same again.
+    """The stages paused because the user undid their changes: otherwise the next request would repeat them.
 
-    `paused` are the events of those that wait for the user: an undone edit pauses compactions as well, they remove
-    more. What follows a message that was restored by itself is paused `until` a cycle (exclusive).
+    `paused` are the events of those that wait for the user: an undone edit pauses compactions as well, because they
+    remove more. After a restored message, automatic stages are paused `until` a cycle (exclusive).
     """
 
     until: int = 0
     paused: frozenset[str] = frozenset()
 
     def kinds(self, cycle: int) -> frozenset[str]:
-        """Return the events of the stages that rest in this cycle after a restored message."""
+        """Return the events of the stages paused in this cycle after a restored message."""
         return _AUTOMATIC if cycle < self.until else frozenset()
 
     def after(self, payload: EventPayload, cycle: int) -> Rest:
-        """Return the rest after one more event of a log whose view is in this cycle; what undoes, `rest_of` knows."""
+        """Return the pauses after one more event of a log whose view is in this cycle; undos are left to `rest_of`."""
         if says_go_on(payload):
             return Rest()
         if isinstance(payload, ViewChanged) and payload.kind == "restored":
@@ -273,7 +273,7 @@ PAUSED_BY = {"edited": _AUTOMATIC, "compacted": frozenset({"context_compacted"})
 
 
 def says_go_on(payload: EventPayload) -> bool:
-    """Return whether the user says with it that the chat shall be managed again: compacted, /clear, a policy chosen."""
+    """Return whether the event ends the pauses: a compaction, /clear, a chosen policy or an explicit resume."""
     match payload:
         case PauseEnded() | PolicySet():
             return True
@@ -284,7 +284,7 @@ def says_go_on(payload: EventPayload) -> bool:
 
 
 def rest_of(events: Sequence[LogEvent]) -> Rest:
-    """Return what is paused after the undos of a log."""
+    """Return the pauses after the undos of a log."""
     kinds: dict[str, str] = {}
     pauses: dict[str, int] = {}
     paused: dict[str, frozenset[str]] = {}
@@ -316,7 +316,7 @@ def rest_of(events: Sequence[LogEvent]) -> Rest:
 
 
 def outcome(change: ViewChanged, *, undone: bool = False) -> str:
-    """Return in words what the change did or, with `undone`, what undoing it did: `1 tool result restored`."""
+    """Return in words the effect of the change or, with `undone`, of its undo: `1 tool result restored`."""
     report, number = change.report, len(change.removed)
     title = report.title or "a message"
     match change.kind:
@@ -350,7 +350,7 @@ def outcome(change: ViewChanged, *, undone: bool = False) -> str:
 
 
 def summarised(change: ViewChanged) -> int:
-    """Return how many messages a compaction took out, as its card says."""
+    """Return the number of messages a compaction removed, as shown on its card."""
     return len(change.removed) if change.report.messages is None else change.report.messages
 
 

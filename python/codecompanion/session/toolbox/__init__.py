@@ -1,1 +1,1 @@
-"""The tools of one chat: what the providers bring for its folder, in groups."""
+"""The tools of one chat: those of the providers for its folder, in groups."""

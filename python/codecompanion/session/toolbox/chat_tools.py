@@ -1,4 +1,4 @@
-"""The tools of one chat: what the providers bring for its folder, and what of it the chat has chosen."""
+"""The tools of one chat: those of the providers for its folder, and the chat's choice among them."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from codecompanion.tools.tool_registry import OTHER_NAMES, ToolRegistry
 from codecompanion.tools.toolbox import Toolbox
 
 SHARE_FOR_TOOLS = 0.2
-"""Built-in tools that nobody chose take at most this share (0..1) of the context window."""
+"""Built-in tools that were not chosen explicitly take at most this share (0..1) of the context window."""
 
 
 class ChatTools:
-    """What of the toolbox one chat gets. `root` says which folder it works in, `choice` what it has chosen (units)."""
+    """One chat's part of the toolbox. `root` returns its folder, `choice` its chosen units."""
 
     def __init__(
         self,
@@ -43,16 +43,16 @@ class ChatTools:
         window: Callable[[], int] = lambda: 0,
         count: Callable[[Sequence[ToolSpec]], int] = lambda specs: 0,
     ) -> None:
-        """`window` tells the model's context window in tokens, 0 = unknown; `count` the tokens of schemas."""
+        """`window` returns the model's context window in tokens, 0 = unknown; `count` the tokens of schemas."""
         self._toolbox, self._settings, self._choice, self.root = toolbox, settings, choice, root
         self._window, self._count = window, count
         self._of_window: tuple[ToolRegistry, int, ToolRegistry] | None = None
         self.sends_code: Callable[[], bool] = lambda: True
-        """Whether code may leave; most tools bring some, and of those of others nobody can know."""
+        """Whether code may be sent; most tools return some, and foreign tools may."""
         self._made: tuple[ToolRegistry, tuple[str, ...], ToolRegistry] | None = None
 
     async def settle(self) -> None:
-        """Wait a few seconds for providers that are not ready, of those whose tools the choice may offer."""
+        """Wait a few seconds for providers that are not ready and whose tools the choice may offer."""
         await self._toolbox.settle(self.root(), self.may_offer)
 
     async def settle_all(self) -> None:
@@ -60,9 +60,9 @@ class ChatTools:
         await self._toolbox.settle(self.root())
 
     def may_offer(self, is_one: Callable[[str], bool], group: str = "") -> bool:
-        """Return whether the choice in force offers tools of such names, as soon as they are there.
+        """Return whether the current choice offers tools with such names once they exist.
 
-        `group` is the name under which a provider lets its tools be chosen together.
+        `group` is the name of the provider's group of tools.
         """
         units = self.units
         if not units:
@@ -84,11 +84,11 @@ class ChatTools:
         return any(map(is_one, named - without))
 
     def may_come(self, name: str) -> bool:
-        """Return whether there is no such tool now, and may be one later: a server of its is not started yet."""
+        """Return whether the tool does not exist now but may later: its server has not started yet."""
         return self._toolbox.may_bring(name, self.root())
 
     def missing(self) -> list[tuple[str, str]]:
-        """Return the options in force with each name in them that is not there, and does not come later."""
+        """Return the options in force with each name in them that does not exist and will not appear later."""
         registry, settings = self.all(), self._settings()
         groups, known = self.groups(registry), registry.names()
         chosen = [groups[unit[6:]] for unit in self.units if unit.startswith("group:") and unit[6:] in groups]
@@ -100,16 +100,16 @@ class ChatTools:
         return [(key, name) for key, name in named if is_of_server(name) and not self.may_come(name)]
 
     def names(self, wanted: Iterable[str]) -> tuple[str, ...]:
-        """Return the names of all tools there are, and those of the wanted ones that may come later."""
+        """Return the names of all existing tools, and the wanted ones that may appear later."""
         known = self.all().names()
         return (*known, *(name for name in wanted if name not in known and self.may_come(name)))
 
     def all(self) -> ToolRegistry:
-        """Return every tool there is for the chat."""
+        """Return every tool available to the chat."""
         return self._toolbox.registry(self.root())
 
     def offered(self) -> ToolRegistry:
-        """Return the tools that may be offered in this chat now."""
+        """Return the tools that this chat may offer now."""
         registry, units = self.all(), self.units
         if not self.sends_code():
             return registry.only(frozenset())
@@ -122,7 +122,7 @@ class ChatTools:
         return self._made[2]
 
     def _for_window(self, registry: ToolRegistry) -> ToolRegistry:
-        """Return what a chat without a choice offers: all tools, in a small window the few that matter most."""
+        """Return the tools of a chat without a choice: all, or in a small window the few most important ones."""
         window = self._window()
         if self._of_window is None or self._of_window[:2] != (registry, window):
             most, made = int(SHARE_FOR_TOOLS * window), registry
@@ -134,7 +134,7 @@ class ChatTools:
 
     @property
     def held_back(self) -> tuple[str, ...]:
-        """Return the tools that are not offered because the window is small and nobody has chosen any."""
+        """Return the tools that are not offered because the window is small and none were chosen."""
         if self.units or not self.sends_code():
             return ()
         offered = self.offered().names()
@@ -142,7 +142,7 @@ class ChatTools:
 
     @property
     def always(self) -> tuple[str, ...]:
-        """Return the tools that belong to every choice: what brings back what was taken out of the chat."""
+        """Return the tools that belong to every choice: those that recall removed messages."""
         registry = self.all()
         return tuple(name for name in registry.names() if registry.get(name).only_when_removed)
 
@@ -153,7 +153,7 @@ class ChatTools:
 
     @property
     def default_units(self) -> tuple[str, ...]:
-        """Return what a chat begins with that has chosen nothing; empty = all tools."""
+        """Return the choice of a new chat; empty = all tools."""
         names = self._settings().default_tools
         if names is None:
             return ()
@@ -162,12 +162,12 @@ class ChatTools:
 
     @property
     def starting_units(self) -> tuple[str, ...]:
-        """Return what a change in the list begins with: the choice in force, what is offered where there is none."""
+        """Return the units that a change in the list starts from: the choice in force, else the offered tools."""
         return self.units or self.unchosen_units
 
     @property
     def unchosen_units(self) -> tuple[str, ...]:
-        """Return what is offered in a chat that has chosen nothing."""
+        """Return the units offered in a chat without a choice."""
         registry = self.all()
         if self.default_units or self._for_window(registry) is registry:
             return self.default_units or ALL_UNITS
@@ -178,7 +178,7 @@ class ChatTools:
         return (*single, *of_all, *(f"-tool:{name}" for name in self.always))
 
     def groups(self, registry: ToolRegistry) -> Mapping[str, Group]:
-        """Return the groups by name: built-in, the user's, one for each provider that names its own."""
+        """Return the groups by name: built-in, the user's, and one for each provider with its own group."""
         given = self._settings().groups
         found = {group.name: group for group in BUILT_IN if given.get(group.name, group) is not None}
         for one, tools in self._toolbox.groups(self.root()):
@@ -195,7 +195,7 @@ class ChatTools:
         return found
 
     def fragments(self) -> Iterable[Fragment]:
-        """Yield what the chosen groups say to the model."""
+        """Yield the system prompts of the chosen groups."""
         units = self.units
         if not units:
             return

@@ -1,7 +1,7 @@
-"""Groups of tools, and what a chat's choice of tools and groups comes to. Pure.
+"""Groups of tools, and the result of a chat's choice of tools and groups. Pure.
 
 A choice is a tuple of units in the order they were chosen: `group:files`, `tool:read_file`, and `-tool:run_command` for
-one that is left out of what the others bring. An empty choice is the default.
+a tool excluded from the other units. An empty choice is the default.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NO_UNITS = ("group:none",)
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Tools under one name; `tools` None = all there are. `system_prompt` goes along while the group is chosen."""
+    """Tools under one name; `tools` None = all tools. `system_prompt` is sent while the group is chosen."""
 
     name: str
     description: str
@@ -29,9 +29,9 @@ class Group(msgspec.Struct, frozen=True):
     system_prompt: str = ""
     collapse: bool = True
     provided: ProvidedGroup | None = None
-    """What its provider says of it, where it has one."""
+    """The provider's own description, if it has one."""
     instead_of: str = ""
-    """Whose tools (`the MCP server time`) would have this name if the user's group had not."""
+    """The owner of the tools (`the MCP server time`) that would have this name without the user's group."""
 
 
 BUILT_IN = (
@@ -56,12 +56,12 @@ SERVERS = "mcp"
 
 
 def unknown_members(settings: ToolsSettings, built_in: Sequence[str], servers: Iterable[str] = ()) -> list[str]:
-    """Return a sentence for each name in the user's groups and `default_tools` that means nothing.
+    """Return a sentence for each unknown name in the user's groups and `default_tools`.
 
     `servers` are the names of the configured MCP servers.
 
-    What servers bring (`server__tool`, `mcp:server`) is not known before they are started or a project names them:
-    `ChatTools.missing` tells.
+    Tools of servers (`server__tool`, `mcp:server`) are unknown until the servers start or a project names them;
+    `ChatTools.missing` checks those.
     """
     tools = [*built_in, *settings.own]
     groups = [*{group.name for group in BUILT_IN} | set(settings.groups) | set(servers)]
@@ -83,12 +83,12 @@ def unknown_members(settings: ToolsSettings, built_in: Sequence[str], servers: I
 
 
 def is_of_server(name: str) -> bool:
-    """Return whether a name is that of a tool, or of all tools, of an MCP server: it may mean something later."""
+    """Return whether a name is that of a tool, or of all tools, of an MCP server: it may become known later."""
     return "__" in name or name == SERVERS or name.startswith(f"{SERVERS}:")
 
 
 def unit_of(name: str, groups: Mapping[str, Group], tools: Sequence[str]) -> str:
-    """Return the unit that a name in a message means, "" when there is none. A group goes before a tool."""
+    """Return the unit that a name in a message refers to, "" = none. A group takes precedence over a tool."""
     if name in groups:
         return f"group:{name}"
     ours = OTHER_NAMES.get(name, name)
@@ -102,7 +102,7 @@ def _provided(groups: Mapping[str, Group]) -> list[ProvidedGroup]:
 
 
 def other_meanings(names: Iterable[str], groups: Mapping[str, Group], tools: Sequence[str]) -> list[str]:
-    """Return a sentence for each name that means one thing and is the name of a provider's group, too."""
+    """Return a sentence for each name that refers to one thing and is also the name of a provider's group."""
     said = []
     for name in names:
         unit = unit_of(name, groups, tools)
@@ -123,7 +123,7 @@ def joined(families: Iterable[Group]) -> Group:
 
 
 def units_of(names: Iterable[str], groups: Mapping[str, Group], tools: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the units that names mean, and the names that mean nothing; a group may stand for its tools."""
+    """Return the units that names refer to, and the unknown names; a group may be expanded to its tools."""
     units, unknown = list[str](), list[str]()
     for name in names:
         unit = unit_of(name, groups, tools)
@@ -142,7 +142,7 @@ def chosen_names(
 ) -> tuple[str, ...]:
     """Return the tools that are offered under a choice, in the order of `tools`.
 
-    `always` belong to every choice but "none", unless they are left out by name.
+    `always` belong to every choice except "none", unless they are excluded by name.
     """
     wanted, without = set(always if tuple(units) != NO_UNITS else ()), set[str]()
     for unit in units:
@@ -158,7 +158,7 @@ def chosen_names(
 
 
 def with_units(choice: Sequence[str], added: Iterable[str]) -> tuple[str, ...]:
-    """Return the choice and these units; `group:none` takes the place of what was chosen, and ends with the next."""
+    """Return the choice and these units; `group:none` replaces the choice, and ends with the next unit."""
     units = [unit for unit in choice if unit != NO_UNITS[0]]
     for unit in added:
         if unit == NO_UNITS[0]:
@@ -175,7 +175,7 @@ def without_tool(
     tools: Sequence[str],
     always: Collection[str] = (),
 ) -> tuple[str, ...]:
-    """Return the choice without one tool: its own unit goes, or it is left out of what a group brings."""
+    """Return the choice without one tool: its own unit is removed, or it is excluded from a group."""
     units = tuple(unit for unit in choice if unit != f"tool:{name}")
     if name in chosen_names(units, groups, tools, always):
         return (*units, f"-tool:{name}")
@@ -183,6 +183,6 @@ def without_tool(
 
 
 def nearest_name(name: str, groups: Mapping[str, Group], tools: Sequence[str]) -> str:
-    """Return the tool or group that may have been meant, "" = none is near."""
+    """Return the tool or group with the nearest name, "" = none is near."""
     found = get_close_matches(name, [*groups, *tools], n=1)
     return found[0] if found else ""

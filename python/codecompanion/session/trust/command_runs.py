@@ -46,7 +46,7 @@ class Known(msgspec.Struct, frozen=True):
     kept: tuple[FileHash, ...] = ()
 
     def with_run(self, folder: str, run: Run) -> Known:
-        """Return the same with one more run, or with the end of one."""
+        """Return these runs with one more, or with the end of one."""
         runs = sorted((*(one for one in self.runs.get(folder, ()) if one.token != run.token), run), key=_since)
         while len(runs) > MAX_RUNS:
             pairs = enumerate(itertools.pairwise(runs))
@@ -61,14 +61,14 @@ class Known(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, runs=dict([*others.items(), (folder, tuple(runs))][-MAX_FOLDERS:]))
 
     def with_kept(self, files: Iterable[FileHash]) -> Known:
-        """Return the same with contents that were trusted before a command ran."""
+        """Return these runs with contents that were trusted before a command ran."""
         return msgspec.structs.replace(self, kept=tuple(dict.fromkeys((*self.kept, *files)))[-MAX_KEPT:])
 
 
 class CommandRuns:
     """The runs of one user's commands. Without `file` they end with the process.
 
-    Methods block for a moment. Whoever changes something holds `lock`, so that two Neovims do not lose a run.
+    Methods block for a moment. Callers that change something hold `lock`, so that two Neovims do not lose a run.
     """
 
     def __init__(self, file: Path | None = None) -> None:
@@ -78,14 +78,14 @@ class CommandRuns:
         self._running = set[str]()
 
     def begin(self, folder: Path, token: str, trusted: Iterable[FileHash]) -> None:
-        """Record that a command begins to run; `trusted` are instructions as they are before it; raises `OSError`."""
+        """Record that a command begins; `trusted` are the instructions before it runs; raises `OSError`."""
         self._running.add(token)
         with self._changing():
             run = Run(token, time.time_ns() - MARGIN_NS)
             self._known = self._read().with_run(os.path.realpath(folder), run).with_kept(trusted)
 
     def end(self, folder: Path, token: str) -> None:
-        """Record that it has ended; raises `OSError`."""
+        """Record that the command has ended; raises `OSError`."""
         name = os.path.realpath(folder)
         with self._changing():
             known = self._read()
@@ -139,7 +139,7 @@ class CommandRuns:
                 self._known = typed.read_json(self._file.read_bytes(), type=Known)
                 self._stamp = (status.st_mtime_ns, status.st_ino)
         except (OSError, *NOT_READABLE):
-            pass  # what this host knows stays
+            pass  # this host keeps the state it has
         return self._known
 
 
