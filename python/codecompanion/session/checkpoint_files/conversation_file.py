@@ -1,7 +1,7 @@
-"""Follows the view of one chat and stores what is new of it: the conversation that its checkpoints name (R-461, R-463).
+"""Follows the view of one chat and stores its new messages: the conversation of its checkpoints (R-461, R-463).
 
 Keys are hidden and limits applied once per message, when it is written. A chat is written as a whole when it is opened,
-when more keys have become known, and when most of what its file holds is not in the view any more.
+when more keys have become known, and when most of its file is no longer in the view.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from codecompanion.store.files.conversations import Place
 
 Files = Mapping[str, tuple[int, int]]
 SPARE_BYTES = 1024 * 1024
-"""A file may hold this much more than twice what is in the view."""
+"""A file may be this much larger than twice the size of the view."""
 
 
 class ConversationFile(msgspec.Struct):
-    """What of one chat is stored. One call at a time; all of them block."""
+    """The stored part of one chat. One call at a time; all of them block."""
 
     chat_id: str
     files: CheckpointFiles
     redact: Callable[[str], str]
     keys_known: Callable[[], int]
     size: int = 0
-    """The bytes of what is in the view."""
+    """The size of the view in bytes."""
     _place: Place | None = None
     _written: Messages = ()
     _sizes: dict[str, int] = msgspec.field(default_factory=dict)
@@ -40,10 +40,10 @@ class ConversationFile(msgspec.Struct):
     _keys_looked_for: int = 0
 
     def write(self, messages: Messages, files: Files, fresh_files: Files, stand_back: StandBack) -> Place:
-        """Store what is new of the conversation, and of the files that were read; return where it stands.
+        """Store new messages and newly read files; return their place.
 
         Raises:
-            StoreError: it could not be written; what was stored before still is.
+            StoreError: it could not be written; everything stored before still exists.
         """
         if self.keys_known() != self._keys_looked_for:
             self._redacted, self._keys_looked_for, self._place = {}, self.keys_known(), None
@@ -60,7 +60,7 @@ class ConversationFile(msgspec.Struct):
             return stored
 
         named = {self.redact(path): read for path, read in fresh_files.items()}
-        self._place = None  # after a failure all is written again
+        self._place = None  # after a failure everything is written again
         if named or parts != [(0, len(self._written))]:
             place = self.files.append_conversation(self.chat_id, place, lines_of(parts, kept, named, encode))
         self._place = place
@@ -68,7 +68,7 @@ class ConversationFile(msgspec.Struct):
         return place
 
     def _take(self, messages: Messages, kept: int) -> None:
-        """Remember what is stored; of a view that has only grown only what is new is looked at."""
+        """Record the stored messages; if the view has only grown, only new ones are processed."""
         if kept and kept == len(self._written):
             self.size += sum(self._sizes[message.id] for message in messages[kept:])
         else:
@@ -79,7 +79,7 @@ class ConversationFile(msgspec.Struct):
         self._written = messages
 
     def redacted(self, message: Message) -> Message:
-        """Return the message with keys hidden; looking for them costs most of a write, so it is done once each."""
+        """Return the message with keys hidden; finding keys is most of the cost of a write, so it is done once."""
         known = self._redacted.get(message.id)
         if known is None or known[0] is not message:
             known = message, self._without_keys(message)

@@ -1,9 +1,9 @@
-"""Writes one chat's snapshot and checkpoint files, in a thread: reads what is new of its log, builds, keeps keys out.
+"""Writes one chat's snapshot and checkpoint files, in a thread: reads new log events, builds, hides keys.
 
-The snapshot is written first, so that it is never older than the checkpoint made with it (R-474). What a write costs
-does not grow with the chat: the conversation is stored in increments (`conversation_file`), and what is not (the first
-time, after an edit in the middle) stands back. Nothing here touches the running chat: it gets values and a store that
-any thread may read.
+The snapshot is written first, so that it is never older than the checkpoint made with it (R-474). The cost of a write
+does not grow with the chat: the conversation is stored in increments (`conversation_file`), and larger writes (the
+first one, or after an edit in the middle) yield to other threads. Nothing here touches the running chat: it gets values
+and a store that any thread may read.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 
 _BULKY = ("conversationHistory", "evidencePacket", KEY)
 _BATCH = 250
-"""So many entries of the log are read at once."""
+"""The number of log entries read at once."""
 
 
 class Wanted(msgspec.Struct):
-    """One write: what for, and the chat as it stands. `removed` is what a compaction is about to take away."""
+    """One write: its purpose, and the current chat. `removed` are the messages that a compaction will remove."""
 
     kind: Kind
     trigger: str
@@ -72,20 +72,20 @@ class StateWriter(msgspec.Struct):
     """The last entry of the log when the chat was opened."""
     tally: Tally = msgspec.field(default_factory=Tally)
     periodic_at: int = 0
-    """So many meaningful messages there were at the last periodic checkpoint, or when the chat was opened."""
+    """The number of meaningful messages at the last periodic checkpoint, or when the chat was opened."""
     is_awaited: bool = False
-    """Whether somebody waits for what is being written; until then it takes its time."""
+    """Whether a caller waits for the current write; until then it runs slowly."""
     _unknown: Mapping[str, Any] | None = None
     _periodic_hash: str = ""
     _completed_at: int = 0
     _view: Messages = ()
-    """The view that was looked at last."""
+    """The last view processed."""
     _readable: Messages = ()
-    """The same without a provider's own compaction."""
+    """The same view without a provider's own compaction."""
     _standing: Message | None = None
-    """The summary that stands in it."""
+    """The summary in that view."""
     _packet: tuple[Messages, EvidencePacket] | None = None
-    """The evidence of a checkpoint that is about to be written, and the messages it covers."""
+    """The evidence of the next checkpoint, and the messages it covers."""
     _conversation: ConversationFile = cast("ConversationFile", None)  # made below
 
     def __post_init__(self) -> None:
@@ -93,11 +93,11 @@ class StateWriter(msgspec.Struct):
 
     @property
     def has_grown(self) -> bool:
-        """Return whether anything happened since the chat was opened, or completed."""
+        """Return whether the log has grown since the chat was opened, or completed."""
         return self.tally.last_change > max(self.opened_at, self._completed_at)
 
     def catch_up(self) -> None:
-        """Take in what was logged since; the first time, also what was before the chat was opened.
+        """Read new log events; the first time, also those before the chat was opened.
 
         Raises:
             StoreError: the log cannot be read.
@@ -116,7 +116,7 @@ class StateWriter(msgspec.Struct):
         """Do most of the work of a checkpoint before a removal: store the conversation, collect the evidence.
 
         Raises:
-            StoreError: it could not be stored; what was there before still is.
+            StoreError: it could not be stored; everything stored before still exists.
         """
         self.catch_up()
         self._look_at(messages)
@@ -127,21 +127,21 @@ class StateWriter(msgspec.Struct):
             self._packet = covered, build_packet(covered, self.chat_id, 0, pause=self._stand_back())
 
     def forget_prepared(self) -> None:
-        """Keep no evidence for a removal that does not come; what is stored of the conversation stays."""
+        """Drop the evidence for a removal that does not happen; the stored conversation stays."""
         self._packet = None
 
     def _take_packet(self, covered: Messages, now_ms: int) -> EvidencePacket:
-        """Return the evidence of these messages, as prepared where it was."""
+        """Return the evidence of these messages, prepared or new."""
         prepared, self._packet = self._packet, None
         if prepared is not None and prepared[0] == covered:
             return msgspec.structs.replace(prepared[1], generated_at=now_ms)
         return build_packet(covered, self.chat_id, now_ms, pause=self._stand_back())
 
     def save(self, wanted: Wanted) -> int | None:
-        """Write snapshot and checkpoint and return the size of the snapshot; None when there was nothing to write.
+        """Write snapshot and checkpoint and return the size of the snapshot; None if there was nothing to write.
 
         Raises:
-            StoreError: they could not be written; what was there before still is.
+            StoreError: they could not be written; everything stored before still exists.
         """
         self.catch_up()
         now_ms = round(wanted.now * 1000)
@@ -179,7 +179,7 @@ class StateWriter(msgspec.Struct):
         return self._write(snapshot, checkpoint, place)
 
     def adopt(self, state: RestoredState, checkpoint_id: str, now: float) -> None:
-        """Write a restored state as the newest checkpoint of the chat, in V2, with what nobody here knows (R-476).
+        """Write a restored state as the newest checkpoint of the chat, in V2, including unknown fields (R-476).
 
         Raises:
             StoreError: it could not be written.
@@ -205,7 +205,7 @@ class StateWriter(msgspec.Struct):
         self._write(snapshot, checkpoint, place)
 
     def _store(self, messages: Messages) -> Place:
-        """Store what is new of the conversation and the files read; return where they stand."""
+        """Store new messages and the files read; return their place."""
         fresh, self.tally.fresh_files = self.tally.fresh_files, {}
         try:
             return self._conversation.write(messages, self.tally.files, fresh, self._stand_back())
@@ -229,13 +229,13 @@ class StateWriter(msgspec.Struct):
         return size + self._conversation.size
 
     def _unknown_keys(self) -> Mapping[str, Any]:
-        """Return what the file had before we wrote to it."""
+        """Return the fields that the file had before our first write."""
         if self._unknown is None:
             self._unknown = _without_bulk(self.files.newest(self.chat_id) or {})
         return self._unknown
 
     def _last_periodic_hash(self) -> str:
-        """Return the hash of the newest periodic checkpoint, also of one written before the chat was opened (R-470)."""
+        """Return the hash of the newest periodic checkpoint, even if written before the chat was opened (R-470)."""
         if not self._periodic_hash:
             stored = self.files.list_checkpoints(self.chat_id)
             newest = next((one.id for one in stored if one.kind == "periodic"), None)
@@ -245,7 +245,7 @@ class StateWriter(msgspec.Struct):
         return self._periodic_hash
 
     def _summary(self, wanted: Wanted, standing: Message | None) -> StructuredSummary:
-        """Return the compact half: the summary at hand, else the one that stands in the view, else the last answer."""
+        """Return the compact half: the given summary, else the one in the view, else the last answer."""
         sources: dict[Kind, SummarySource] = {"pre_compaction": "compaction_summary", "completion": "completion"}
         from codecompanion.context.checkpoints.structured_summary import parse_summary  # not part of the start
 
@@ -256,7 +256,7 @@ class StateWriter(msgspec.Struct):
         return parse_summary(self.redact(self.tally.last_assistant), "fallback")
 
     def _look_at(self, messages: Messages) -> None:
-        """Take in the view; of one that has only grown only what is new is looked at."""
+        """Process the view; if it has only grown, only new messages."""
         grown = grown_from(self._view, messages)
         new = messages[grown:]
         if live_blocks(new) or not grown:
@@ -268,7 +268,7 @@ class StateWriter(msgspec.Struct):
         self._view = messages
 
     def _without_blocks(self, messages: Messages) -> Messages:
-        """Return the view without a provider's own compaction: what it stood for is not in it, and only in the log."""
+        """Return the view without a provider's own compaction: the messages it replaced are only in the log."""
         blocks = live_blocks(messages)
         if not blocks:
             return messages
@@ -278,7 +278,7 @@ class StateWriter(msgspec.Struct):
         return project([*events, *(LogEvent(last, 0.0, ChangeUndone(change_id=change)) for change in undone)]).messages
 
     def _clean(self, raw: dict[str, Any], place: Place) -> dict[str, Any]:
-        """Return the payload with keys hidden in every other text, too, and its conversation named."""
+        """Return the payload with keys hidden in all other texts, and a reference to its conversation."""
         clean = {key: value if key in _BULKY else _redact_all(value, self.redact) for key, value in raw.items()}
         del clean["conversationHistory"]
         clean.pop(REACHED, None)

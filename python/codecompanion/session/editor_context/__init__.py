@@ -1,1 +1,1 @@
-"""Items of editor context (`#{diagnostics}`): what the host reads itself, how they read to the model."""
+"""Items of editor context (`#{diagnostics}`): those that the host reads, and their text for the model."""

@@ -1,4 +1,4 @@
-"""What a message mentions and the host reads itself, by its argument: `#{file:path}`, `#{diff:staged}`.
+"""Reads the editor context that a message mentions and the host provides: `#{file:path}`, `#{diff:staged}`.
 
 Other sources are added to `Services.context_sources` under the name of their item; the editor has an item of that name
 that comes `by_host`.
@@ -24,7 +24,7 @@ _MAX_UNTRACKED = 50
 
 
 async def read_by_host(item: EditorItem, root: Path, editor: Editor, others: Mapping[str, Source]) -> EditorItem:
-    """Return the item with what its source gives."""
+    """Return the item with the content of its source."""
     built_in: dict[str, Source] = {"file": partial(read_file, editor), "diff": take_diff}
     source = others.get(item.name) or built_in.get(item.name)
     if source is None:
@@ -38,7 +38,7 @@ async def read_by_host(item: EditorItem, root: Path, editor: Editor, others: Map
 
 
 async def read_file(editor: Editor, argument: str, root: Path) -> Taken:
-    """Return a file as the user sees it: what is unsaved in the editor counts. `path:10-20` gives these lines."""
+    """Return a file as the user sees it, with unsaved changes in the editor. `path:10-20` returns these lines."""
     if not argument:
         return Taken(error="it needs a path, such as #{file:src/main.py}")
     place = place_of(argument)
@@ -73,8 +73,8 @@ def _real_path(root: Path, path: str) -> Path:
 
 
 async def take_diff(argument: str, root: Path) -> Taken:
-    """Return what git sees changed, by what `workspace.git_diff` takes."""
-    from codecompanion.workspace.git_diff import read_diff  # rarely wanted: not part of the start
+    """Return the changes reported by git; `argument` as in `workspace.git_diff`."""
+    from codecompanion.workspace.git_diff import read_diff  # rarely used: not part of the start
 
     diff = await asyncio.to_thread(read_diff, root, argument)
     if not diff:

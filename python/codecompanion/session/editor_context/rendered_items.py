@@ -1,7 +1,8 @@
-"""Editor context as the model reads it: a line that says what it is, and its text in a fence that it cannot end.
+"""Editor context as the model reads it: a heading line, and the text in a fence that it cannot end.
 
-Data, never instructions: nothing in a text, a path or a title can leave its fence or its line. What does not fit is cut
-and says so. The first line begins with what the user wrote, so that the model knows what the question means by it.
+Data, never instructions: nothing in a text, a path or a title can leave its fence or its line. Text that does not fit
+is cut, with a note. The first line begins with the mention as the user wrote it, so that the model can match it with
+the question.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from codecompanion.session.editor_context.standing import Stands, fingerprint, h
 from codecompanion.wire.requests import EditorItem, EditorText
 
 MIN_TOKENS = 40
-"""With less room for a text not even a few lines of it fit."""
+"""With less room not even a few lines of a text fit."""
 _MAX_TITLE, _MAX_NAMED, _MAX_QUOTED = 300, 20, 80
 _TAKEN_OUT = "that has been taken out of this conversation since"
 NOTHING_NAMED: Mapping[int, Stands] = {}
@@ -30,9 +31,9 @@ CountTokens = Callable[[str], int]
 
 
 class Rendered(msgspec.Struct, frozen=True):
-    """An item as a message: its content, what the chat says of it, what of it is only named.
+    """An item as a message: its content, its line in the chat, and the parts that are only referred to.
 
-    `is_whole`: nothing of it is cut, left out or only named.
+    `is_whole`: no part of it is cut, left out or only referred to.
     """
 
     content: str
@@ -42,7 +43,7 @@ class Rendered(msgspec.Struct, frozen=True):
 
 
 class _Shown(msgspec.Struct, frozen=True):
-    """A text as it is sent: the lines of it that fit, and where the first of them stands in it, 0-based."""
+    """A text as it is sent: the lines that fit, and the position of the first one in the text, 0-based."""
 
     text: EditorText
     body: str
@@ -52,18 +53,18 @@ class _Shown(msgspec.Struct, frozen=True):
 
 
 def opening(written: str) -> str:
-    """Return how the content of an item begins."""
+    """Return the beginning of an item's content."""
     return f"`{one_line(written)}`: "
 
 
 def said(item: EditorItem, why: str, short: str = "") -> Rendered:
-    """Return an item of which nothing is shown, and why."""
+    """Return an item that shows nothing, with the reason."""
     title = f"{one_line(item.written)} · {one_line(short or why)}"
     return Rendered(f"{opening(item.written)}{one_line(why)}.", Mentioned(one_line(item.written), title))
 
 
 def unchanged(item: EditorItem, known: Message) -> Rendered:
-    """Return an item that shows what a message above shows: it is named."""
+    """Return a reference to an earlier message, for an item that shows the same content."""
     other = "" if known.mentioned is None else known.mentioned.written
     name = "" if other == one_line(item.written) else f" as `{other}`"
     found = said(item, f"unchanged since it was sent{name} above", "sent already, unchanged")
@@ -72,7 +73,7 @@ def unchanged(item: EditorItem, known: Message) -> Rendered:
 
 
 def the_same(item: EditorItem, other: str, other_id: str) -> Rendered:
-    """Return an item that shows what another one of the same message shows: it is named."""
+    """Return a reference to another item of the same message, for an item that shows the same content."""
     found = said(item, f"the same as `{other}`", f"the same as {other}")
     same = f"{opening(item.written)}the same as `{other}` of the same message"
     gone = f"{same}; {_TAKEN_OUT}, ask the user where you need it."
@@ -84,7 +85,7 @@ def render(
 ) -> Rendered:
     """Return an item as a message that takes about `room` tokens at most; texts are taken in their order.
 
-    `named`: those that stand somewhere already, by their place among the texts.
+    `named`: texts that are already in the request, by their position.
     """
     if not item.texts:
         return said(item, item.nothing or "there is nothing to show")
@@ -126,7 +127,7 @@ def _lines_of(shown: _Shown, root: Path) -> ShownLines:
 
 
 def _reference(text: EditorText, stands: Stands, root: Path) -> Reference:
-    """Return the sentence that stands for a text; a part of a file is named by its lines, its first and its last."""
+    """Return the sentence that replaces a text; a part of a file is named by its lines, the first and the last."""
     body = printable(text.text).rstrip("\n")
     lines = split_lines(body)
     heading = _heading(_Shown(text, body, len(lines), len(lines)), "head", root).removesuffix(":")
@@ -140,23 +141,23 @@ def _reference(text: EditorText, stands: Stands, root: Path) -> Reference:
 
 
 def one_line(text: str) -> str:
-    """Return a text on one line, without what is no text."""
+    """Return a text on one line, without unprintable characters."""
     return " ".join(printable(text).split())[:_MAX_TITLE]
 
 
 def relative(path: str, root: Path) -> str:
-    """Return a path as the tools name it: from the workspace where it lies below it."""
+    """Return a path as the tools name it: relative to the workspace if inside."""
     whole = Path(path)
     return whole.relative_to(root).as_posix() if whole.is_relative_to(root) else path
 
 
 def name_of(text: EditorText, root: Path) -> str:
-    """Return how a text is called: its file as tools name it, or its title."""
+    """Return the name of a text: its file as tools name it, or its title."""
     return one_line(relative(text.path, root) if text.path else text.title).replace("`", "'")
 
 
 def _fitting(text: EditorText, keep: str, room: int, count: CountTokens, *, is_only: bool) -> _Shown | None:
-    """Return a text, or its head or tail; None where it goes whole or not at all and does not fit."""
+    """Return a text, or its head or tail; None if it cannot be cut and does not fit."""
     body = printable(text.text).rstrip("\n")
     of = len(split_lines(body)) if body else 0
     if count(body) <= room:
@@ -169,7 +170,7 @@ def _fitting(text: EditorText, keep: str, room: int, count: CountTokens, *, is_o
 
 
 def _cut(body: str, keep: str, room: int, count: CountTokens) -> str:
-    """Return so much of the head or the tail as fits, in whole lines where it has several."""
+    """Return as much of the head or the tail as fits, in whole lines if it has several."""
     size = len(body)
     while size > 0:
         piece = body[:size] if keep == "head" else body[-size:]
@@ -215,7 +216,7 @@ def _title(
     named: Mapping[int, Stands],
     root: Path,
 ) -> str:
-    """Return what the line in the chat says: `#{buffer} lua/foo.lua · 120 lines`."""
+    """Return the line in the chat: `#{buffer} lua/foo.lua · 120 lines`."""
     lines, of = sum(one.lines for one in shown), sum(one.of for one in shown)
     only = item.texts[0] if len(item.texts) == 1 else None
     files = len([one for one in shown if one.text.path]) + len(named)

@@ -1,4 +1,4 @@
-"""What reads an item of editor context by its argument, where the host does that and not the editor."""
+"""The interface of a source that reads an item of editor context by its argument, in the host."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from codecompanion.wire.requests import EditorText
 
 
 class Taken(msgspec.Struct, frozen=True):
-    """What a source gives: texts, or `nothing` (why there are none), or `error` (why the message cannot be sent)."""
+    """The result of a source: texts, or `nothing` (why there are none), or `error` (why the message cannot be sent)."""
 
     texts: tuple[EditorText, ...] = ()
     nothing: str = ""
@@ -19,4 +19,4 @@ class Taken(msgspec.Struct, frozen=True):
 
 
 Source = Callable[[str, Path], Awaitable[Taken]]
-"""Gives what is meant by an argument, below the workspace."""
+"""Returns the content for an argument, in the workspace."""

@@ -1,7 +1,7 @@
-"""Which of the texts that a message mentions the model has already, word for word, so that they are only named.
+"""Finds the mentioned texts that the model already has, word for word, so that they are only referred to.
 
-One rule for all sources (issue 12): lines that stand in the next request as they are now are not sent a second time,
-whether they were attached, mentioned earlier or by the same message, or gathered. Pure: what stands above is given.
+One rule for all sources (issue 12): lines that are in the next request unchanged are not sent a second time, whether
+they were attached, mentioned earlier or by the same message, or gathered. Pure: earlier messages are passed in.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from codecompanion.retrieval.shown_lines import Above
 
 MIN_NAMED_CHARS = 240
-"""A part of a file that is shorter is sent: the sentence that names it would be as long, and say less."""
+"""A shorter part of a file is sent: the sentence referring to it would be as long, and say less."""
 
 Place = tuple[int, int]
 """An item, and a text of it."""
 
 
 class Stands(msgspec.Struct, frozen=True):
-    """Where a text stands already: in these messages, and how they are called there.
+    """The place where a text already is: these messages, and how they are referred to.
 
     `short` is for the line in the chat. `beside`: in the message that is being sent, not above it.
     """
@@ -40,7 +40,7 @@ class Stands(msgspec.Struct, frozen=True):
 
 
 class _Sent(msgspec.Struct, frozen=True):
-    """Lines of a file that the message itself brings."""
+    """Lines of a file that the message itself contains."""
 
     item: int
     first: int
@@ -49,20 +49,20 @@ class _Sent(msgspec.Struct, frozen=True):
 
 
 def has_lines(text: EditorText) -> bool:
-    """Return whether a text is lines of a file: it could stand somewhere else."""
+    """Return whether a text consists of file lines, so that it could be in another message."""
     return bool(text.path) and text.first > 0
 
 
 def fingerprint(item: EditorItem) -> str:
-    """Return what is the same for two items that show the same, "" for one that shows nothing."""
+    """Return a hash that two items with the same content share, "" for an empty item."""
     if not item.texts:
         return ""
-    # json, not msgspec: it takes lone surrogates, which stand for the bytes of a text that is no UTF-8.
+    # json, not msgspec: it accepts lone surrogates, which stand for the bytes of a text that is not UTF-8.
     return hashlib.sha256(json.dumps(msgspec.to_builtins(item.texts)).encode()).hexdigest()
 
 
 def where_it_stands(messages: Sequence[Message]) -> tuple[str, str]:
-    """Return how the messages that show a text are called, for the model and for the chat."""
+    """Return how to refer to the messages that show a text, for the model and for the chat."""
     mentioned = [m.mentioned.written for m in messages if m.mentioned is not None]
     files = [message for message in messages if message.file is not None]
     if files:
@@ -82,10 +82,10 @@ def standing_texts(
     *,
     beside: bool = True,
 ) -> dict[Place, Stands]:
-    """Return which texts stand somewhere already; what is sent is looked at first whole, then the longest.
+    """Return the texts that are already in the request; whole files are compared first, then the longest parts.
 
-    `ids`: of the messages that the items become, `by_id`: the messages above. Without `beside` what another item of
-    the same message brings does not count.
+    `ids`: of the messages that the items become, `by_id`: the earlier messages. Without `beside`, other items of the
+    same message do not count.
     """
     found, sent = dict[Place, Stands](), dict[str, list[_Sent]]()
     for place, text, lines in sorted(_texts(items), key=lambda one: (not one[1].whole, -len(one[2]), one[0])):

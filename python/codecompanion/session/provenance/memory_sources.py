@@ -45,9 +45,9 @@ class MemorySources:
         return tuple(table.get(_folded(name), ()) for name in names)
 
     def before_call(self, arguments: Mapping[str, Any], sources: Sequence[Source]) -> None:
-        """Record what a call of the memory tool will write while text of these sources is in the chat.
+        """Record the sources of the text that a memory call will write while they are in the chat.
 
-        Before the call: a host that is killed in between leaves a note with its sources, never one without.
+        Before the call: a host killed in between leaves a note with its sources, never one without.
 
         Raises: OSError: the table cannot be written.
         """
@@ -66,7 +66,7 @@ class MemorySources:
         self._change(change)
 
     def after_call(self, arguments: Mapping[str, Any]) -> None:
-        """Forget what a call of the memory tool has deleted or renamed.
+        """Remove the entries that a memory call has deleted or renamed.
 
         Raises: OSError: the table cannot be written.
         """
@@ -112,7 +112,7 @@ class MemorySources:
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with _one_at_a_time, _locked(self._path.with_suffix(".lock")):
             table = self._read()
-            if isinstance(table, _Unreadable):  # what it said of the other notes is lost
+            if isinstance(table, _Unreadable):  # its entries for the other notes are lost
                 table = {_folded(name): (UNKNOWN,) for name in self._names()}
             before = dict(table)
             change(table)

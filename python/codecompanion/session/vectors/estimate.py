@@ -1,4 +1,4 @@
-"""What a run of embeddings would take, before it begins: pieces of code, tokens, dollars where a price is known."""
+"""Estimates a run of embeddings before it begins: pieces of code, tokens, dollars if a price is known."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from codecompanion.retrieval.search.embedding_text import MAX_CHARS
 from codecompanion.store.code_index.vectors import Missing
 
 _CHARS_PER_TOKEN = 3.2
-"""Of code, in the vocabularies of embedding models (measured: 2.6 to 3.9)."""
+"""For code, in the vocabularies of embedding models (measured: 2.6 to 3.9)."""
 _HEAD_CHARS = 50
 """Path and name before a piece."""
 FREE_TOKENS = 2_000_000
-"""A run at a price that nobody knows is announced from here on; at OpenAI's smallest model these are four cents."""
+"""From this size on, a run at an unknown price is announced; with OpenAI's smallest model it costs four cents."""
 FREE_USD = 0.10
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """`usd` None = no price is known. `is_paid`: somebody may bill for it at all."""
+    """`usd` None = no price is known. `is_paid`: the run may be billed at all."""
 
     chunks: int = 0
     tokens: int = 0
@@ -32,14 +32,14 @@ class Estimate(msgspec.Struct, frozen=True):
 
     @property
     def is_large(self) -> bool:
-        """Return whether the user is asked first."""
+        """Return whether the user must be asked first."""
         if not self.is_paid:
             return False
         return self.tokens > FREE_TOKENS if self.usd is None else self.usd > FREE_USD
 
     @property
     def sentence(self) -> str:
-        """Return what it is in words: "1,200 pieces of code, about 310k tokens, about $0.01"."""
+        """Return it in words: "1,200 pieces of code, about 310k tokens, about $0.01"."""
         size = f"{self.tokens / 1000:,.0f}k" if self.tokens >= 1000 else f"{self.tokens}"
         said = f"{counted(self.chunks, 'piece')} of code, about {size} tokens"
         if not self.is_paid:
@@ -48,7 +48,7 @@ class Estimate(msgspec.Struct, frozen=True):
 
 
 def estimate_run(missing: Iterable[Missing], settings: EmbeddingSettings, *, is_paid: bool) -> Estimate:
-    """Return what the vectors of these chunks would take. May import the table of prices: call it in a thread."""
+    """Return the estimate for the vectors of these chunks. May import the table of prices: call it in a thread."""
     chunks = tokens = 0
     for one in missing:
         chunks += one.chunks

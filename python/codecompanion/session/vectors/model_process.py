@@ -1,4 +1,4 @@
-"""A model on this machine in a process of its own: its memory is not the host's, and goes when nobody asks (R-239)."""
+"""A local model in a separate process: its memory is not the host's, and is freed when the model is idle (R-239)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from codecompanion.store.code_index.vectors import from_blob
 
 
 class VectorRequest(msgspec.Struct, frozen=True):
-    """One line to the process: the vector of a question is wanted."""
+    """One line to the process: a request for the vector of a question."""
 
     id: int
     question: str
@@ -33,10 +33,10 @@ class VectorAnswer(msgspec.Struct, frozen=True):
 
 
 class ProcessEmbedder:
-    """A `QuestionEmbedder`: questions go to the process, which is started with the first of them."""
+    """A `QuestionEmbedder`: questions go to the process, which starts with the first one."""
 
     def __init__(self, settings: EmbeddingSettings) -> None:
-        """Look what the folder holds; raises `NotConfigured`."""
+        """Check the content of the model's folder; raises `NotConfigured`."""
         self.name = OnnxEmbedder(settings).name
         self._settings = settings
         self._process: asyncio.subprocess.Process | None = None
@@ -47,7 +47,7 @@ class ProcessEmbedder:
         """Return the vector of a question.
 
         Raises:
-            NotConfigured: the process cannot be started, or says why it has none.
+            NotConfigured: the process cannot be started, or reports why there is no vector.
         """
         async with self._asking:
             for is_last in (False, True):
@@ -72,7 +72,7 @@ class ProcessEmbedder:
             await process.wait()
 
     async def _ask(self, question: str) -> VectorAnswer | None:
-        """Return the answer, None when the process has ended: it had nothing to do for long, or was killed."""
+        """Return the answer, None if the process has ended: it was idle for long, or was killed."""
         process = await self._started()
         if process.stdin is None or process.stdout is None:
             return None
@@ -80,7 +80,7 @@ class ProcessEmbedder:
         try:
             process.stdin.write(msgspec.json.encode(VectorRequest(self._last_id, question)) + b"\n")
             await process.stdin.drain()
-            # The answer to a question that was given up stands before ours.
+            # Answers to abandoned questions precede ours.
             while line := await process.stdout.readline():
                 answer = typed.read_json(line, type=VectorAnswer)
                 if answer.id == self._last_id:

@@ -1,8 +1,8 @@
-"""The vectors of the projects that the editor works in: used for questions, made in the background (R-239).
+"""The vectors of the projects open in the editor: used for questions, made in the background (R-239).
 
-A question starts the making of what is missing, in a process of its own; it is answered with what is there. A run that
-would cost more than a little waits for the user (`make` with `may_be_large`). After a failure the next question tries
-again, not before ten minutes have passed. What went wrong is told once.
+A question starts making missing vectors, in a separate process; it is answered with the existing ones. A run that costs
+more than a little waits for the user (`make` with `may_be_large`). After a failure the next question retries, but not
+before ten minutes have passed. Each problem is reported once.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _log = logging.getLogger(__name__)
 
 AGAIN_AFTER_S = 600.0
 AGAIN_AFTER_NOTHING_S = 60.0
-"""What is missing may be in unsaved buffers alone, which the worker does not see."""
+"""The missing chunks may be in unsaved buffers alone, which the worker does not see."""
 
 
 class ProjectVectors:
-    """Vectors as the settings want them. Used from the engine's loop."""
+    """Vectors according to the settings. Used from the engine's loop."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class ProjectVectors:
         tell: Callable[[str], None],
         emit: Callable[[IndexProgress], None] = lambda progress: None,
     ) -> None:
-        """Import, read and send nothing yet. `tell` gets sentences for the user, `emit` how far a run is."""
+        """Create it without importing, reading or sending anything. `tell` shows a sentence, `emit` progress."""
         self.settings = settings
         self._read_key, self._tell, self._emit = read_key, tell, emit
         self._questions: QuestionVectors | None = None
@@ -59,7 +59,7 @@ class ProjectVectors:
         self._followed: set[Path] = set()
 
     async def nearest(self, index: ProjectIndex, question: str) -> NearestChunks:
-        """Return what gives the chunks nearest to a question (`QuestionVectors`); start making what is missing."""
+        """Return the function that finds the nearest chunks (`QuestionVectors`); start making missing vectors."""
         try:
             questions = self._open()
         except AdapterError as error:
@@ -73,15 +73,15 @@ class ProjectVectors:
         return found
 
     def problem(self, index: ProjectIndex) -> str:
-        """Return why the last run for an index ended early, "" when it did not."""
+        """Return why the last run for an index ended early, "" if it did not."""
         return self._problems.get(index.path, "")
 
     def make_soon(self, index: ProjectIndex) -> None:
-        """Make what is missing once the index is built, whatever it costs: the user asked for it."""
+        """Make missing vectors once the index is built, at any price: the user asked for it."""
         self._start(self._make_after_build(index))
 
     async def make(self, index: ProjectIndex, *, may_be_large: bool = False) -> str:
-        """Start making what is missing, unless that is being done; return why it cannot be, "" = it runs or is done."""
+        """Start making missing vectors unless that is running; return why that failed, "" = running or done."""
         worker = self._workers.get(index.path)
         if worker is not None and worker.is_running:
             return ""
@@ -109,7 +109,7 @@ class ProjectVectors:
             await worker.wait()
 
     async def aclose(self) -> None:
-        """Stop the workers, let go of the model."""
+        """Stop the workers and release the model."""
         for task in tuple(self._tasks):
             task.cancel()
         for worker in self._workers.values():
@@ -128,7 +128,7 @@ class ProjectVectors:
             self._say(why)
 
     async def _follow(self, index: ProjectIndex) -> None:
-        """Start a run once the index is built when chunks have no vector, and it makes sense to try."""
+        """Start a run once the index is built if chunks lack vectors and a retry is due."""
         try:
             await index.wait()
             await self._make_if_missing(index)
@@ -157,7 +157,7 @@ class ProjectVectors:
     def _take_progress(
         self, index: ProjectIndex, phase: Literal["building", "ready", "unusable"], done: int, total: int, why: str
     ) -> None:
-        # Why a run ended early is told below.
+        # The reason of an early end is reported below.
         shown = phase if phase == "building" or not why else "absent"
         self._emit(IndexProgress(root=str(index.root), phase=shown, done=done, total=total, of_vectors=True))
         if phase != "building":
@@ -191,6 +191,6 @@ class ProjectVectors:
         return self._questions
 
     def _key(self) -> str:
-        """Return the key for the worker, which has no environment to find it in."""
+        """Return the key for the worker, whose environment does not contain it."""
         connection: AdapterSettings = connection_of(self.settings)
         return self._read_key(connection) if self.settings.key else ""

@@ -1,7 +1,7 @@
 """The vector side of a search: the question's vector, then the nearest chunks of an index (R-227, R-232, R-239).
 
-With numpy every vector is compared; without it those of the chunks that the words of the question find. One of these
-lives as long as its embedder, so that vectors stay in memory and a question that is asked twice is embedded once.
+With numpy every vector is compared; without it only those of the chunks found by the words of the question. An instance
+lives as long as its embedder, so that vectors stay in memory and a repeated question is embedded once.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from codecompanion.store.code_index.search import find_chunks
 from codecompanion.store.code_index.vectors import VectorReader
 
 MAX_QUESTION_CHARS = 4_096
-"""As for the full text (R-230)."""
+"""The same limit as for the full text (R-230)."""
 _KEPT_QUESTIONS = 64
 QUESTION_LIMIT_S = 5.0
-"""The words have long answered by then."""
+"""The words have answered long before."""
 
 _COLUMNS = (4.0, 1.0, 1.0)
 """Weights of path, symbol and text (R-231)."""
 CANDIDATES = 400
-"""Chunks that are compared without numpy: 30 ms of plain Python."""
+"""Chunks compared without numpy: 30 ms of plain Python."""
 
 
 class Indexed(Protocol):
@@ -42,7 +42,7 @@ class Indexed(Protocol):
 
 
 class QuestionVectors:
-    """Compares questions with the vectors of indexes. For one event loop; what it returns is called in a thread."""
+    """Compares questions with the vectors of indexes. For one event loop; the returned functions run in a thread."""
 
     def __init__(self, embedder: QuestionEmbedder, *, limit_s: float = QUESTION_LIMIT_S) -> None:
         self._embedder = embedder
@@ -52,9 +52,9 @@ class QuestionVectors:
         self._lock = threading.Lock()
 
     async def nearest(self, index: Indexed, question: str) -> NearestChunks:
-        """Return what gives the nearest chunks of an index; it raises `TierUnavailable` with one sentence when asked.
+        """Return the function that finds the nearest chunks of an index; it may raise `TierUnavailable`.
 
-        The embedder is not asked when the index has no vectors of its model. Never raises but when cancelled.
+        The embedder is not called if the index has no vectors of its model. Raises only when cancelled.
         """
         try:
             vectors = self.reader_of(index.reader)
@@ -70,7 +70,7 @@ class QuestionVectors:
         return lambda k: self._compare(vectors, question, query, k)
 
     async def aclose(self) -> None:
-        """Let go of vectors, model and connections."""
+        """Release vectors, model and connections."""
         with self._lock:
             readers = tuple(self._readers.values())
             self._readers.clear()
@@ -92,7 +92,7 @@ class QuestionVectors:
         return known
 
     def reader_of(self, reader: IndexReader) -> VectorReader:
-        """Return the vectors of an index, on a connection of their own: a search holds the index's."""
+        """Return the vectors of an index, on a separate connection: a search holds the index's own."""
         with self._lock:
             known = self._readers.get(reader.path)
             if known is None:
@@ -110,7 +110,7 @@ class QuestionVectors:
 
 
 def refusing(why: str) -> NearestChunks:
-    """Return what raises `TierUnavailable` with this sentence."""
+    """Return a function that raises `TierUnavailable` with this sentence."""
 
     def refuse(k: int) -> Mapping[int, float]:
         raise TierUnavailable(why)

@@ -1,7 +1,7 @@
-"""Making the vectors of an index: in a process of its own or from the command line, never in the host (R-239).
+"""Makes the vectors of an index: in a separate process or from the command line, never in the host (R-239).
 
-Each batch is durable when it is written, so a run that was stopped goes on where it was. What stops it early is said in
-one sentence, and the words of the index are searched as before. Not for two processes at once: the second does nothing.
+Each written batch is durable, so a stopped run continues where it ended. An early end is reported in one sentence, and
+the words of the index remain searchable. Not for two processes at once: the second one does nothing.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from codecompanion.store.code_index.vectors import Missing, VectorWriter
 _log = logging.getLogger(__name__)
 
 MAX_REFUSED = 20
-"""Texts that a model may refuse before the run ends: so many are not the texts' fault."""
+"""The most texts that a model may refuse before the run ends: this many are not the texts' fault."""
 _ABOUT_THE_TEXT = (RequestRejected, ContentRefused, ContextOverflow, MalformedReply)
 
 ChunksOf = Callable[[str], Sequence[CodeChunk]]
-"""Takes a path of the index; returns the chunks of the file as it is now, none when it cannot be read."""
+"""Returns the current chunks of the file at a path of the index, none if it cannot be read."""
 Report = Callable[[int, int], None]
-"""Takes how many texts are done and how many there are to do."""
+"""Called with the number of finished texts and the total."""
 
 
 class Run(msgspec.Struct, frozen=True):
-    """What a run did. `vectors`: made now; `missing`: chunks that still have none; `why` "" or why it ended early.
+    """The result of a run. `vectors`: made now; `missing`: chunks without one; `why` it ended early, "" = complete.
 
-    `shortened` texts were longer than the model takes, `unusable` ones got no vector from it.
+    `shortened` texts were longer than the model's limit, `unusable` ones got no vector.
     """
 
     vectors: int = 0
@@ -48,7 +48,7 @@ class Run(msgspec.Struct, frozen=True):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return what the user is told of it, a sentence each."""
+        """Return the notes for the user, one sentence each."""
         told = []
         if self.shortened:
             told.append(f"{self.shortened} of the texts were longer than the model takes: their beginnings were used.")
@@ -72,9 +72,9 @@ async def make_vectors(
     report: Report = lambda done, total: None,
     limit_s: float | None = None,
 ) -> Run:
-    """Make the vectors that the index at `path` does not have. Blocks for the files it reads.
+    """Make the vectors that the index at `path` lacks. Blocks while reading files.
 
-    `limit_s`: seconds after which a batch without an answer ends the run, for somebody who waits for it.
+    `limit_s`: seconds after which a batch without an answer ends the run, for a waiting caller.
 
     Raises:
         StoreUnavailable: the index cannot be read or written; says why.
@@ -118,7 +118,7 @@ class _Maker:
         return Run(self._made, left, shortened, unusable, why)
 
     async def _batches(self, missing: Iterable[Missing], chunks_of: ChunksOf) -> AsyncIterator[dict[bytes, str]]:
-        """Yield texts by the hash of their chunk, as many at a time as keep the embedder busy."""
+        """Yield texts by the hash of their chunk, in batches that keep the embedder busy."""
         batch: dict[bytes, str] = {}
         for one in missing:
             texts = {chunk_hash(chunk.text): embedding_text(chunk) for chunk in chunks_of(one.path)}
@@ -131,7 +131,7 @@ class _Maker:
             yield batch
 
     async def _vectors(self, batch: Mapping[bytes, str]) -> dict[bytes, Vector]:
-        """Return the vectors of a batch; a text that the model refuses gets an empty one, its neighbours theirs."""
+        """Return the vectors of a batch; a text that the model refuses gets an empty one, the others keep theirs."""
         try:
             vectors = await self._embedder.embed(list(batch.values()))
         except _ABOUT_THE_TEXT as error:

@@ -1,7 +1,7 @@
 """The process that makes vectors beside the host: at low priority, ended with the host (R-239).
 
-Its job arrives on standard input, the key in it: the environment of a process can be read by others. It says how far
-it is in the lines of the index worker (`session.code.index_process.Progress`).
+Its job arrives on standard input, including the key: other programs can read the environment of a process. It reports
+progress in the lines of the index worker (`session.code.index_process.Progress`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from codecompanion.store.code_index.vectors import VectorWriter
 from codecompanion.workspace.project_files import Choice
 
 NAME = "embeddings"
-"""Under which `adapters.embeddings` asks for its key."""
+"""The name under which `adapters.embeddings` requests its key."""
 
 
 class VectorJob(msgspec.Struct, frozen=True):
@@ -42,12 +42,12 @@ class VectorJob(msgspec.Struct, frozen=True):
     may_be_large: bool = False
 
     def __repr__(self) -> str:
-        """Show the folder only: there may be a key in it."""
+        """Show the folder only: the job may contain a key."""
         return f"VectorJob({self.root!r})"
 
 
 def chunks_of_files(root: Path, choice: Choice) -> ChunksOf:
-    """Return what gives the chunks of a file of the project as it is on the disk."""
+    """Return a function that reads the chunks of a project file from disk."""
 
     def read(path: str) -> tuple[CodeChunk, ...]:
         with contextlib.suppress(OSError, ValueError):
@@ -59,7 +59,7 @@ def chunks_of_files(root: Path, choice: Choice) -> ChunksOf:
 
 
 def carry_out(job: VectorJob, report: Report) -> Run:
-    """Make the vectors, in a loop of its own; blocks. A large run that nobody agreed to ends with what it would take.
+    """Make the vectors, in a separate event loop; blocks. An unapproved large run ends with its estimate.
 
     Raises:
         CodeCompanionError: the settings, or the index, cannot be used; says why.
