@@ -1,4 +1,4 @@
-"""What a chat is given by the engine: everything with an effect, made once and shared by all chats."""
+"""The services that the engine gives a chat: everything with an effect, made once and shared by all chats."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ POLICY_KEY = "interactions.chat.opts.policy"
 DEFAULT_TOOL_TIMEOUT_S = 60.0
 MAX_FAILURES = 50
 _LEARNED = ("ratio", "weight", "extra", "above", "below")
-"""What is stored of a calibration; the rest follows from the model's name."""
+"""The stored fields of a calibration; the rest follows from the model's name."""
 
 
 class Keeping(msgspec.Struct, frozen=True):
-    """What outlives the database: where it is kept, and what may go into the memory.
+    """The places outside of the database, and the limits on what the memory may contain.
 
-    `redact` keeps keys out of it, `keys_known` changes when it knows more of them.
+    `redact` hides keys, `keys_known` changes when it knows more of them.
     """
 
     checkpoints: CheckpointFiles
@@ -80,7 +80,7 @@ class Keeping(msgspec.Struct, frozen=True):
 
 
 class EditorFacts(msgspec.Struct, frozen=True):
-    """What only the editor knows of the user's machine; "" = unknown. `shell` is the value of Neovim's option."""
+    """The editor's facts about the user's machine; "" = unknown. `shell` is the value of Neovim's option."""
 
     nvim: str = ""
     shell: str = ""
@@ -88,25 +88,25 @@ class EditorFacts(msgspec.Struct, frozen=True):
 
 
 class Mcp(Protocol):
-    """The servers of a host."""
+    """The MCP servers of a host."""
 
     async def look(self, chat: Any) -> None:
-        """Learn which servers of files the chat may use by now: a file, or an answer about one, may be another one."""
+        """Update the servers of files that the chat may use: a file, or the decision about it, may have changed."""
 
     async def wait_for(self, chat: Any) -> None:
-        """Start what the chat can use and wait for it as long as the user wants; say what is missing."""
+        """Start the servers the chat can use and wait up to the configured time; report missing ones."""
 
 
 class Services(msgspec.Struct):
     """The engine's side of a chat.
 
-    `emit` hands an event to the editor, `clock` gives seconds since the epoch, `lookup(adapter, model)` knows model
-    windows (None = unknown), `price(adapter, model, passes)` what calls cost in US dollars (None = unknown),
-    `report_bug` logs a bug of ours and returns what the user reads of it. `keeping` is where checkpoints
-    and memories go, None = nowhere. `calibrations` holds what was learned about (endpoint, model). `editor` is asked by
-    tools what is open. `mistakes` are sentences about the configuration that each chat says when it is opened.
-    `usage_doubts` are the endpoints whose reports cannot be true; without `checks_usage` every report is believed.
-    `environment` is the user's, with secrets.
+    `emit` sends an event to the editor, `clock` returns seconds since the epoch, `lookup(adapter, model)` returns model
+    windows (None = unknown), `price(adapter, model, passes)` the cost of calls in US dollars (None = unknown),
+    `report_bug` logs a bug and returns the sentence for the user. `keeping` has the places of checkpoints and memories,
+    None = none are kept. `calibrations` has the learned figures of each (endpoint, model). Tools ask `editor` for open
+    files. `mistakes` are sentences about the configuration that each chat shows when it is opened. `usage_doubts` are
+    the endpoints whose reports cannot be true; without `checks_usage` every report is trusted. `environment` is the
+    user's, with secrets.
     """
 
     settings: Settings
@@ -126,7 +126,7 @@ class Services(msgspec.Struct):
     keeping: Keeping | None = None
     mistakes: list[str] = msgspec.field(default_factory=list)
     failures: list[str] = msgspec.field(default_factory=list)
-    """Sentences on the user's own tools and strategies that failed while they ran, the newest last."""
+    """Sentences about the user's own tools and strategies that failed, the newest last."""
     stopped: dict[str, StoppedPolicy] = msgspec.field(default_factory=dict)
     """Policies that are wrong, or have a wrong option, by name."""
     unusable_writers: set[tuple[str, str]] = msgspec.field(default_factory=set)
@@ -138,42 +138,42 @@ class Services(msgspec.Struct):
     known_secrets: KnownSecrets = msgspec.field(default_factory=KnownSecrets)
     environment: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
     gatherer: Gatherer | None = None
-    """Who gathers code for a question (R-201), None = nobody."""
+    """Gathers code for a question (R-201), None = no gathering."""
     indexes: ProjectIndexes | None = None
-    """The code indexes of the projects, None = there is no folder to keep them in."""
+    """The code indexes of the projects, None = there is no folder for them."""
     mcp: Mcp | None = None
     """MCP servers, None = there are none."""
     vectors: ProjectVectors | None = None
-    """What makes and compares vectors of code, None = words decide alone."""
+    """Makes and compares vectors of code, None = search uses words alone."""
     context_sources: dict[str, Source] = msgspec.field(default_factory=dict)
-    """What reads an item of editor context that comes `by_host`, by its name, beside those built in."""
+    """Sources of editor context items that come `by_host`, by name, in addition to the built-in ones."""
     editor_facts: EditorFacts = msgspec.field(default_factory=EditorFacts)
-    """What the model may be told of the editor."""
+    """The facts about the editor that the model may see."""
     proxy: str = ""
     """The configured proxy, "" = the system's."""
     sandbox: Sandbox | None = None
     """The sandbox for commands, None = they run as the user."""
     pages_dir: Path | None = None
-    """Where fetched pages are kept for a while, None = nowhere."""
+    """The cache folder for fetched pages, None = no cache."""
     summary_thinking: dict[str, int] = msgspec.field(default_factory=dict)
-    """What each model spent at most on thinking before a summary, in tokens (R-433)."""
+    """The most tokens each model has spent on thinking before a summary (R-433)."""
     audit: AuditLog = msgspec.field(default_factory=lambda: AuditLog(None, str, lambda sentence: None))
     """The audit log."""
     told_guesses: set[tuple[str, str]] = msgspec.field(default_factory=set)
-    """The (adapter, model) whose window is a guess, and the user was told so (R-506)."""
+    """The (adapter, model) pairs whose window is a guess that was reported to the user (R-506)."""
 
     def __repr__(self) -> str:
         return "Services()"  # not the environment
 
     def report_mistake(self, sentence: str) -> None:
-        """Say what is wrong with the configuration and was found only now, once; it is listed from then on."""
+        """Report a configuration mistake that was found only now, once; it is listed from then on."""
         if sentence not in self.mistakes:
             self.mistakes.append(sentence)
             self.emit(Notice(level=Severity.WARN, text=sentence))
             self._list_what_is_wrong()
 
     def report_failure(self, sentence: str, before: str = "") -> None:
-        """List that the user's own code failed ("" = it works), in place of an earlier failure; who runs it says so."""
+        """List a failure of the user's own code ("" = it works), replacing an earlier one; the caller reports it."""
         failures = [one for one in self.failures if one != before or one == sentence]
         failures += [sentence] if sentence and sentence not in failures else []
         if failures != self.failures:
@@ -186,11 +186,11 @@ class Services(msgspec.Struct):
     def policy(self, overrides: Mapping[str, Any], name: str = "", adapter_name: str = "") -> Policy:
         """Return the policy of a chat: the one it chose, that of its adapter, or the configured one (K1).
 
-        The user's settings and the chat's overrides are laid over it, as far as they mean something to it: they may
-        have been made for another policy (`ignored_settings` tells which do not). A stopped one is replaced.
+        The user's settings and the chat's overrides are applied as far as the policy has these options: they may be for
+        another policy (`ignored_settings` lists the rest). A stopped policy is replaced.
 
         Raises:
-            ConfigError: there is no such policy, or an option does not fit.
+            ConfigError: the policy does not exist, or an option does not fit.
         """
         policy = running_policy(self.settings, self.stopped, self._wanted_policy(name, adapter_name))
         policy = with_known_options(policy, self.settings.chat.context_management, OPTIONS_KEY)
@@ -201,16 +201,16 @@ class Services(msgspec.Struct):
         return name or chat.adapter_policies.get(adapter_name) or chat.policy
 
     def stopped_policy(self, name: str, adapter_name: str) -> tuple[str, StoppedPolicy] | None:
-        """Return the policy that a chat should have and that does not run, by its name; None = it runs."""
+        """Return the stopped policy that the chat should have, by its name; None = its policy runs."""
         found = find_stopped(self.settings, self.stopped, self._wanted_policy(name, adapter_name))
         return (found, self.stopped[found]) if found else None
 
     def ignored_settings(self, policy: Policy) -> tuple[str, ...]:
-        """Return the settings below `context_management` that mean nothing to the policy."""
+        """Return the settings below `context_management` that the policy does not have."""
         return unknown_options(policy, self.settings.chat.context_management)
 
     def policies(self) -> tuple[Policy, ...]:
-        """Return the policies a chat may choose, each with its strict form if it has something of ours."""
+        """Return the policies a chat may choose, each with its strict form if it deviates from its document."""
         policies: list[Policy] = []
         for name in known_names(self.settings.chat.policies):
             policy = load_policy(name, self.settings.chat.policies, POLICIES_KEY)
@@ -231,7 +231,7 @@ class Services(msgspec.Struct):
         )
 
     def passes_reported(self, adapter_name: str, model: str, about: str, passes: Sequence[Usage]) -> UsageReported:
-        """Return what is logged of calls that gave no reply: summaries, and compactions on demand."""
+        """Return the usage event of calls that gave no reply: summaries, and compactions on demand."""
         reported = UsageReported(
             message_id=about,
             adapter=adapter_name,
@@ -243,7 +243,7 @@ class Services(msgspec.Struct):
         return self.priced(reported)
 
     def priced(self, reported: UsageReported) -> UsageReported:
-        """Return the report with what it cost at the prices of today."""
+        """Return the report with its cost at current prices."""
         adapter, model, usage = reported.adapter, reported.model, reported.usage
         if self.is_included(adapter):
             return msgspec.structs.replace(reported, cost_usd=0.0, included=True)
@@ -258,7 +258,7 @@ class Services(msgspec.Struct):
     def prices(self, adapter: str, model: str, prompt_tokens: int) -> Prices | None:
         """Return the list prices for a prompt of that size; some models charge more for long ones.
 
-        None = nobody knows them, or they do not matter: a subscription pays.
+        None = unknown, or irrelevant because a subscription pays.
         """
         if self.is_included(adapter):
             return None
@@ -281,11 +281,11 @@ class Services(msgspec.Struct):
     def _told_by_endpoint(self, adapter_name: str, model: str) -> ModelLimits:
         try:
             return self.adapters.get(adapter_name).limits(model) or ModelLimits()
-        except ConfigError:  # said where the adapter is used
+        except ConfigError:  # reported where the adapter is used
             return ModelLimits()
 
     def endpoint(self, adapter_name: str) -> str:
-        """Return adapter and address as one name: what was learned of one server is not true of another (lesson 58)."""
+        """Return adapter and address as one name: facts about one server do not apply to another (lesson 58)."""
         known = adapter_name in self.adapters.names()
         address = plain_url(self.adapters.settings(adapter_name).base_url) if known else ""
         return f"{adapter_name} {address}".rstrip()
@@ -295,7 +295,7 @@ class Services(msgspec.Struct):
         return self.calibrations.get((self.endpoint(adapter_name), model)) or Calibration.for_model(model)
 
     def keep_calibration(self, adapter_name: str, model: str, learned: Calibration) -> None:
-        """Let what was learned outlive the chat and the host."""
+        """Store the learned calibration, so that it survives the chat and the host."""
         endpoint = self.endpoint(adapter_name)
         if self.calibrations.get((endpoint, model)) != learned:
             self.calibrations[endpoint, model] = learned
@@ -303,7 +303,7 @@ class Services(msgspec.Struct):
             self.store.save_calibration(StoredCalibration(endpoint, model, figures=FIGURES, **figures))
 
     def load_calibrations(self) -> None:
-        """Take in what earlier hosts learned; figures that mean something else by now, or cannot be, are left."""
+        """Load the calibrations of earlier hosts; outdated or impossible figures are skipped."""
         for stored in self.store.load_calibration():
             figures = {name: getattr(stored, name) for name in _LEARNED}
             learned = Calibration(marks=start_marks(stored.model), **figures)
@@ -311,7 +311,7 @@ class Services(msgspec.Struct):
                 self.calibrations[stored.adapter, stored.model] = learned
 
     def doubt_usage(self, adapter_name: str, doubt: Doubt) -> bool:
-        """Remember that a report of this endpoint cannot be true; return whether the user is to be told."""
+        """Record that a report of this endpoint cannot be true; return whether the user must be informed."""
         return self.checks_usage and self.usage_doubts.note(self.endpoint(adapter_name), doubt)
 
     def root(self, snapshot: Snapshot) -> Path:
@@ -323,7 +323,7 @@ class Services(msgspec.Struct):
     def tool_context(
         self, snapshot: Snapshot, timeout_s: float = DEFAULT_TOOL_TIMEOUT_S, root: Path | None = None
     ) -> ToolContext:
-        """Return what a call that may take so many seconds may know; `root` is the workspace, if the caller has it."""
+        """Return the context of a tool call with this time limit; `root` is the workspace, if the caller has it."""
         workspace = Workspace(root or self.root(snapshot))
         memory = self.memory_of(workspace.root)
         return ToolContext(
@@ -349,7 +349,7 @@ class Services(msgspec.Struct):
         )
 
     def memory_of(self, root: Path) -> ProjectMemory | None:
-        """Return the memory of the project that a workspace belongs to, None = nothing is kept."""
+        """Return the memory of the project that a workspace belongs to, None = no memory is kept."""
         kept, own = self.keeping, self.settings.context.memories
         if kept is None:
             return None
@@ -358,7 +358,7 @@ class Services(msgspec.Struct):
         return ProjectMemory(kept.memories, kept.exclusions, own, self.trust, root)
 
     def _look_up_code_of(self, indexes: ProjectIndexes, root: Path) -> CodeLookup:
-        """Return what searches the code below a folder; nothing is opened or imported before it is asked."""
+        """Return the function that searches the code of a folder; nothing is opened or imported before it is called."""
 
         async def look_up(
             query: str, kind: LookupKind, below: str, limit: int, unsaved: Mapping[str, str]
@@ -372,7 +372,7 @@ class Services(msgspec.Struct):
         return look_up
 
     def hidden_variables(self) -> HiddenVariables:
-        """Return which variables of the environment commands do not get."""
+        """Return the rules for environment variables hidden from commands."""
         command = self.settings.tools.entries.get("run_command")
         return HiddenVariables(
             of_adapters=self.adapters.key_variables(),

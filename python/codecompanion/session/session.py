@@ -1,4 +1,4 @@
-"""What the user may ask of a chat, and what happens when. Runs on the engine's loop, never blocks it.
+"""The user's requests to a chat, and their timing. Runs on the engine's loop, never blocks it.
 
 A submit while busy waits in the queue and is delivered exactly once, at the next request boundary (lesson 16).
 """
@@ -35,16 +35,16 @@ IDLE_S = 1.0
 
 
 class Session(Chat):
-    """One chat of this host, and what its user may ask of it."""
+    """One chat of this host, with the requests of its user."""
 
     def __init__(self, services: Services, log: ChatLog, snapshot: Snapshot) -> None:
         super().__init__(services, log, snapshot, self._finished)
         self.spending = Spending(services, self.chat_id)
         self.fetches = Fetches()
         self._goes_on = False
-        """Whether the model goes on once a `/compact` is done."""
+        """Whether the model continues after a `/compact`."""
         self.turn: Turn | None = None
-        """The turn that runs, or ran last."""
+        """The running turn, or the last one."""
         self._edit: EditTurn | None = None
         """The edit in place whose reply is awaited."""
         self._counting: asyncio.Task[None] | None = None
@@ -64,13 +64,13 @@ class Session(Chat):
 
         return Reverter(self)
 
-    # ---- what the user may ask
+    # ---- requests of the user
 
     def submit(self, request: Submit) -> None:
-        """Take a message: sent at once when idle, else queued and shown (lesson 16). Returns at once.
+        """Accept a message: sent at once when idle, else queued and shown (lesson 16). Returns at once.
 
         Raises:
-            InputError: the text is empty, or an edit in place finds the chat busy.
+            InputError: the text is empty, or the chat is busy and this is an edit in place.
         """
         if not request.text.strip():
             raise InputError("Nothing to send: the input is empty.")
@@ -89,7 +89,7 @@ class Session(Chat):
         self.begin(self._turns)
 
     def compact(self, instructions: str, *, go_on: bool = False) -> None:
-        """`/compact`: now when idle, at the next request boundary when busy (R-533)."""
+        """Carry out `/compact`: now when idle, at the next request boundary when busy (R-533)."""
         self._goes_on = go_on
         if self.turn is not None and self.turn.asking.take(instructions):
             return
@@ -100,7 +100,7 @@ class Session(Chat):
         self.begin(partial(self._compact_now, instructions))
 
     async def detach(self, items: tuple[str, ...]) -> None:
-        """Take attachments out of the next request; the log keeps them (R-003).
+        """Remove attachments from the next request; the log keeps them (R-003).
 
         Raises:
             InputError: a turn is running, which has already sent them.
@@ -108,15 +108,15 @@ class Session(Chat):
         try:
             await self.context.detach(items)
         finally:
-            # Also when it was refused: the lines the user deleted stand for what is still sent.
+            # Also after a refusal: the lines the user deleted belong to attachments that are still sent.
             self.context.show()
             self.show_meter()
 
     async def use_model(self, adapter_name: str, model: str) -> None:
-        """Talk to another adapter and model from the next request on (lesson 4).
+        """Use another adapter and model from the next request on (lesson 4).
 
         Raises:
-            ConfigError: there is no such adapter, or it cannot be used; nothing is changed.
+            ConfigError: the adapter does not exist, or it cannot be used; nothing is changed.
         """
         self.services.adapters.check(adapter_name)
         self.control.use_model(adapter_name, model)
@@ -137,7 +137,7 @@ class Session(Chat):
         self.show_meter()
 
     async def _resume_meter(self) -> None:
-        """Count with what this model has reported in this chat before, if it has."""
+        """Restore the counts from this model's earlier reports in this chat, if any."""
         model, events = (self.adapter_name, self.model), await self.log.events()
         if self.task is None and model == (self.adapter_name, self.model):
             self.meter.resume(events, *model)
@@ -148,14 +148,14 @@ class Session(Chat):
             self.show_meter()
 
     def use_overrides(self, overrides: Mapping[str, Any], wrong: Sequence[str] = ()) -> None:
-        """Take the triggers that are functions in the configuration (R-502); `wrong`: those that failed."""
+        """Apply the triggers that are functions in the configuration (R-502); `wrong`: those that failed."""
         try:
             self.control.use_overrides(overrides, wrong)
         finally:
             self.show_meter()
 
     async def clear(self) -> None:
-        """Empty the view but for rules and memory (`/clear`); the log keeps everything. What runs is stopped first."""
+        """Empty the view except rules and memory (`/clear`); the log keeps everything. Stops a running task first."""
         await self.stop()
         await self.log.write_late()
         gone = tuple(message.id for message in self.log.view.messages if message.tag not in STARTING_TAGS)
@@ -169,9 +169,9 @@ class Session(Chat):
         self.show_meter()
 
     async def regenerate(self, snapshot: Snapshot) -> None:
-        """Answer the user's last message again; the old answer leaves the view, never the log, and can be had back.
+        """Answer the user's last message again; the old answer leaves the view, never the log, and can be restored.
 
-        After a compaction its summary is what is answered; what was attached since stays.
+        After a compaction its summary is answered; later attachments stay.
 
         Raises:
             InputError: a turn is running, or there is no user message.
@@ -195,10 +195,10 @@ class Session(Chat):
         self.begin(partial(self._turns, answer_again=turn_id))
 
     def go_on(self, snapshot: Snapshot) -> None:
-        """Let the model go on: with a reply that was cut or ended at the output limit, or where it never answered.
+        """Let the model continue a cut reply or one that ended at the output limit, or answer an unanswered message.
 
         Raises:
-            InputError: a turn is running, or there is nothing to go on with.
+            InputError: a turn is running, or there is nothing to continue.
         """
         self.must_be_idle("Wait until the reply is complete, or stop it with q.")
         if _newest(self.log.view.messages) is None:
@@ -214,23 +214,23 @@ class Session(Chat):
         await self._run_turn(cycle)
 
     async def _ask_behind_reply(self, cycle: int, turn_id: str = "", *, compacted: bool = False) -> None:
-        """Ask the model to go on when the chat ends in words of its own; else it has something to answer.
+        """Ask the model to continue if the chat ends with its own words; else there is a message to answer.
 
-        After a compaction of a complete reply it is told of the compaction: nothing was cut (R-528).
+        After a compaction of a complete reply the request mentions the compaction: nothing was cut (R-528).
         """
         newest = _newest(self.log.view.messages)
         if newest is not None and newest.role == "assistant":
             await self.ask_to_go_on(turn_id, cycle, "go_on_compacted" if compacted and not newest.cut else "go_on")
 
     async def stop(self) -> None:
-        """Cancel what runs and wait until the history is valid again."""
+        """Cancel the running task and wait until the history is valid again."""
         task = self.task
         self.cancel()
         if task is not None and task is not asyncio.current_task():
             await asyncio.wait({task})
 
     async def close(self, *, host_ends: bool = False) -> None:
-        """Stop, and keep what the chat has come to (R-466); `host_ends`: nobody stopped what runs, the host ends."""
+        """Stop, and save the chat's state (R-466); `host_ends`: the host exits, the user did not stop the task."""
         self.host_ends = host_ends
         self.fetches.stop()
         self.stop_telling_older()
@@ -242,7 +242,7 @@ class Session(Chat):
         await self.effects.close()
 
     def emit(self, event: Event) -> None:
-        """Hand an event to the editor, and after it what it means for an edit in place."""
+        """Send an event to the editor, followed by its meaning for an edit in place."""
         super().emit(event)
         told = self._edit.take(event) if self._edit is not None else None
         if told is not None:
@@ -280,7 +280,7 @@ class Session(Chat):
             self.services.report_bug(error)  # in the log only: nobody has asked for it
 
     def _finished(self) -> None:
-        """Go on with what came meanwhile."""
+        """Process requests that arrived meanwhile."""
         if self._edit is not None:
             edit, self._edit = self._edit, None
             super().emit(edit.end())
@@ -292,11 +292,11 @@ class Session(Chat):
             self._count_idle()
 
     async def _turns(self, *, answer_again: str = "") -> None:
-        """Run turns until nothing is queued; first one of this id that answers what was answered before."""
+        """Run turns until the queue is empty; `answer_again` is the id of a first turn that regenerates an answer."""
         try:
             await self._run_turns(answer_again)
         except Exception:
-            # What stays in the queue would be tried again at once, and fail again, without end.
+            # A message left in the queue would be retried at once, and fail again, endlessly.
             self.queue.give_back("Not sent. Your message is back in the input.")
             raise
 
@@ -306,7 +306,7 @@ class Session(Chat):
             refused = await self.queue.refused()
             try:
                 if self.queue.are_all(refused) and not answer_again:
-                    # Before it is given back: then the same sentence comes twice in a row, and is shown once.
+                    # Before the message is returned: the same sentence then comes twice in a row, and is shown once.
                     refusal = [*refused.values()][-1]
                     await self.control.shaper.give_up(refusal.why, refusal.tokens)
             finally:
@@ -324,7 +324,7 @@ class Session(Chat):
                 return
 
     async def _know_server(self) -> None:
-        """Take in what the server of the model is now; where nobody has named a model, it is the one that runs."""
+        """Update the state of the model's server; if no model was named, use the one that runs."""
         await self.control.window.know_server()
         if runs := self.control.window.model_that_runs:
             await self.use_model(self.adapter_name, runs)
@@ -340,7 +340,7 @@ class Session(Chat):
         return reason == "done"
 
     async def _may_spend(self) -> bool:
-        """Return whether the budgets allow another turn (R-358); if not, the user is told and gets the message back."""
+        """Return whether the budgets allow another turn (R-358); if not, tell the user and return the message."""
         refusal = await self.spending.refusal(self.adapter_name, self.control.policy.summary_adapter.name)
         if refusal:
             self.enter(State.IDLE)
@@ -350,7 +350,7 @@ class Session(Chat):
         return not refusal
 
     async def _compact_now(self, instructions: str) -> None:
-        """Compact the idle chat; the model goes on only where the user wants that (R-528)."""
+        """Compact the idle chat; the model continues only if configured or requested (R-528)."""
         await self.context.join("", max(1, self.log.view.cycle))
         waits = self._waits_for_compaction
         changed = await self.control.compact(instructions)
@@ -359,7 +359,7 @@ class Session(Chat):
         if not changed or self.queue:
             return
         if not self._goes_on and self.control.policy.resume == "continue" and _is_answered(self.log.view.messages):
-            # K6: a pending request goes on; where there is none, nothing is asked in its place.
+            # K6: a pending request continues; without one, nothing is sent in its place.
             return
         wish = self.services.settings.chat.on_compact
         if self._goes_on or wish == "submit" or (wish == "auto" and waits):
@@ -370,7 +370,7 @@ class Session(Chat):
 
     @property
     def _waits_for_compaction(self) -> bool:
-        """Return whether a compaction is what a turn of this chat waits for, or a question has had no answer yet."""
+        """Return whether a turn waits for a compaction, or the last question is unanswered."""
         if self.turn is not None and (self.turn.asking.waits or self.turn.was_stopped):
             return self.turn.asking.waits
         newest = _newest(self.log.view.messages)
@@ -378,16 +378,16 @@ class Session(Chat):
 
 
 def _is_answered(messages: Sequence[Message]) -> bool:
-    """Return whether the model has said all it wanted."""
+    """Return whether the model has finished its answer."""
     last = messages[-1] if messages else None
     return last is None or (last.role == "assistant" and not last.tool_calls and not last.cut)
 
 
 def _asks(message: Message) -> bool:
-    """Return whether the message is what a reply answers: typed by the user, or the summary of what was."""
+    """Return whether a reply would answer this message: typed by the user, or a summary."""
     return message.tag == SUMMARY_TAG or is_typed_by_user(message)
 
 
 def _newest(messages: Sequence[Message]) -> Message | None:
-    """Return the newest message that is no attachment, None when there is none."""
+    """Return the newest message that is not an attachment, None if there is none."""
     return next((m for m in reversed(messages) if m.role != "user" or m.tag == GO_ON_TAG or _asks(m)), None)

@@ -14,7 +14,7 @@ from codecompanion.errors import InvalidTransition
 
 
 class State(StrEnum):
-    """What a chat is doing."""
+    """The activity of a chat."""
 
     IDLE = "idle"
     PREPARING = "preparing"
@@ -27,11 +27,11 @@ class State(StrEnum):
 
 TRANSITIONS: dict[State, frozenset[State]] = {
     State.IDLE: frozenset({State.PREPARING, State.COMPACTING}),
-    # Where compaction is paused and the request does not fit, it waits for the user, too.
+    # If compaction is paused and the request does not fit, it waits for the user, too.
     State.PREPARING: frozenset(
         {State.COMPACTING, State.STREAMING, State.AWAITING_APPROVAL, State.IDLE, State.CANCELLING}
     ),
-    # A provider may compact while it streams its reply, and goes on streaming.
+    # A provider may compact while it streams its reply, and then continues streaming.
     State.COMPACTING: frozenset({State.PREPARING, State.STREAMING, State.IDLE, State.CANCELLING}),
     State.STREAMING: frozenset({State.RUNNING_TOOLS, State.COMPACTING, State.PREPARING, State.IDLE, State.CANCELLING}),
     State.RUNNING_TOOLS: frozenset({State.AWAITING_APPROVAL, State.PREPARING, State.IDLE, State.CANCELLING}),
@@ -44,7 +44,7 @@ def step(current: State, wanted: State) -> State:
     """Return the wanted state.
 
     Raises:
-        InvalidTransition: the table has no such step. Staying where one is is always allowed.
+        InvalidTransition: the table has no such step. Staying in the same state is always allowed.
     """
     if wanted is current or wanted in TRANSITIONS[current]:
         return wanted
@@ -52,6 +52,6 @@ def step(current: State, wanted: State) -> State:
 
 
 class Stop(msgspec.Struct, frozen=True):
-    """A turn ends here. `why` is what the user reads of it, "" when it ends as it should."""
+    """The end of a turn. `why` is the sentence for the user, "" for a normal end."""
 
     why: str = ""

@@ -1,4 +1,4 @@
-"""The policy that runs where the wanted one is stopped, because its table or one of its options is wrong."""
+"""The policy that replaces a stopped one, whose table or one of its options is wrong."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ POLICIES_KEY = "interactions.chat.opts.policies"
 
 
 class StoppedPolicy(msgspec.Struct, frozen=True):
-    """A policy that does not run: `instead` does. `key` is the option that stops it, `problem` the whole sentence."""
+    """A stopped policy and its replacement `instead`. `key` is the option that stops it, `problem` the sentence."""
 
     instead: str
     key: str
@@ -27,10 +27,10 @@ def default_policy() -> str:
 
 
 def running_policy(settings: Settings, stopped: Mapping[str, StoppedPolicy], name: str) -> Policy:
-    """Return the policy that runs when this one is wanted, before settings are laid over it.
+    """Return the policy that runs if this one is wanted, before settings are applied to it.
 
     Raises:
-        ConfigError: there is no such policy.
+        ConfigError: the policy does not exist.
     """
     own = settings.chat.policies
     policy = load_policy(_in_place_of(name, stopped), own, POLICIES_KEY)
@@ -48,7 +48,7 @@ def _in_place_of(name: str, stopped: Mapping[str, StoppedPolicy]) -> str:
 
 
 def find_stopped(settings: Settings, stopped: Mapping[str, StoppedPolicy], name: str) -> str:
-    """Return the name of the stopped policy that would run when `name` is wanted, "" if none is stopped."""
+    """Return the name of the stopped policy that would run if `name` is wanted, "" if none is stopped."""
     if stopped and name not in stopped and not settings.tools.enabled:
         name = load_policy(name, settings.chat.policies, POLICIES_KEY).without_tools
     return name if name in stopped else ""

@@ -1,1 +1,1 @@
-"""The memory of a project: all that is remembered, as one list."""
+"""The memory of a project: everything remembered, as one list."""

@@ -1,4 +1,4 @@
-"""All that is remembered of a project, as one list: the user's files, notes of models, summaries, daily logs.
+"""Everything remembered about a project, as one list: the user's files, notes of models, summaries, daily logs.
 
 The project's own files are used once the user trusts them (issue 20, section 2). Private summaries are listed, but no
 model sees them (R-449). All methods but the constructor block; any thread may call them.
@@ -45,9 +45,9 @@ from codecompanion.workspace.secret_text import hide_secrets
 
 MAX_FILE_BYTES = 800_000
 MAX_BYTES = 32_000_000
-"""Of all files that one search reads; the newest come first."""
+"""The total of all files that one search reads; the newest come first."""
 HEAD_BYTES = 4_096
-"""As much of a file as its title and first line need."""
+"""Enough of a file for its title and first line."""
 MAX_KIT_LOGS = 60
 _DAY = regex(r"\d{4}-\d\d-\d\d")
 _NOTHING_STOPS: Callable[[], None] = lambda: None  # noqa: E731
@@ -76,7 +76,7 @@ class ProjectMemory:
         return self._files.places.project_dir(self.mark)
 
     def has_any(self) -> bool:
-        """Return whether there may be an entry; looks at a few names only."""
+        """Return whether there may be an entry; checks only a few names."""
         user, project = self.users_files()
         return any(one is not None and one.is_file() for one in (user, project)) or self._has_files()
 
@@ -85,7 +85,7 @@ class ProjectMemory:
     ) -> list[Entry]:
         """Return all entries, those of the user first, the others newest first.
 
-        Not `whole`: of the other files the beginning only. `everything`: those of all projects.
+        Without `whole`, only the beginning of the other files. `everything`: those of all projects.
 
         Raises:
             StoreUnavailable: a folder cannot be read.
@@ -94,7 +94,7 @@ class ProjectMemory:
         return self._read_files(files, whole=whole, check=check)
 
     def newest(self, most: int) -> tuple[list[Entry], int]:
-        """Return the user's entries and the newest of each other origin, and the number of those that were not read.
+        """Return the user's entries and the newest of each other origin, and the number of those not read.
 
         Raises:
             StoreUnavailable: a folder cannot be read.
@@ -127,7 +127,7 @@ class ProjectMemory:
         return any(content is not None and self._may_use(path, content) for path in paths if (content := _read(path)))
 
     def unused_files(self) -> list[str]:
-        """Return a sentence for each file of the user, and of the project, that exists and is not used."""
+        """Return a sentence for each file of the user, and of the project, that exists but is not used."""
         user, project = self.users_files()
         found, waiting = [], []
         for path in [one for one in (user, project) if one is not None and os.path.lexists(one)]:
@@ -143,13 +143,13 @@ class ProjectMemory:
         return [*found, *([f"Not used until trusted: {', '.join(names)}{more}"] if names else [])]
 
     def count_others(self) -> int:
-        """Return how many entries there are of other projects."""
+        """Return the number of entries of other projects."""
         return self._files.places.count(frozenset(self._files.places.marks()) - {self.mark})
 
-    # ---- what the tool `memory` asks
+    # ---- used by the tool `memory`
 
     def shared_dir(self) -> Path | None:
-        """Return the folder of the notes for every project."""
+        """Return the folder of the notes for all projects."""
         return self._files.places.memory_dir
 
     def changing(self) -> AbstractContextManager[None]:
@@ -161,7 +161,7 @@ class ProjectMemory:
         return why_refused([text], self._exclusions)
 
     def search(self, query: str, check: Callable[[], None]) -> tuple[FoundMemory, ...]:
-        """Return the entries that answer a query, best first, without their secrets."""
+        """Return the entries that match a query, best first, without their secrets."""
         from codecompanion.memory.search_entries import search  # not part of the start
 
         entries = (one for one in self.entries(check=check) if not one.is_private)
@@ -188,7 +188,7 @@ class ProjectMemory:
         return self._files.places.has_any(self.mark, self._root) or kit_folder(self._root).is_dir()
 
     def users_files(self) -> tuple[Path | None, Path | None]:
-        """Return the file that the user writes for every project and the project's, None = it is not used."""
+        """Return the user's file for every project and the project's file, None = not used."""
         settings = self._own
         if not settings.enabled:
             return None, None
@@ -259,7 +259,7 @@ class ProjectMemory:
 
 
 def _read(path: Path) -> bytes | None:
-    """Return the content of a file of a person, None = there is none, or it is too large."""
+    """Return the content of a file written by a person, None if it does not exist or is too large."""
     try:
         return text_files.read_bytes(path.resolve(), MAX_FILE_BYTES) if path.is_file() else None
     except (CodeCompanionError, OSError):

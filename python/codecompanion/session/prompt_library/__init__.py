@@ -1,1 +1,1 @@
-"""The prompt library as the editor sees it: what the files hold, and which of a project's may be used."""
+"""The prompt library as the editor sees it: the prompts in files, and which of a project's may be used."""

@@ -1,4 +1,4 @@
-"""Read the prompts in the user's folders and of the project.
+"""Reads the prompts in the user's folders and of the project.
 
 A project's prompt is data from a repository: the editor gets its text only after the user trusts the folder, or the
 file with this content (`session.trust`).
@@ -70,7 +70,7 @@ def _row(found: PromptText, prompt: Prompt, root: Path, trust: Trust) -> dict[st
 
 
 def _inside(files: Sequence[str], label: str, root: Path) -> tuple[list[str], list[str]]:
-    """Return which files a project's prompt may attach: its own, and no secret ones."""
+    """Return the files a project's prompt may attach: the project's own, without secret ones."""
     project, kept, notes = project_of(root), list[str](), list[str]()
     for name in files:
         real = Path(os.path.realpath(root / Path(name)))
@@ -79,5 +79,5 @@ def _inside(files: Sequence[str], label: str, root: Path) -> tuple[list[str], li
         elif is_secret(str(real)):
             notes.append(f"{label}: {name} may hold secrets, and is not attached.")
         else:
-            kept.append(str(real))  # wherever the editor's working folder is by then
+            kept.append(str(real))  # absolute, because the editor's working folder may change
     return kept, notes

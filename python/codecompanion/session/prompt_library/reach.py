@@ -1,8 +1,8 @@
-"""What a text from outside (a project's prompt, an MCP server's) mentions beyond the project, before the user has it.
+"""Finds mentions beyond the project in a text from outside (a project's prompt, an MCP server's), before it is shown.
 
-Such a text gets none of the trust of what the user types: a file outside of the project, or one of keys and passwords,
-goes to the model only once the user has written it himself. What is mentioned is looked for in code and between
-backticks, too: what is added to the text later may end those.
+Such a text has none of the trust of typed text: a file outside of the project, or one of keys and passwords, is sent to
+the model only if the user has written its name. Mentions in code and between backticks count too: text added later may
+end those.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ async def check_mentions(services: Services, request: CheckMentions) -> dict[str
 
 
 def beyond(text: str, folder: str) -> dict[str, str]:
-    """Return what of the text's mentions leads out of the project or to secrets, as it is written, and why. Blocks."""
+    """Return the mentions that lead out of the project or to secrets, as written, and why. Blocks."""
     from codecompanion.retrieval.mentions import place_of, written_files
 
     root, found = Path(folder).expanduser(), dict[str, str]()
@@ -39,7 +39,7 @@ def beyond(text: str, folder: str) -> dict[str, str]:
             found[item[0]] = why
     for written, name in written_files(text):
         why = _why(name, root)
-        if why == SECRET or (why and os.path.lexists(_real(name, root))):  # else it is a decorator, or a person
+        if why == SECRET or (why and os.path.lexists(_real(name, root))):  # otherwise it is a decorator, or a person
             found[written] = why
     return found
 

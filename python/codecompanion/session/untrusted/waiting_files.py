@@ -96,7 +96,7 @@ def waits_in_words(waiting: Sequence[Brought]) -> str:
 
 
 def digest_of(waiting: Sequence[Brought]) -> str:
-    """Return a digest that changes when other files wait than before."""
+    """Return a digest that changes when other files are waiting."""
     return sha256_of("\n".join(sorted(f"{one.path} {one.sha256}" for one in waiting)).encode("utf-8", "replace"))
 
 
