@@ -66,7 +66,7 @@ _LEARNED = ("ratio", "weight", "extra", "above", "below")
 
 
 class Keeping(msgspec.Struct, frozen=True):
-    """The places outside of the database, and the limits on what the memory may contain.
+    """The storage outside of the database, and the limits on the memory's content.
 
     `redact` hides keys, `keys_known` changes when it knows more of them.
     """

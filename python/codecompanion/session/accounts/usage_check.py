@@ -112,7 +112,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         return reported <= _TOOLS_LEFT_OUT * self.guess and abs(reported - bare) <= _BARE_OFF * bare + _BARE_FLOOR
 
     def lacks_schemas(self, reported: float, expected: float) -> bool:
-        """Return whether the tokens missing from a report are about those of the tool schemas."""
+        """Return whether the tokens missing from a report are roughly those of the tool schemas."""
         return abs(expected - reported - self.schemas) <= 0.25 * self.schemas + _FLOOR < self.schemas
 
 

@@ -72,7 +72,7 @@ class CodeReport(msgspec.Struct, frozen=True):
 
 
 async def preview_code(chat: Chat, request: PreviewCode) -> CodeReport:
-    """Return the code that would be gathered for a question now; nothing is logged or sent except by gathering itself.
+    """Return the code that would be gathered for a question now; nothing is logged, and only gathering asks a model.
 
     Without a question: for the user's newest message.
 

@@ -21,7 +21,7 @@ MIN_SUMMARY_TOKENS = 250
 
 
 def forecast(control: ContextControl, log: ChatLog) -> dict[str, Any]:
-    """Return `{before, after, pins, rules, why}`: tokens now, about how many after, and what stays.
+    """Return `{before, after, pins, rules, why}`: tokens now, about how many after, and the parts that stay.
 
     `after` is 0 if it is unknown: the provider compacts, or nothing would change (`why` has the reason).
     """

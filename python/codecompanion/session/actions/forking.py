@@ -103,7 +103,7 @@ def _code_for(kept: Sequence[LogEvent]) -> Iterator[int]:
 
 
 def _attached_since(events: Sequence[LogEvent], place: int, before: View) -> Iterator[EventPayload]:
-    """Yield the user's attachments and detachments for the next message, which the edited one now is."""
+    """Yield the attachments added and removed for the next message, because the edited one is the next now."""
     ended = max((at for at, event in enumerate(events) if isinstance(event.payload, TurnEnded)), default=-1)
     fresh = events[max(place, ended) + 1 :]
     undone, here = frozenset(undone_ids(events)), {message.id for message in project(events).messages}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 async def join_memory(chat: Chat) -> None:
     """Attach the project's memory to a chat that has no typed message yet.
 
-    A folder that cannot be read only costs a notice.
+    An unreadable folder only causes a notice.
     """
     try:
         await _join(chat)

@@ -264,7 +264,7 @@ class Reverter:
 
 
 def _which(steps: Sequence[ToRevert]) -> str:
-    """Return the reverted changes in the model's words: a revert of some places is "a part of" a change."""
+    """Return the words for the reverted changes in the note to the model; some places are "a part of" a change."""
     if len({change.id for step in steps for change in step.of}) > 1:
         return "your changes"
     change = steps[0].change

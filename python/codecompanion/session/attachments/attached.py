@@ -26,7 +26,7 @@ from codecompanion.session.attachments.pins import title_of
 from codecompanion.wire.events import ContextItem
 
 CHANGE_TAGS = (REVERTED_TAG, REAPPLIED_TAG)
-"""The user's changes to file changes: for each file the context block shows the last one."""
+"""Notes that file changes were reverted or reapplied: the context block shows the last one for each file."""
 MAX_IMAGE_BYTES = 20_000_000
 MAX_DOCUMENT_BYTES = 32_000_000
 """The most Anthropic takes in one request; OpenAI takes as much."""

@@ -61,7 +61,7 @@ class Choice(msgspec.Struct, frozen=True):
 def chosen_by(text: str, model: ChatModel, change_id: str) -> Choice:
     """Return the choice that a message makes.
 
-    An unknown name is an error: without it the message would be sent with other tools than intended.
+    An unknown name is an error: ignoring it would send the message with other tools than intended.
     """
     names = named_in(text)
     if not names:

@@ -23,7 +23,7 @@ from codecompanion.workspace.secret_text import why_secret
 
 
 async def read_attachment(services: Services, request: Attach, root: Path) -> Message:
-    """Return the attachment; files are read here, in a thread, relative paths from `root`.
+    """Return the attachment; files are read here, in a thread, and relative paths start at `root`.
 
     A path below `root` is named relative to it, as the tools name it.
 

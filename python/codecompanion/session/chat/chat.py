@@ -281,7 +281,7 @@ class Chat:
         return refused
 
     async def coming(self, turn_id: str, cycle: int) -> tuple[Message, ...]:
-        """Return the messages waiting for the next request boundary, as they will be sent; attachments are joined."""
+        """Return the messages waiting for the boundary, as they will be sent; waiting attachments join the view."""
         await self.context.join(turn_id, cycle)
         return await self.queue.coming(cycle)
 

@@ -1,6 +1,6 @@
 """Sends everything a chat's buffer shows to the editor: the log, then work in progress (lesson 54).
 
-Used when a chat is opened, reappears in an empty buffer or is drawn again: a log always looks the same.
+Used when a chat is opened, reappears in an empty buffer or is drawn again: a log is always drawn the same way.
 """
 
 from __future__ import annotations

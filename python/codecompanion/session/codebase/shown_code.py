@@ -9,7 +9,7 @@ from codecompanion.formats.plural import counted
 from codecompanion.model.messages import GatheredPiece, Message
 
 _CHOSEN = ("mention", "pinned")
-"""The user expects pieces that they chose themselves in full."""
+"""Sources chosen by the user, who expects all of their text."""
 SOURCES = {"mention": "named", "active": "open", "ast": "defined", "common": "project"}
 """The sources of pieces, in the words of the help; `/trace` and the command line use the document's."""
 TOLD_EVENT = "told_below_message"

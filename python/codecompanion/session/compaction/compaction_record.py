@@ -61,7 +61,7 @@ class CompactionRecord(msgspec.Struct):
         Returns the named events that were logged with it (made by `also`); the caller sends them to the editor.
 
         Raises:
-            StoreError: it has not begun; the user has been told.
+            StoreError: it has not begun; the user has seen why.
         """
         self.label = label
         if self.is_open:

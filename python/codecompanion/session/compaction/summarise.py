@@ -31,7 +31,7 @@ def summary_request(
     most = max(request.max_output_tokens, request.room_tokens)
     order = Message(id="summary-prompt", role="user", content=request.prompt)
     if chat is not None:
-        # The chat's own limit, if there is one: a change of it could change how much the model may think.
+        # The chat's own limit, if there is one: another limit could change the model's thinking budget.
         limit = min(max(chat.max_output_tokens, request.max_output_tokens + thinking_tokens), most)
         return msgspec.structs.replace(
             chat,

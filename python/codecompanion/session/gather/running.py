@@ -60,7 +60,7 @@ class Runs(msgspec.Struct):
 
 
 def _reason(error: BaseException) -> str:
-    """Return why something failed, in words for the user; for a bug of ours only its type."""
+    """Return why something failed, in words for the user; for a bug only its type."""
     if isinstance(error, CodeCompanionError):
         return str(error)
     if isinstance(error, OSError):

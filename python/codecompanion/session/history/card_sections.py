@@ -1,6 +1,6 @@
 """Finds the sections of a summary for the card that folds them (R-454, R-543): Python reads, Lua draws.
 
-Headings are read as leniently as everywhere (`context.summary_text.sections`): a model also writes `7. **Title** –
+Headings are read as leniently as elsewhere (`context.summary_text.sections`): a model also writes `7. **Title** –
 text`. Text that code wrote below a summary (quotes, a ledger, the request) is separate: it belongs to no section.
 """
 

@@ -50,7 +50,7 @@ class Chain(msgspec.Struct, frozen=True):
 
     @property
     def has_answer(self) -> bool:
-        """Return whether an answer can be switched: until the chat continues from it."""
+        """Return whether an answer can be swapped for another one: until the chat continues from it."""
         return any(answer_turn(change) for change in (*self.undoable, *self.redoable))
 
     def to_undo(self, change_id: str) -> ViewChanged:
@@ -87,7 +87,7 @@ class Chain(msgspec.Struct, frozen=True):
 def chain_of(events: Sequence[LogEvent]) -> Chain:
     """Return the current undo and redo state. Any new change of the view clears the redo list.
 
-    A new answer can be switched with the old one as long as it is the last thing in the chat: the next message replies
+    A new answer and the old one can be swapped as long as it is the last thing in the chat: the next message replies
     to it.
     """
     undoable: list[ViewChanged] = []

@@ -55,7 +55,7 @@ class ServerTool(msgspec.Struct, frozen=True, kw_only=True):
 def server_tools(
     spec: ServerSpec, offered: Iterable[McpTool], call: Call, is_settled: IsSettled = lambda: True
 ) -> tuple[ServerTool, ...]:
-    """Return the tools of a server, sorted by name, those that cannot join with the reason.
+    """Return the tools of a server, sorted by name, including those that cannot join, with the reason.
 
     `is_settled` is false after the server has announced changed tools and before they are listed: no "always" applies
     then.

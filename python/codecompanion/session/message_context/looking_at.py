@@ -1,4 +1,4 @@
-"""One short line about the user's view: the file in the current window, and its visible lines.
+"""One short line about the user's screen: the file in the current window, and its visible lines.
 
 Sent only for files of the workspace, and not again while unchanged.
 """

@@ -1,4 +1,4 @@
-"""Turns editor mentions of a message into messages before it: once, as of sending, within bounds.
+"""Turns the editor mentions of a message into messages before it: once each, as they are when sent, within limits.
 
 The editor has already sent the content, or is about to: a language server may be slow. Until all of it is here the
 message waits in the queue, so that stopping returns it. On failure the user sees one sentence, and the message is back
@@ -87,7 +87,7 @@ class MentionedContext:
         return found.saying(self._control.chat_id, self._with_secrets(messages))
 
     def _looking_at(self, submit: Submit) -> str:
-        """Return the line about the user's view, "" if it is off or the model already has it."""
+        """Return the line about the open file, "" if it is off, already sent, or an edit sends the lines."""
         if self._control.purpose or submit.edit is not None or not self._services.settings.chat.tell_open_file:
             return ""
         line = looking_at(submit.snapshot, self._services.root(submit.snapshot))

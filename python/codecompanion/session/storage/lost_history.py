@@ -52,7 +52,7 @@ _NOT_KEPT = "Not kept: messages cleared or summarised before, undo, the trace"
 
 
 class LostHistory:
-    """Watches for one host. Created on the engine's loop; the store calls `live` and `on_loss` from its threads."""
+    """Watches one host's database. Created on the engine's loop; the store calls `live` and `on_loss` in threads."""
 
     def __init__(
         self,

@@ -145,7 +145,7 @@ async def _render_ahead(session: Session) -> None:
 
 
 async def _repair(services: Services, log: ChatLog, events: Sequence[LogEvent], shown: str) -> Sequence[LogEvent]:
-    """Write the missing ends of an interrupted host, and return them; the editor may have more of a reply (`shown`)."""
+    """Write the events an interrupted host left out, and return them; the editor may have more of a reply (`shown`)."""
     partial = await asyncio.to_thread(services.store.load_partial, log.chat_id)
     is_arriving = bool(partial.strip()) or (bool(log.view.messages) and log.view.messages[-1].role != "assistant")
     if is_arriving and shown.startswith(partial.strip()):

@@ -206,7 +206,7 @@ class Exchange:
         return other_model(model or adapters.get(adapter).default_model, finished.model)
 
     def _keep_for_later(self, message: Message, reply: ReplySoFar, reported: Sequence[EventPayload]) -> None:
-        """Store a reply that was already shown with the next log write; its calls were not run, so they are dropped."""
+        """Queue a reply that was already shown for the next log write; its calls were not run, so they are dropped."""
         if message.tool_calls:
             reply.finished = None
             message = msgspec.structs.replace(self.message(reply, None), id=message.id)

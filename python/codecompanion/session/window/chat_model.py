@@ -170,7 +170,7 @@ class ChatModel:
         return self.cache_state().warm_tokens > 0
 
     def cache_state(self) -> CacheState:
-        """Return how much of the next request is probably in the model's prompt cache, and what a cache read costs."""
+        """Return how much of the next request the model's prompt cache probably has, and the price of a cache read."""
         services, view, lifetime_s = self.services, self.log.view, self.adapter().cache_lifetime_s
         if not runs_on_own_server(services.adapters, *self.named):
             return find_cache_state(view.messages, services.clock(), lifetime_s, view.tokens)
@@ -212,7 +212,7 @@ class ChatModel:
 
     @property
     def wants_tools(self) -> bool:
-        """Return whether the next request should offer tools, regardless of what its model supports."""
+        """Return whether the next request should offer tools if its model supports them."""
         return self.services.settings.tools.enabled and not self.edits_in_place and not self.purpose
 
     @property

@@ -59,8 +59,9 @@ class ContextControl(ChatModel):
         super().__init__(services, log)
         self._on_compacting = on_compacting
         self._refusal, self._has_told_failure = "", False
+        """Why a provider refused the last summary request, "" if it did not, and whether the user has seen why."""
         self._listed_failure = ""
-        """Why a provider refused the last summary request, "" if it did not."""
+        """The failure of the user's functions that is listed now, "" = none."""
         self.effects = EffectRunner(
             self.chat_id,
             log,

@@ -1,4 +1,4 @@
-"""The preparations of one chat, not run yet: what `context.pipeline` would do with its current view."""
+"""The preparations of one chat, not run yet: the steps `context.pipeline` would take with its current view."""
 
 from __future__ import annotations
 

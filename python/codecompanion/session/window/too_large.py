@@ -1,4 +1,4 @@
-"""The sentence about a request that never fits the window: what takes the room, and the remedy.
+"""The sentence about a request that never fits the window: its largest part, and the remedy.
 
 R-524, R-535. Shown before a request is sent, and when a provider refused one that cannot be made smaller.
 """
@@ -41,7 +41,7 @@ def too_large_alone(chat: ChatModel, message: Message, room: int) -> str:
 
 
 def largest_part(chat: ChatModel, messages: Messages) -> tuple[str, str]:
-    """Return the largest part of the request with its tokens, and what the user can do about it."""
+    """Return the largest part of the request with its tokens, and the user's options."""
     fixed = chat.meter.measure(()).tokens
     rules = sum(message.tokens for message in messages if message.tag == RULES_TAG)
     largest = max((m for m in messages if m.tag != RULES_TAG), key=lambda m: m.tokens, default=None)

@@ -1,4 +1,4 @@
-"""The window of a chat's model: its size, the source of that figure, and what the user sees of it (K4, R-506, R-109).
+"""The window of a chat's model: its size, the source of that figure, and the notices about it (K4, R-506, R-109).
 
 Limits are resolved again whenever the endpoint has reported something new, or a refusal named the true size.
 """
@@ -115,7 +115,7 @@ class WindowWatch:
         if self._chat.named not in self._asked:
             self._asked.add(self._chat.named)
             try:
-                # warm_up waits only a few seconds for an answer; the rest of its work the request needs as well.
+                # warm_up waits only a few seconds for an answer, and the request needs the rest of its work anyway.
                 async with asyncio.timeout(None if decides else SHORT_WAIT_S):
                     await self._chat.adapter().warm_up()
             except (AdapterError, TimeoutError) as error:
