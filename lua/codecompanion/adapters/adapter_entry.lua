@@ -1,19 +1,20 @@
----From an entry of `adapters.http` to what the host is told of it: its layers merged, its functions answered, keys left
----out. What an entry means (addresses, headers, parameters, options) is decided by the host
----(`python/codecompanion/adapters/entries/resolve.py`).
+---Turns an entry of `adapters.http` into the settings sent to the host: merges its layers, calls its functions and
+---drops
+---unsupported keys. The host decides what an entry means (addresses, headers, parameters, options):
+---`python/codecompanion/adapters/entries/resolve.py`.
 
 local builtin = require("codecompanion.adapters.builtin_adapters")
 local layering = require("codecompanion.adapters.entry_layers")
 local plain = require("codecompanion.values.plain")
 local sorted = require("codecompanion.values.sorted")
 
----@class CodeCompanion.AdapterSettings What the editor itself needs to know of an adapter
+---@class CodeCompanion.AdapterSettings The settings of an adapter that the editor itself needs
 ---@field name string
 ---@field kind "openai"|"openai_compatible"|"openai_responses"|"anthropic"|"copilot"|"chatgpt"|"offline"
 ---@field formatted_name string
----@field key string Where the key is: ENV_NAME, `cmd:…`, `file:…`, "function", "" for none; `literal:…` is refused
----@field model string "" = the first the endpoint lists
----@field address string As it was written
+---@field key string Source of the key: ENV_NAME, `cmd:…`, `file:…`, "function", "" for none; `literal:…` is refused
+---@field model string "" = the first model the endpoint lists
+---@field address string As written in the entry
 ---@field transport string `opts.transport`
 ---@field client string `opts.client`, "" = none
 
@@ -22,10 +23,10 @@ local sorted = require("codecompanion.values.sorted")
 ---@field path string Key path of the entry
 ---@field http table `adapters.http` of the options
 ---@field problems string[]
----@field foreign string[] Keys of codecompanion.nvim that do nothing here
+---@field foreign string[] Keys of codecompanion.nvim that have no effect here
 ---@field entry CodeCompanion.AdapterEntry All layers merged
----@field settings? CodeCompanion.AdapterSettings nil when it cannot be used at all
----@field told? table What the host is told; nil for a built-in adapter that nothing is said about
+---@field settings? CodeCompanion.AdapterSettings nil when the adapter cannot be used at all
+---@field told? table Settings sent to the host; nil for a built-in adapter without any settings of its own
 ---@field key_function? fun(adapter: table): string
 local Resolving = {}
 Resolving.__index = Resolving
@@ -37,7 +38,7 @@ function Resolving:problem(key, text)
 end
 
 ---@param value any
----@param ... any Arguments, when `value` is a function
+---@param ... any Arguments, if `value` is a function
 ---@return boolean ok
 ---@return any result
 local function evaluate(value, ...)
@@ -47,7 +48,7 @@ local function evaluate(value, ...)
   return pcall(value, ...)
 end
 
----The value of `env.<key>`: what a function returns, what an environment variable holds, or the text itself.
+---Return the value of `env.<key>`: a function's result, an environment variable's value, or the text itself.
 ---@param key string
 ---@return string?
 function Resolving:env(key)
@@ -77,11 +78,11 @@ function Resolving:env(key)
   return value
 end
 
----How many bytes of a text that may be a key are told: enough to find it in a configuration.
+---How many bytes of a possible key are shown: enough to find it in a configuration.
 local SHOWN_OF_LITERAL = 3
 
----@param place string Where the built-in adapter has its key
----@return string place Of this entry's
+---@param place string Source of the built-in adapter's key
+---@return string place Source of this entry's key
 function Resolving:key_place(place)
   local key = (self.entry.env or {}).api_key
   if type(key) == "function" then
@@ -96,7 +97,7 @@ function Resolving:key_place(place)
   elseif key:match("^[%a_][%w_]*$") and vim.env[key] then
     return key
   else
-    -- It may be a key: the text itself must not be shown.
+    -- The text may be a key, so it must not be shown.
     self:problem(
       "env.api_key",
       "is not the name of an environment variable; keys do not belong in a configuration: expected a variable's name,"
@@ -107,7 +108,7 @@ function Resolving:key_place(place)
   return place
 end
 
----Names of `env` that the host needs: not the key, nor anything that nothing refers to.
+---Return the names in `env` that the host needs: referenced ones, without the key.
 ---@return string[]
 function Resolving:needed_env()
   local needed = {}
@@ -123,7 +124,7 @@ function Resolving:needed_env()
   return vim.tbl_keys(needed)
 end
 
----The models of `schema.model.choices`: a list of names, or a table by name, or both mixed.
+---Return the models of `schema.model.choices`: a list of names, a table keyed by name, or a mix of both.
 ---@param choices any
 ---@return table[]? models
 function Resolving:models(choices)
@@ -141,14 +142,14 @@ function Resolving:models(choices)
   return models
 end
 
----`schema` with its functions answered.
+---Return `schema` with its functions called.
 ---@return table<string, any>
 function Resolving:answered_schema()
   local schema = {}
   for name, parameter in sorted(self.entry.schema or {}) do
     if type(parameter) == "table" then
       local answered = vim.tbl_map(function(value)
-        return type(value) == "function" and true or value -- `condition` and the like do nothing here
+        return type(value) == "function" and true or value -- `condition` and other functions have no effect here
       end, parameter)
       for _, key in ipairs({ "enabled", "default" }) do
         local ok, value = evaluate(parameter[key], self.entry)
@@ -170,8 +171,8 @@ function Resolving:answered_schema()
   return schema
 end
 
----The table without what cannot be sent.
----@param part string Key path below the entry, with its dot
+---Return the table without values that cannot be sent.
+---@param part string Key path below the entry, including its dot
 ---@param given? table
 ---@return table<string, any>
 function Resolving:plain(part, given)
@@ -190,7 +191,7 @@ function Resolving:plain(part, given)
   return kept
 end
 
----Put together what the host is told.
+---Build the settings that are sent to the host.
 ---@param builtin_name string
 function Resolving:tell(builtin_name)
   local entry, env = self.entry, {}
@@ -257,7 +258,7 @@ function M.resolve(name, http)
     client = vim.tbl_get(self.entry, "opts", "client") or base.client,
   }
   if self.settings.client ~= "" and self.settings.key == base.key then
-    self.settings.key = "" -- a key of the provider's own address is nothing to a cloud
+    self.settings.key = "" -- a cloud cannot use a key for the provider's own address
   end
   if #layers > 0 then
     self:tell(builtin_name)

@@ -1,19 +1,19 @@
----The built-in adapters by name, complete: `python/codecompanion/builtin_adapters.json`. The host resolves the user's
+---The built-in adapters by name, read from `python/codecompanion/builtin_adapters.json`. The host resolves the user's
 ---entries against the same file.
 
 ---@class CodeCompanion.BuiltinAdapter
 ---@field kind "openai"|"openai_compatible"|"openai_responses"|"anthropic"|"copilot"|"chatgpt"|"offline"
----@field formatted_name string What headers and pickers show
+---@field formatted_name string Name shown in headers and pickers
 ---@field base_url string
----@field key string Where the key is: ENV_NAME or "" for none
----@field key_page? string Where one gets a key
----@field documented_at? string The page its entry was written from
----@field model string "" = the first the endpoint lists
+---@field key string Source of the key: ENV_NAME, or "" for none
+---@field key_page? string Page where users get a key
+---@field documented_at? string Page that documents the API
+---@field model string "" = the first model the endpoint lists
 ---@field about string For the help file
 ---@field transport "httpx2"|"sdk"
 ---@field client string The cloud whose official client signs the requests, "" for none
----@field address_variable? string Names the address, where it is set
----@field entry? CodeCompanion.AdapterEntry A first layer below the user's, for what depends on the environment
+---@field address_variable? string Environment variable that overrides the address
+---@field entry? CodeCompanion.AdapterEntry Layer below the user's entry, for settings that depend on the environment
 
 local environment = require("codecompanion.system.python_environment")
 local path = environment.root() .. "/python/codecompanion/builtin_adapters.json"

@@ -1,14 +1,14 @@
----Clouds whose credentials are found by an official client (`transport = "sdk"`): whether there are any, as far as
----files and variables tell, and what is needed when there are none. Nothing of them is read here.
+---Clouds whose credentials are found by an official client (`transport = "sdk"`). Checks files and variables for
+---credentials, without reading them, and names the remedy if there are none.
 
 ---@class CodeCompanion.Cloud
----@field whose string As sentences name them: "AWS credentials"
----@field variables string[] One of these is enough
----@field files fun(): string[] Or one of these
----@field needs string What to do, in a few words
+---@field whose string Noun phrase for messages: "AWS credentials"
+---@field variables string[] Any one of these is enough
+---@field files fun(): string[] Any one of these is enough, too
+---@field needs string Remedy, in a few words
 
 ---@param ... string Environment variables
----@return string path Of the first that is set, or "" for none
+---@return string path Value of the first variable that is set, or "" for none
 local function first(...)
   for _, name in ipairs({ ... }) do
     if (vim.env[name] or "") ~= "" then
@@ -71,7 +71,7 @@ local azure = {
   needs = "needs a login of Entra ID: az login",
 }
 
----@type table<string, CodeCompanion.Cloud> By `opts.client`
+---@type table<string, CodeCompanion.Cloud> Keyed by `opts.client`
 local CLOUDS = { bedrock = aws, bedrock_mantle = aws, vertex = google, azure = azure }
 
 local M = {}

@@ -1,9 +1,9 @@
----Chooses the adapter of new chats where `interactions.chat.adapter` is not set: the first usable one, the user's own
----entries before `adapters.http.opts.order`.
+---Chooses the adapter of new chats if `interactions.chat.adapter` is not set: the first usable one. The user's own
+---entries come before `adapters.http.opts.order`.
 ---
----An adapter is usable when its key is set, its login exists or its server on this machine lists a model. Commands and
----functions that give keys are not run to find out. A choice lasts for the session; only while nothing is usable is it
----made again. Every function takes the merged options, because the configuration needs the choice.
+---An adapter is usable when its key is set, its login exists or its local server lists a model. Commands and functions
+---that return keys are not run for this check. A choice lasts for the session; it is repeated only while no adapter is
+---usable. Every function takes the merged options, because the configuration depends on the choice.
 
 local adapters = require("codecompanion.adapters")
 local readiness = require("codecompanion.adapters.readiness")
@@ -11,9 +11,9 @@ local readiness = require("codecompanion.adapters.readiness")
 ---@class CodeCompanion.AdapterChoice
 ---@field name string
 ---@field model string "" = the adapter's default
----@field why string Why it can be used: `$OPENAI_API_KEY is set`; "" = the user chose it
----@field is_usable boolean false: nothing is, and `offline` answers
----@field is_told? boolean The user has been told of it
+---@field why string Why it is usable: `$OPENAI_API_KEY is set`; "" = the user chose it
+---@field is_usable boolean false: no adapter is usable, and `offline` answers
+---@field is_told? boolean The user has been notified of the choice
 
 local M = {}
 
@@ -35,7 +35,7 @@ local function configured(options)
   return given, ""
 end
 
----Return whether the choice is made here: no adapter is configured for new chats.
+---Return whether the adapter is chosen here, because none is configured for new chats.
 ---@param options table
 ---@return boolean
 function M.is_automatic(options)
@@ -62,7 +62,7 @@ local function choice_of(one)
   if one.state ~= "ready" then
     return nil
   elseif one.asks then
-    local model = one.model -- one of Ollama's cloud is not a local model: the user has to name it
+    local model = one.model -- a model of Ollama's cloud is not local: the user has to name it
     if not model or (readiness.is_cloud_model(model) and model ~= one.default_model) then
       return nil
     end
@@ -70,14 +70,14 @@ local function choice_of(one)
   return { name = one.name, model = one.model or one.default_model or "", why = one.why or one.text, is_usable = true }
 end
 
----Return the adapters up to the first that is usable for certain, and the servers among them.
+---Return the adapters up to the first that is certainly usable, and the local servers among them.
 ---@param http table
 ---@return CodeCompanion.AdapterReadiness[] found
 ---@return CodeCompanion.AdapterReadiness[] servers
 local function look(http)
   local found, servers, known = {}, {}, adapters.names(http)
   for _, name in ipairs(candidates(http)) do
-    if vim.list_contains(known, name) then -- one that does not exist is reported with the configuration
+    if vim.list_contains(known, name) then -- an unknown adapter is reported with the configuration
       local one = readiness.of(name, http)
       found[#found + 1] = one
       if one.asks then
@@ -102,9 +102,10 @@ local function first_usable(found)
   return vim.deepcopy(NOTHING)
 end
 
----Make the choice, unless it stands.
+---Choose an adapter, unless one is already chosen.
 ---@param options table
----@param done fun(choice: CodeCompanion.AdapterChoice) Called at once when no server has to be asked, else within 0.3 s
+---@param done fun(choice: CodeCompanion.AdapterChoice) Called at once if no server has to be asked, otherwise within
+---0.3 s
 function M.make(options, done)
   if state.options ~= options then
     state = { options = options }
@@ -133,9 +134,9 @@ function M.make(options, done)
   end)
 end
 
----Go on once the adapter of new chats is known.
+---Call a function once the adapter of new chats is known.
 ---@param options table
----@param go_on fun() Called at once where the configuration names it
+---@param go_on fun() Called at once if the configuration names the adapter
 function M.when_known(options, go_on)
   if not M.is_automatic(options) then
     return go_on()
@@ -145,14 +146,14 @@ function M.when_known(options, go_on)
   end)
 end
 
----Return the choice as far as it is made.
+---Return the current choice, which may be incomplete.
 ---@param options table
 ---@return CodeCompanion.AdapterChoice?
 function M.now(options)
   return state.options == options and state.choice or nil
 end
 
----Return the adapter of new chats: the configured one, the chosen one, `offline` before a choice is made.
+---Return the adapter of new chats: the configured one, the chosen one, or `offline` before a choice is made.
 ---@param options table
 ---@return string name
 ---@return string model "" = the adapter's default
@@ -165,7 +166,7 @@ function M.reference(options)
   return choice.name, choice.model
 end
 
----Let new chats use what the user chose from the list of adapters, for this Neovim; a configured adapter stays.
+---Use the adapter that the user picked for new chats of this Neovim session; a configured adapter takes precedence.
 ---@param options table
 ---@param name string
 ---@param model? string
@@ -176,8 +177,8 @@ function M.choose(options, name, model)
   end
 end
 
----Return what a new chat is opened with: nothing where the host knows it from the configuration. A login that was made
----since nothing was usable counts.
+---Return the adapter and model for a new chat, or nothing if the host knows them from the configuration. Logins made
+---since the last check count.
 ---@param options table
 ---@return string? name
 ---@return string? model
@@ -193,9 +194,9 @@ function M.for_new_chat(options)
   return choice.name, choice.model ~= "" and choice.model or nil
 end
 
----Return what the user is told of a choice.
+---Return the notification about a choice.
 ---@param choice CodeCompanion.AdapterChoice
----@param key? string What changes it, in place of the command
+---@param key? string Key that changes the choice, shown in place of the command
 ---@return string
 function M.sentence(choice, key)
   local name = choice.model ~= "" and ("%s · %s"):format(choice.name, choice.model) or choice.name
@@ -203,7 +204,7 @@ function M.sentence(choice, key)
   return ("%s chosen%s · %s changes it"):format(name, why, key or ":CodeCompanion adapter")
 end
 
----Tell the user of the choice on the command line, once, before a request that no chat shows is sent.
+---Announce the choice on the command line, once, before the first request made outside a chat.
 ---@param options table
 function M.tell(options)
   if not M.is_automatic(options) then

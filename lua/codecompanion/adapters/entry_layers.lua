@@ -1,4 +1,4 @@
----The entries an adapter is made of: names, inheritance, keys. What they say together is read in `adapter_entry.lua`.
+---Collects the entries an adapter inherits from: names, inheritance, keys. `adapter_entry.lua` resolves the result.
 
 local builtin = require("codecompanion.adapters.builtin_adapters")
 local nearest = require("codecompanion.values.nearest")
@@ -7,7 +7,8 @@ local sorted = require("codecompanion.values.sorted")
 
 ---@class CodeCompanion.AdapterEntry
 ---@field extends? string
----@field name? string Accepted for entries written for codecompanion.nvim; the key in the configuration counts
+---@field name? string Accepted for entries written for codecompanion.nvim; the key in the configuration takes
+---precedence
 ---@field formatted_name? string
 ---@field url? string
 ---@field env? table<string, string|function>
@@ -29,7 +30,7 @@ local FOREIGN_KEYS = {
   vendor = true,
 }
 
----Adapters that others have, or had, for services that are no more.
+---Adapters of other plugins for services that have shut down.
 local CLOSED = {
   github_models = "GitHub closed GitHub Models on 30 July 2026",
 }
@@ -61,7 +62,7 @@ function M.names(http)
 end
 
 ---@param self CodeCompanion.Resolving
----@param layer table Values of the wrong type are taken out
+---@param layer table Values of the wrong type are removed
 function M.check_keys(self, layer)
   for name in sorted(layer) do
     local text = tostring(name)
@@ -91,11 +92,11 @@ function M.check_keys(self, layer)
   end
 end
 
----The chain of entries an adapter is made of, the most general first. The first names a built-in entry.
+---Return the chain of entries an adapter is built from, the most general first. The first names a built-in entry.
 ---@param self CodeCompanion.Resolving
 ---@param name string
 ---@param seen table<string, boolean>
----@return string? builtin_name nil when the chain is broken (a problem has been noted)
+---@return string? builtin_name nil when the chain is broken (the problem has been recorded)
 ---@return CodeCompanion.AdapterEntry[] layers
 function M.collect(self, name, seen)
   local entry = self.http[name]

@@ -1,6 +1,6 @@
----Adapters as the user configures them: `extend`, names, and what is known of them here and told to the host.
+---The configured adapters: `extend`, their names, the editor's settings for them and the settings sent to the host.
 
----@class CodeCompanion.AdapterInfo What functions of the configuration are told about an adapter
+---@class CodeCompanion.AdapterInfo Adapter details passed to functions of the configuration
 ---@field name string
 ---@field formatted_name string
 ---@field type "http"
@@ -9,9 +9,10 @@
 
 local M = {}
 
----An adapter based on another, for `adapters.http.<name> = function() return require(…).extend("openai", { … }) end`.
+---Return an adapter based on another, for
+---`adapters.http.<name> = function() return require(…).extend("openai", { … }) end`.
 ---@param name string The adapter to start from
----@param opts? CodeCompanion.AdapterEntry What is different
+---@param opts? CodeCompanion.AdapterEntry Overrides
 ---@return CodeCompanion.AdapterEntry
 function M.extend(name, opts)
   if type(name) ~= "string" or (opts ~= nil and type(opts) ~= "table") then
@@ -33,7 +34,7 @@ function M.resolve(name, http)
   return require("codecompanion.adapters.adapter_entry").resolve(name, http)
 end
 
----What functions in the configuration are told about an adapter.
+---Return the adapter details passed to functions of the configuration.
 ---@param settings CodeCompanion.AdapterSettings
 ---@param model? string
 ---@return CodeCompanion.AdapterInfo

@@ -1,4 +1,5 @@
----Which servers on this machine or network answer, and which models they have: asked all at once, without waiting.
+---Finds out which servers on this machine or network respond, and lists their models. Asks all of them at once,
+---without blocking.
 
 local uv = vim.uv
 
@@ -10,11 +11,11 @@ local MAX_BYTES = 1000000
 ---@class CodeCompanion.ServerAddress
 ---@field host string
 ---@field port integer
----@field path string Of the list of models
+---@field path string Path of the model list
 
----Where the list of models of a server is; nil for an address that cannot be asked from here (`https`, none).
----@param address string As it was written: `http://localhost:8080`, or what OLLAMA_HOST may hold (`0.0.0.0`, `box:1`)
----@param default_port integer For an address without one
+---Return the address of a server's model list, or nil if it cannot be requested from here (`https`, no address).
+---@param address string As written: `http://localhost:8080`, or a value of OLLAMA_HOST (`0.0.0.0`, `box:1`)
+---@param default_port integer Used when the address has no port
 ---@return CodeCompanion.ServerAddress?
 function M.parse(address, default_port)
   local rest = address:match("^http://(.*)$") or (not address:find("://", 1, true) and address) or nil
@@ -60,7 +61,7 @@ function M.models(text)
 end
 
 ---@param address CodeCompanion.ServerAddress
----@param done fun(text: string) Called once, with what came
+---@param done fun(text: string) Called once, with the data received
 local function get(address, done)
   local socket, parts, size, over = assert(uv.new_tcp()), {}, 0, false
   local function finish()
@@ -76,7 +77,7 @@ local function get(address, done)
     if failed or over then
       return finish()
     end
-    -- HTTP/1.0: the answer comes in one piece, and ends with the connection.
+    -- With HTTP/1.0 the response is not chunked and ends when the connection closes.
     socket:write(("GET %s HTTP/1.0\r\nHost: %s\r\nAccept: application/json\r\n\r\n"):format(address.path, address.host))
     socket:read_start(function(problem, data)
       if problem or not data then

@@ -1,11 +1,12 @@
----Adapters that have a login in place of a key, by kind: whether there is one, as far as it can be told without asking,
----and what is needed when there is none. Nothing of a login is read here.
+---Adapters that use a login instead of a key, by kind. Checks whether a login exists, without asking or reading it,
+---and
+---names the remedy if there is none.
 
 local environment = require("codecompanion.system.python_environment")
 
 ---@class CodeCompanion.LoginKind
 ---@field is_there fun(): boolean
----@field needs string In a few words
+---@field needs string Remedy, in a few words
 
 ---@param path string
 ---@return boolean
@@ -19,7 +20,7 @@ local function is_kept(name)
   return exists(environment.data_dir() .. "/" .. name)
 end
 
----Whether there is something that `python/codecompanion/adapters/copilot/stored_login.py` would look into.
+---Return whether a file exists that `python/codecompanion/adapters/copilot/stored_login.py` would read.
 ---@return boolean
 local function is_in_copilot()
   local env = vim.env
@@ -46,7 +47,7 @@ return {
   copilot = { is_there = is_in_copilot, needs = "log in to GitHub" },
   chatgpt = {
     is_there = function()
-      return is_kept("chatgpt.json") -- there as long as somebody is logged in
+      return is_kept("chatgpt.json") -- the file exists as long as someone is logged in
     end,
     needs = "log in with your ChatGPT plan",
   },

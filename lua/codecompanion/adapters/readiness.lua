@@ -1,5 +1,5 @@
----What each adapter needs before it can be used, as far as it can be told without asking anybody: is the variable with
----its key set, is there a login. Servers on this machine are asked by `local_servers`.
+---Determines what each adapter still needs before it can be used, without a request: its key variable, its login.
+---`local_servers` asks the servers on this machine.
 
 local adapters = require("codecompanion.adapters")
 local builtin = require("codecompanion.adapters.builtin_adapters")
@@ -23,7 +23,7 @@ local servers = require("codecompanion.adapters.local_servers")
 
 local M = {}
 
-local TEMPLATE = "openai_compatible" -- to be extended; by itself it is no service
+local TEMPLATE = "openai_compatible" -- a base for `extends`, not a service
 local OLLAMA_PORT, HTTP_PORT = 11434, 80
 local SHOWN_MODELS = 2
 local NO_CHAT = { "embed", "rerank", "minilm", "bge-", "whisper" } -- in names of models that cannot chat
@@ -34,8 +34,8 @@ local function exists(path)
   return vim.uv.fs_stat(path) ~= nil
 end
 
----@param key string Place of a key
----@return string? missing The variable that is not set
+---@param key string Source of a key
+---@return string? missing The unset variable
 ---@return string has
 ---@return string why
 local function look_for_key(key)
@@ -49,8 +49,8 @@ local function look_for_key(key)
   return (vim.env[key] or "") == "" and key or nil, "key in " .. key, ("$%s is set"):format(key)
 end
 
----A variable that names the address and is not set.
----@param about table What the built-in entry says
+---Return the variable that names the address, if it is not set.
+---@param about table The built-in entry
 ---@param entry table
 ---@return string?
 local function missing_address(about, entry)
@@ -117,7 +117,7 @@ local function of_resolved(resolved)
   }
 end
 
----One adapter, without asking a server.
+---Return the readiness of one adapter, without asking a server.
 ---@param name string
 ---@param http table `adapters.http` of the options
 ---@return CodeCompanion.AdapterReadiness
@@ -125,7 +125,7 @@ function M.of(name, http)
   return of_resolved(adapters.resolve(name, http))
 end
 
----Whether nobody has to do anything before the adapter answers, as far as that can be told at once.
+---Return whether the adapter should work without further setup, as far as can be seen without a request.
 ---@param name string
 ---@param http table
 ---@return boolean
@@ -146,14 +146,14 @@ local function model_names(adapter, names)
     or "running: " .. shown
 end
 
----Whether Ollama passes requests for a model on to its own service.
+---Return whether Ollama forwards requests for this model to its cloud service.
 ---@param model string
 ---@return boolean
 function M.is_cloud_model(model)
   return model:find("[:-]cloud$") ~= nil
 end
 
----The model to talk to: not one for embeddings, as far as names tell, and one that runs here if there is one.
+---Return the model to chat with: not an embedding model, judging by its name, and preferably one that runs locally.
 ---@param names string[]
 ---@return string?
 local function chat_model(names)
@@ -169,7 +169,7 @@ local function chat_model(names)
   return here or chat[1]
 end
 
----Take in what a server that was asked has answered.
+---Update an adapter with the response of its server.
 ---@param one CodeCompanion.AdapterReadiness
 ---@param models? string[] nil when it did not answer
 ---@param is_loading? boolean It answers, and has no model yet: a chat waits for it
@@ -187,8 +187,8 @@ local function take(one, models, is_loading)
 end
 
 ---Ask servers at once.
----@param some CodeCompanion.AdapterReadiness[] With `asks`
----@param done fun() Once they say what they are now, within 0.3 s
+---@param some CodeCompanion.AdapterReadiness[] Adapters with `asks`
+---@param done fun() Called once their status is known, within 0.3 s
 function M.ask(some, done)
   local asked = {}
   for _, one in ipairs(some) do
@@ -204,7 +204,7 @@ end
 
 local ORDER = { ready = 1, login = 2, key = 3, cloud = 4, server = 5, broken = 6, offline = 7 }
 
----All adapters, those that can be used first.
+---Return all adapters, usable ones first.
 ---@param http table `adapters.http` of the options
 ---@param done fun(found: CodeCompanion.AdapterReadiness[])
 function M.all(http, done)

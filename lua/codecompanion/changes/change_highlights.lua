@@ -1,4 +1,4 @@
----Highlight groups of proposed changes: name, link, what it is for. The help lists them with those of the chat.
+---Highlight groups of proposed changes: name, link, purpose. The help lists them with those of the chat.
 
 local api = vim.api
 
@@ -13,9 +13,9 @@ M.groups = {
   { "CodeCompanionEditProgress", "DiagnosticInfo", "What an edit in place is doing, while the model answers" },
 }
 
----Where the two colours of a diff are taken from: the first pair of the theme that can be told apart.
+---Sources of the two diff colours: the first pair that the theme makes distinguishable.
 local PAIRS = { { "DiffAdd", "DiffDelete" }, { "@diff.plus", "@diff.minus" }, { "Added", "Removed" } }
----For a theme without such a pair.
+---Fallback for a theme without such a pair.
 local PLAIN = { { fg = "LightGreen", ctermfg = "Green" }, { fg = "LightRed", ctermfg = "Red" } }
 
 ---@class CodeCompanion.Look
@@ -23,7 +23,7 @@ local PLAIN = { { fg = "LightGreen", ctermfg = "Green" }, { fg = "LightRed", cte
 ---@field bg? integer
 ---@field reverse? boolean
 
----How a group looks with the colours that the screen has now.
+---Return the attributes of a highlight group in the current colours.
 ---@param name string
 ---@return CodeCompanion.Look
 local function look_of(name)
@@ -34,7 +34,7 @@ local function look_of(name)
   return { fg = hl.ctermfg, bg = hl.ctermbg, reverse = hl.cterm and hl.cterm.reverse }
 end
 
----Whether text in this look can be told from plain text.
+---Return whether text in these attributes differs visibly from plain text.
 ---@param look CodeCompanion.Look
 ---@param normal CodeCompanion.Look
 ---@return boolean
@@ -53,7 +53,7 @@ local function pair_of_theme()
   end
 end
 
----What a group is to look like: as the theme has it, but text that has the colour of its ground keeps its own.
+---Return the theme's attributes for a group, without a foreground that equals its background.
 ---@param name string
 ---@return vim.api.keyset.highlight
 local function readable(name)
@@ -64,7 +64,7 @@ local function readable(name)
   return { link = name }
 end
 
----Define the groups; a definition of the user's stays.
+---Define the groups; the user's definitions take precedence.
 function M.define()
   local pair = pair_of_theme()
   for index, group in ipairs(M.groups) do

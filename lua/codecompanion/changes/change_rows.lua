@@ -1,5 +1,5 @@
----A change as rows of text, for places that show a part of a file: the block of an approval, the fold of a tool call.
----Changed lines come first: lines around them are shown as long as all of them fit. Pure, but for measuring widths.
+---Lays out a change as rows of text for views that show part of a file: an approval block, the fold of a tool call.
+---Changed lines come first; context lines are added as long as they fit. Pure, except for measuring widths.
 
 local api = vim.api
 local fit = require("codecompanion.text.fit")
@@ -11,13 +11,13 @@ local M = {}
 M.BAR = "▎ "
 local MAX_CONTEXT = 3
 local MIN_CELLS = 8
----Of rows that are left out, which are at least this many, the last third of the room shows the end.
+---If at least this many rows are left out, the last third of the space shows the end.
 local MIN_SPLIT = 6
 local NO_NEWLINE = "  (no newline at the end)"
 
 ---@class CodeCompanion.ChangeRow
 ---@field sign "-"|"+"|" "|"…" "…": lines are left out
----@field number? integer Of the line, before the change for "-", else after it
+---@field number? integer Line number: before the change for "-", otherwise after it
 ---@field text string
 
 ---@class CodeCompanion.ChangeSize
@@ -25,10 +25,10 @@ local NO_NEWLINE = "  (no newline at the end)"
 ---@field removed integer
 ---@field hunks integer
 
----The rows of a change.
+---Return the rows of a change.
 ---@param before CodeCompanion.Text
 ---@param all CodeCompanion.Hunk[]
----@param context integer Lines around each hunk
+---@param context integer Context lines around each hunk
 ---@return CodeCompanion.ChangeRow[]
 function M.of_hunks(before, all, context)
   local rows, offset, shown = {}, 0, 0 -- shown: the last line of `before` that was added
@@ -65,7 +65,7 @@ function M.of_hunks(before, all, context)
   return rows
 end
 
----The rows of a unified diff of one file, without its lines of names.
+---Return the rows of a unified diff of one file, without its header.
 ---@param diff string
 ---@return CodeCompanion.ChangeRow[] rows
 ---@return CodeCompanion.ChangeSize size
@@ -78,7 +78,7 @@ function M.of_diff(diff)
     if from then
       rows[#rows + 1] = old and { sign = "…", text = "" } or nil
       old, new, was_change = tonumber(from), tonumber(to), false
-    elseif old and sign ~= "\\" then -- what stands above the first place names the file
+    elseif old and sign ~= "\\" then -- the lines above the first hunk name the file
       local is_change = sign == "-" or sign == "+"
       rows[#rows + 1] = { sign = is_change and sign or " ", number = sign == "-" and old or new, text = text }
       old = old + (sign == "+" and 0 or 1)
@@ -104,7 +104,7 @@ local function only_changed(rows)
   return found
 end
 
----How much a change of two texts is.
+---Return the size of the change between two texts.
 ---@param all CodeCompanion.Hunk[]
 ---@return CodeCompanion.ChangeSize
 function M.size(all)
@@ -116,11 +116,11 @@ function M.size(all)
 end
 
 ---@class CodeCompanion.RowRoom
----@field width integer Cells of the window
----@field rows integer Rows of the screen there are
+---@field width integer Width of the window in cells
+---@field rows integer Available screen rows
 ---@field wraps boolean
 
----Cut the end of a text that would take more rows than this; how much is missing is said.
+---Shorten a text that exceeds a width, keeping both ends and a count of the omitted characters.
 ---@param text string
 ---@param cells integer
 ---@return string text
@@ -137,11 +137,11 @@ end
 ---@class CodeCompanion.ShownRows
 ---@field lines string[] Each begins with the bar
 ---@field marks CodeCompanion.BlockMark[]
----@field left_out integer Rows that had no room
----@field hidden integer Characters that do not show by themselves, spelled out
----@field is_cut boolean A line is not whole
+---@field left_out integer Rows that did not fit
+---@field hidden integer Number of invisible characters that were escaped
+---@field is_cut boolean A line was shortened
 
----A row as lines: one too long for the window goes on in the next ones, each with the bar.
+---Turn a row into lines: a row wider than the window wraps, and each line begins with the bar.
 ---@param row CodeCompanion.ChangeRow
 ---@param digits integer
 ---@param room CodeCompanion.RowRoom
@@ -178,10 +178,10 @@ local function made_of(row, digits, room)
   return made, shown.count, is_cut
 end
 
----Lay rows out, as many as there is room for: the beginning, and of a long change the end as well.
+---Lay out as many rows as fit: the beginning, and for a long change also the end.
 ---@param rows CodeCompanion.ChangeRow[]
 ---@param room CodeCompanion.RowRoom
----@param more? string What is said after the count of what is left out: ", K"
+---@param more? string Appended to the count of omitted rows: ", K"
 ---@return CodeCompanion.ShownRows
 function M.layout(rows, room, more)
   local digits = 1
@@ -217,11 +217,11 @@ function M.layout(rows, room, more)
   return found
 end
 
----Which rows fit.
+---Return which rows fit.
 ---@param made { height: integer }[]
 ---@param room integer
----@return integer first The last one of the beginning
----@return integer last The first one of the end; `first + 1` when all fit
+---@return integer first Last row of the beginning
+---@return integer last First row of the end; `first + 1` when all rows fit
 function M.fitting(made, room)
   local total = 0
   for _, one in ipairs(made) do
@@ -230,7 +230,7 @@ function M.fitting(made, room)
   if total <= room then
     return #made, #made + 1
   end
-  local first, last, used = 0, #made + 1, 1 -- the notice
+  local first, last, used = 0, #made + 1, 1 -- 1 row for the notice
   local head = room >= MIN_SPLIT and math.ceil(room * 2 / 3) or room
   while first < #made and used + made[first + 1].height <= head do
     first = first + 1
@@ -248,21 +248,21 @@ function M.fitting(made, room)
     first = 1 -- at least one
   end
   if last - first == 2 then
-    first = first + 1 -- a notice is not shorter than the one row it stands for
+    first = first + 1 -- the notice would take as much space as the one row it replaces
   end
   return first, last
 end
 
----Whether what is asked about can be shown as the rows of a change.
+---Return whether the event can be shown as the rows of a change.
 ---@param event { before: string, after: string, body: string, filetype: string } approval_requested
 ---@return boolean
 function M.is_change(event)
   return event.before ~= event.after or event.filetype == "diff" and #M.of_diff(event.body) > 0
 end
 
----The rows of a change that is asked about, with as many lines around the hunks as fit.
+---Return the rows of the change in an approval, with as much context as fits.
 ---@param event { before: string, after: string, body: string } approval_requested
----@param rows integer Of the screen
+---@param rows integer Available screen rows
 ---@return CodeCompanion.ChangeRow[]
 ---@return CodeCompanion.ChangeSize
 function M.of_event(event, rows)

@@ -1,7 +1,7 @@
----A whole change in a tab page of its own: the proposed text with its added lines marked, the removed ones between
----them. A proposal that is asked about can be edited there: a skipped hunk is an edit, too, `u` takes it in again.
+---Shows a whole change in its own tab page: the proposed text with its added lines highlighted and the removed lines
+---between them. A proposal that awaits a decision can be edited there: skipping a hunk is an edit, and `u` undoes it.
 ---
----The hunks are those of `hunks.lua`, worked out again after every edit: Vim's diff mode and 'diffopt' have no say.
+---The hunks come from `hunks.lua` and are recomputed after every edit, independent of diff mode and 'diffopt'.
 
 local api = vim.api
 local counts = require("codecompanion.changes.line_counts").text
@@ -14,26 +14,26 @@ local say = require("codecompanion.say")
 local proposed_text = require("codecompanion.changes.proposed_text")
 
 ---@class CodeCompanion.ChangeViewOptions
----@field title string What the change is: `Edit`
+---@field title string Kind of change: `Edit`
 ---@field path string "" for a text without a file
----@field filetype? string That of the path when not given
+---@field filetype? string Defaults to the filetype of the path
 ---@field before CodeCompanion.Text
 ---@field after CodeCompanion.Text
----@field line? integer Line of `after` to go to; the first hunk when not given
+---@field line? integer Line of `after` to go to; defaults to the first hunk
 ---@field is_editable? boolean
----@field words? table<string, string> What a verb is called here: `reject…`
----@field actions? table<string, fun()> What the keys that decide do, by verb
----@field on_close? fun() The windows are closed; the text stays for the next time
----@field on_write? fun() `:w` in the proposal
+---@field words? table<string, string> Labels of verbs in this view: `reject…`
+---@field actions? table<string, fun()> Actions of the decision keys, by verb
+---@field on_close? fun() Called when the windows are closed; the text is kept for the next time
+---@field on_write? fun() Called on `:w` in the proposal
 
 ---@class CodeCompanion.ChangeView
 ---@field options CodeCompanion.ChangeViewOptions
----@field proposed? CodeCompanion.ProposedText Once it was opened
----@field bufnr? integer That of the proposed text
----@field win? integer While it is open
----@field from? integer Window that the user came from
----@field actions table<string, fun(rows?: { [1]: integer, [2]: integer })> What the verbs do here
----@field note? string Said in place of the keys: it is over
+---@field proposed? CodeCompanion.ProposedText Set once the view was opened
+---@field bufnr? integer Buffer with the proposed text
+---@field win? integer Set while the view is open
+---@field from? integer Window to return to
+---@field actions table<string, fun(rows?: { [1]: integer, [2]: integer })> Actions of the verbs in this view
+---@field note? string Shown in place of the keys once the decision is made
 local View = {}
 View.__index = View
 
@@ -45,13 +45,13 @@ local by_buffer = setmetatable({}, { __mode = "v" })
 local GROUP = "codecompanion.changes.view."
 local MAX_COLOURED_BYTES = 1024 * 1024
 local REDRAW_MS, REST = 30, 4
----How many hints are shown in any case, and cells of the path: it gives way first.
+---Number of hints that are always shown, and minimum width of the path in cells; the path is shortened first.
 local NEEDED_HINTS, MIN_PATH = 3, 12
----Rows that are left above the first hunk.
+---Rows kept free above the first hunk.
 local ROWS_ABOVE = 3
 
----Colours of the language, and tabs and indentation as in the file where it is open. FileType is not fired: plugins
----for the language, its servers and linters have nothing to do here, and some take seconds.
+---Set syntax colours, tab width and indentation as in the file's open buffer. FileType is not fired: language plugins,
+---LSP servers and linters are not needed here, and some take seconds.
 function View:_colour()
   local file = self.options.path ~= "" and require("codecompanion.system.literal_paths").buffer_of(self.options.path)
     or -1
@@ -74,13 +74,13 @@ function View:is_open()
   return self.win ~= nil and api.nvim_win_is_valid(self.win)
 end
 
----The proposal as the user left it, nil when it is as it came.
+---Return the proposal as edited by the user, or nil if it is unchanged.
 ---@return string?
 function View:edited_text()
   return self.proposed and self.proposed:edited()
 end
 
----Work out the hunks and draw them.
+---Compute the hunks and draw them.
 function View:_draw()
   if not self.bufnr or not api.nvim_buf_is_loaded(self.bufnr) then
     return
@@ -98,7 +98,7 @@ function View:_draw()
   self:_label()
 end
 
----Draw soon, once for all edits until then, and longer after a drawing that took long.
+---Redraw with a debounce, which is longer after a slow redraw.
 function View:_draw_soon()
   if self.is_due then
     return
@@ -112,7 +112,7 @@ function View:_draw_soon()
   end, math.max(REDRAW_MS, math.floor(REST * (self.cost or 0))))
 end
 
----`+3 −7 · 2 hunks`
+---Return a size such as `+3 −7 · 2 hunks`.
 ---@return string
 function View:_size()
   local sum = { added = 0, removed = 0 }
@@ -123,7 +123,7 @@ function View:_size()
   return #self.proposed.hunks > 1 and ("%s · %d hunks"):format(size, #self.proposed.hunks) or size
 end
 
----Head the window with what it shows and the keys there is room for, the most needed first.
+---Show the title and as many keys as fit in the winbar, the most important first.
 function View:_label()
   if not self:is_open() then
     return
@@ -166,7 +166,7 @@ function View:_hints()
   return found
 end
 
----@param rows? { [1]: integer, [2]: integer } Selected ones
+---@param rows? { [1]: integer, [2]: integer } Selected rows
 function View:skip_hunk(rows)
   if not vim.bo[self.bufnr].modifiable then
     return say.hint("This change cannot be edited")
@@ -190,7 +190,7 @@ function View:skip_hunk(rows)
   say.hint(count .. " · u takes " .. (#indices == 1 and "it" or "them") .. " in again")
 end
 
----Accept the selected hunks alone: the others are skipped first.
+---Accept only the selected hunks, by skipping the others first.
 ---@param rows { [1]: integer, [2]: integer }
 function View:_accept_only(rows)
   if not self.options.is_editable then
@@ -268,7 +268,7 @@ function View:_watch()
   local function on(events, callback)
     api.nvim_create_autocmd(events, { group = group, buffer = self.bufnr, callback = callback })
   end
-  on("BufReadCmd", function() -- `:e!`: without what was edited
+  on("BufReadCmd", function() -- `:e!` discards the edits
     self.proposed:as_it_came()
     self:_colour()
     self:_draw_soon()
@@ -287,7 +287,7 @@ function View:_watch()
       on_lines = function()
         vim.schedule(function()
           if api.nvim_buf_is_valid(self.bufnr) then
-            vim.bo[self.bufnr].modified = false -- nothing keeps anybody from leaving Neovim
+            vim.bo[self.bufnr].modified = false -- never block leaving Neovim
           end
         end)
         self:_draw_soon()
@@ -318,7 +318,7 @@ function View:_closed()
   end
 end
 
----Put the cursor on the first hunk, or on a line, with its removed lines in sight.
+---Put the cursor on the first hunk, or on a given line, with its removed lines visible.
 function View:_go_to_first()
   local line = self.options.line
   if not line and self.proposed.hunks[1] then
@@ -337,7 +337,7 @@ function View:_go_to_first()
   end)
 end
 
----Open it, or go to the tab page where it is open.
+---Open the view, or go to its tab page if it is already open.
 function View:open()
   if self:is_open() then
     return api.nvim_set_current_win(self.win)
@@ -359,7 +359,7 @@ function View:open()
   local wo = vim.wo[self.win]
   wo.winfixbuf, wo.foldenable, wo.signcolumn, wo.list = true, false, "yes:1", false
   if vim.go.statusline == api.nvim_get_option_info2("statusline", {}).default then
-    wo.statusline = "%=%l,%c  %P " -- the bar above says which file it is
+    wo.statusline = "%=%l,%c  %P " -- the winbar above names the file
   end
   if is_fresh then
     require("codecompanion.changes.change_highlights").define()
@@ -371,7 +371,7 @@ function View:open()
   self:_go_to_first()
 end
 
----Go back to where the user came from; what was edited stays for the next time.
+---Return to the previous window; edits are kept for the next time.
 function View:close()
   local win = self.win
   self.win = nil
@@ -379,7 +379,7 @@ function View:close()
     if api.nvim_get_current_win() == win and self.from and api.nvim_win_is_valid(self.from) then
       api.nvim_set_current_win(self.from)
     end
-    if not pcall(api.nvim_win_close, win, true) then -- the last window there is
+    if not pcall(api.nvim_win_close, win, true) then -- the last window
       vim.wo[win].winfixbuf, vim.wo[win].winbar = false, ""
       api.nvim_win_call(win, function()
         vim.cmd("enew")
@@ -388,14 +388,14 @@ function View:close()
   end
 end
 
----Show in place of the keys that nothing is decided here any more.
+---Replace the keys with a note that nothing is left to decide.
 ---@param note string
 function View:over(note)
   self.note = note
   self:_label()
 end
 
----Close it, and forget what was edited.
+---Close the view and discard the edits.
 function View:wipe()
   self:close()
   if self.bufnr and api.nvim_buf_is_valid(self.bufnr) then
@@ -404,7 +404,7 @@ function View:wipe()
   end
 end
 
----The view that a buffer shows.
+---Return the view of a buffer.
 ---@param bufnr integer
 ---@return CodeCompanion.ChangeView?
 function M.of(bufnr)
@@ -426,10 +426,10 @@ function M.open(options)
   return view
 end
 
----Show a change that was made; nothing is decided there.
----@param texts { before: string, after: string } As the host answers `show_change`
+---Show an applied change, which is read-only.
+---@param texts { before: string, after: string } As returned by `show_change`
 ---@param path string
----@param line? integer Of the file, to go to
+---@param line? integer Line of the file to go to
 function M.open_recorded(texts, path, line)
   M.open({
     title = "Changed",

@@ -1,4 +1,4 @@
----What the keys that decide do to the proposals of a buffer.
+---Actions of the decision keys on the proposals of a buffer.
 
 local api = vim.api
 local choose = require("codecompanion.screen.choose")
@@ -19,7 +19,7 @@ local function counted(count, what)
   return ("%d hunk%s %s"):format(count, count == 1 and "" or "s", what)
 end
 
----Whether there is something to decide about; if not, the user is told.
+---Return whether there is anything to decide; otherwise notify the user.
 ---@param edit CodeCompanion.StandingEdit
 ---@return boolean
 local function is_proposed(edit)
@@ -42,7 +42,7 @@ local function without_conflicts(placed)
   end, placed)
 end
 
----The hunks that a key is about: the selected ones, or those of the cursor's line.
+---Return the hunks a key applies to: the selected ones, or those on the cursor's line.
 ---@param edit CodeCompanion.StandingEdit
 ---@param rows? { [1]: integer, [2]: integer }
 ---@return CodeCompanion.PlacedHunk[]
@@ -56,7 +56,7 @@ local function chosen_hunks(edit, rows)
 end
 
 ---@param edit CodeCompanion.StandingEdit
----@param count integer Of the hunks that were accepted
+---@param count integer Number of accepted hunks
 local function say_accepted(edit, count)
   local left, done = #(proposals.refresh(edit.proposal) or {}), counted(count, "accepted")
   if left > 0 then
@@ -70,7 +70,8 @@ local function say_accepted(edit, count)
   standing.decide(edit, text)
 end
 
----Accept all hunks that do not overlap changes of the user's; of selected rows every hunk they have, those too.
+---Accept all hunks that do not overlap the user's changes; with selected rows, every hunk in them, even overlapping
+---ones.
 function M.accept_change(edit, rows)
   if not is_proposed(edit) then
     return
@@ -87,7 +88,7 @@ function M.accept_change(edit, rows)
   say_accepted(edit, #wanted)
 end
 
----Reject what is open, of selected rows the hunks they have; a reply that is still arriving is stopped.
+---Reject the open hunks, or those in the selected rows; stop a reply that is still streaming.
 function M.reject_change(edit, rows)
   if edit.is_asking then
     return edit.actions.stop()
@@ -101,7 +102,7 @@ function M.reject_change(edit, rows)
   standing.decide(edit, { (is_part and "Rejected the rest" or "Rejected") .. back, "Rejected" })
 end
 
----Leave out the hunk under the cursor, or the selected ones.
+---Skip the hunk under the cursor, or the selected ones.
 function M.skip_hunk(edit, rows)
   if not is_proposed(edit) then
     return
@@ -119,7 +120,7 @@ function M.skip_hunk(edit, rows)
   say.hint(counted(#unwanted, "skipped") .. " · u brings it back")
 end
 
----Accept, and accept later edits without asking: the second step asks where.
+---Accept, and accept later edits without asking; a second question asks for which buffers.
 function M.always_accept(edit)
   if not is_proposed(edit) then
     return
@@ -146,7 +147,7 @@ function M.always_accept(edit)
   end)
 end
 
----The rows of all hunks that are proposed in a buffer, from top to bottom.
+---Return the rows of all proposed hunks in a buffer, from top to bottom.
 ---@param bufnr integer
 ---@return integer[] 0-based
 local function rows_of(bufnr)
@@ -191,8 +192,8 @@ function M.previous_hunk(edit)
   go(edit, -1)
 end
 
----The whole change, in a view of its own. What is decided there is decided here, unless the proposal or the text is
----another one by then.
+---Show the whole change in its own view. Decisions made there apply here, unless the proposal or the text has changed
+---since.
 function M.view_diff(edit)
   if not is_proposed(edit) then
     return

@@ -1,18 +1,18 @@
----The keys that decide about a proposed change: one set of verbs for approvals, diffs, edits in place and the review.
----They are set in a buffer while it has something to decide; what they did there before, they do again afterwards.
+---Keys that decide on a proposed change: one set of verbs for approvals, diffs, edits in place and the review. They are
+---mapped in a buffer while it has something to decide; afterwards the previous mappings are restored.
 ---
----A default key that the user's own mappings begin with would answer in the middle of theirs: the next free one of
----`ALTERNATIVES` takes its place. A key that the user has configured is used as it is.
+---If the user's own mappings begin with a default key, that key would fire in the middle of them, so the next free key
+---of `ALTERNATIVES` replaces it. A configured key is used as it is.
 
 local api = vim.api
 
 local M = {}
 
----The verbs that decide; the others go somewhere or show something.
+---Verbs that decide; the others navigate or show something.
 local DECIDES = { accept_change = true, reject_change = true, always_accept = true, cancel = true, skip_hunk = true }
----What a default key of the form `g2` gives way to.
+---Replacements for a default key of the form `g2`.
 local ALTERNATIVES = { "gz%s", "<LocalLeader>%s", "<Leader>%s" }
----What `vim.keymap.set` gets as the beginning of `desc`: how our mappings are told from the user's.
+---Prefix of `desc` in `vim.keymap.set`; it distinguishes our mappings from the user's.
 local OURS = "CodeCompanion: "
 
 ---@return { [1]: string, [2]: table<string, string|string[]>, [3]: string }[]
@@ -28,7 +28,7 @@ local function keys_in(entry, mode)
   return type(keys) == "table" and keys or { keys }
 end
 
----Whether a mapping of the user's, or of another plugin, begins with a key.
+---Return whether a mapping of the user or of another plugin begins with a key.
 ---@param key string
 ---@param mode string
 ---@param bufnr integer
@@ -46,7 +46,7 @@ local function is_taken(key, mode, bufnr)
   return false
 end
 
----The key that a default one gives way to in a buffer: itself where nothing is in its way, nil where all are taken.
+---Return a free key for a default key in a buffer: the key itself if it is free, nil if all alternatives are taken.
 ---@param key string
 ---@param mode string
 ---@param bufnr integer
@@ -64,13 +64,13 @@ local function free(key, mode, bufnr)
   end
 end
 
----@type table<integer, table<string, string[]>> The keys of buffers that have them set
+---@type table<integer, table<string, string[]>> Keys that are currently mapped, by buffer
 local set_in = {}
 
----The keys of a verb in a buffer.
+---Return the keys of a verb in a buffer.
 ---@param name string
 ---@param mode string
----@param bufnr? integer The current buffer when not given
+---@param bufnr? integer Defaults to the current buffer
 ---@return string[]
 function M.keys(name, mode, bufnr)
   bufnr = bufnr or api.nvim_get_current_buf()
@@ -93,15 +93,15 @@ function M.keys(name, mode, bufnr)
   return found
 end
 
----The first key of a verb in Normal mode, nil when it has none.
+---Return the first key of a verb in Normal mode, or nil.
 ---@param name string
----@param bufnr? integer The current buffer when not given
+---@param bufnr? integer Defaults to the current buffer
 ---@return string?
 function M.of(name, bufnr)
   return M.keys(name, "n", bufnr)[1]
 end
 
----How the hunk under the cursor alone is accepted: `Vg2`, nil without a key for it.
+---Return the keys that accept only the hunk under the cursor, such as `Vg2`, or nil if none are mapped.
 ---@param bufnr? integer
 ---@return string?
 function M.selecting(bufnr)
@@ -109,9 +109,9 @@ function M.selecting(bufnr)
   return key and "V" .. key or nil
 end
 
----What keys do, in a few words: `g2 accept · g3 reject`; verbs without a key are left out.
----@param actions { [1]: string, [2]: string }[] Verb, or key with a leading `=`, and words
----@param before? string What stands before it, unless it is empty
+---Return a short hint about keys: `g2 accept · g3 reject`; verbs without a key are omitted.
+---@param actions { [1]: string, [2]: string }[] Verb, or key with a leading `=`, and its label
+---@param before? string Prefix, unless the hint is empty
 ---@param bufnr? integer
 ---@return string
 function M.hint(actions, before, bufnr)
@@ -123,7 +123,7 @@ function M.hint(actions, before, bufnr)
   return #parts == 0 and "" or ((before or "") .. table.concat(parts, " · "))
 end
 
----The verbs with their keys in a buffer and what they do, for the windows that list them.
+---Return the verbs with their keys in a buffer and descriptions, for windows that list them.
 ---@param bufnr? integer
 ---@return { name: string, keys: string, text: string }[]
 function M.described(bufnr)
@@ -145,7 +145,7 @@ local function is_verb(name)
   end)
 end
 
----What a mapping of a verb says of itself.
+---Return the `desc` of a verb's mapping.
 ---@param name string
 ---@return string
 function M.desc(name)
@@ -166,10 +166,10 @@ end
 
 ---@alias CodeCompanion.SetKeys { mode: string, lhs: string, before: table? }[]
 
----Set keys in a buffer.
+---Map keys in a buffer.
 ---@param bufnr integer
 ---@param wanted { mode: string, lhs: string, action: fun(), text: string }[]
----@return CodeCompanion.SetKeys set To be given to `restore`
+---@return CodeCompanion.SetKeys set Pass it to `restore`
 local function set_all(bufnr, wanted)
   local set = {}
   for _, one in ipairs(wanted) do
@@ -187,7 +187,7 @@ local function set_all(bufnr, wanted)
   return set
 end
 
----The rows of the selection, which ends.
+---End the selection and return its rows.
 ---@return { [1]: integer, [2]: integer } rows 0-based
 local function selected_rows()
   local first, last = vim.fn.line("v"), vim.fn.line(".")
@@ -195,12 +195,12 @@ local function selected_rows()
   return { math.min(first, last) - 1, math.max(first, last) - 1 }
 end
 
----Set the keys of verbs in a buffer, and further ones.
+---Map the keys of verbs and further keys in a buffer.
 ---@param bufnr integer
----@param actions table<string, fun(rows?: { [1]: integer, [2]: integer })> By verb; a verb without one gets no key. In
----Visual mode they get the selected rows
----@param further? CodeCompanion.FurtherKey[] One of a verb takes the place of the verb's own
----@return CodeCompanion.SetKeys set To be given to `restore`
+---@param actions table<string, fun(rows?: { [1]: integer, [2]: integer })> By verb; a verb without an action gets no
+---key. In Visual mode actions receive the selected rows
+---@param further? CodeCompanion.FurtherKey[] A further key with a verb's name replaces the verb's own key
+---@return CodeCompanion.SetKeys set Pass it to `restore`
 function M.set(bufnr, actions, further)
   local known = {}
   local wanted = vim.tbl_filter(function(one)
@@ -232,7 +232,7 @@ function M.set(bufnr, actions, further)
   return set
 end
 
----Give the keys back.
+---Restore the previous mappings.
 ---@param bufnr integer
 ---@param set CodeCompanion.SetKeys
 function M.restore(bufnr, set)

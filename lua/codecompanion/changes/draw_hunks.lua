@@ -1,6 +1,7 @@
----Draws hunks in a buffer that holds one of the two texts: its own lines of a hunk are marked, those of the other text
----are virtual lines. Removed lines are always above the added ones. The text is not touched, and the line under the
----cursor stays where it is on the screen.
+---Draws hunks in a buffer that contains one of the two texts: its lines are highlighted, and lines of the other text
+---are
+---virtual lines. Removed lines are always above the added ones. The text is unchanged, and the cursor's line keeps its
+---position on the screen.
 
 local api = vim.api
 local fit = require("codecompanion.text.fit")
@@ -12,11 +13,11 @@ local M = {}
 M.namespace = api.nvim_create_namespace("codecompanion.changes")
 
 local MIN_WIDTH = 10
----Rows of the window that are left free beside a hunk, whose old and new lines are to be seen together; what does not
----fit is counted.
+---Window rows kept free around a hunk, so that its old and new lines are visible together; lines that do not fit are
+---counted.
 local ROWS_BESIDE, MIN_ROWS = 4, 6
 
----A window that shows the buffer, the current one before others.
+---Return a window that shows the buffer, preferably the current one.
 ---@param bufnr integer
 ---@return integer?
 local function window_of(bufnr)
@@ -28,9 +29,9 @@ local function window_of(bufnr)
 end
 
 ---@class CodeCompanion.ChangeRoom
----@field width integer Cells for the text of a line
----@field gutter integer Cells left of it
----@field rows integer Old and new lines that may be shown of one change
+---@field width integer Width for the text of a line, in cells
+---@field gutter integer Width to the left of it, in cells
+---@field rows integer Maximum number of old and new lines per change
 ---@field wraps boolean
 ---@field tabstop integer
 
@@ -49,7 +50,7 @@ local function room_in(bufnr)
   }
 end
 
----A line as it looks: tabs as spaces, what cannot be shown spelled out.
+---Return a line as displayed: tabs as spaces, unprintable characters escaped.
 ---@param line string
 ---@param tabstop integer
 ---@return string
@@ -77,20 +78,20 @@ end
 
 ---@alias CodeCompanion.VirtualLine { [1]: string, [2]: string }[]
 
----Lines of the other text, as virtual lines.
+---Return lines of the other text as virtual lines.
 ---@param lines string[]
 ---@param sign "+"|"−"
----@param most integer How many rows there are for them
+---@param most integer Maximum number of rows
 ---@param room CodeCompanion.ChangeRoom
 ---@param in_gutter? boolean As for `mark`
 ---@return CodeCompanion.VirtualLine[]
 local function other_lines(lines, sign, most, room, in_gutter)
   local shown, group = {}, sign == "+" and "CodeCompanionAdded" or "CodeCompanionRemoved"
   local space = (" "):rep(room.gutter)
-  local has_gutter = room.gutter >= 2 -- else the text would not begin where that of the buffer does
+  local has_gutter = room.gutter >= 2 -- otherwise the text would not align with that of the buffer
   local before = has_gutter and padded((in_gutter and "" or (" "):rep(room.gutter - 2)) .. sign, room.gutter) or space
   for at, line in ipairs(lines) do
-    if #shown >= most and at < #lines - 1 then -- a notice takes a row as well
+    if #shown >= most and at < #lines - 1 then -- the notice takes a row as well
       local more = ("… %d more"):format(#lines - at + 1) .. keys.hint({ { "view_diff", "shows all" } }, " · ")
       shown[#shown + 1] = { { space .. more, "CodeCompanionChangeHint" } }
       break
@@ -111,13 +112,14 @@ local function other_lines(lines, sign, most, room, in_gutter)
   return shown
 end
 
----Mark lines of the buffer.
+---Highlight lines of the buffer.
 ---@param bufnr integer
 ---@param first integer
 ---@param last integer
 ---@param group string
 ---@param sign "+"|"−"
----@param in_gutter? boolean The sign is left of the line; by default, where the gutter is the user's, at its end
+---@param in_gutter? boolean Whether the sign is left of the line or at its end; defaults to the end if the user uses
+---the gutter
 local function mark(bufnr, first, last, group, sign, in_gutter)
   for row = first, last - 1 do
     api.nvim_buf_set_extmark(bufnr, M.namespace, row, 0, {
@@ -128,14 +130,14 @@ local function mark(bufnr, first, last, group, sign, in_gutter)
       strict = false,
       virt_text = not in_gutter and { { " " .. sign, "CodeCompanionChangeHint" } } or nil,
     })
-    if in_gutter then -- a sign stands beside every line of its mark
+    if in_gutter then -- each line of the mark has a sign
       local look = { sign_text = sign, sign_hl_group = "CodeCompanionChangeHint", strict = false }
       api.nvim_buf_set_extmark(bufnr, M.namespace, row, 0, look)
     end
   end
 end
 
----Put virtual lines below a row; above the first one for -1.
+---Add virtual lines below a row; -1 puts them above the first row.
 ---@param bufnr integer
 ---@param row integer
 ---@param lines CodeCompanion.VirtualLine[]
@@ -157,7 +159,7 @@ local function put_below(bufnr, row, lines)
   end
 end
 
----Draw, and leave the cursor's line where it is in every window.
+---Draw, and keep the cursor's line at its position on the screen in every window.
 ---@param bufnr integer
 ---@param draw fun()
 function M.without_moving(bufnr, draw)
@@ -174,7 +176,7 @@ function M.without_moving(bufnr, draw)
     api.nvim_win_call(win, function()
       local lines = vim.fn.winline() - row
       local view = vim.fn.winsaveview()
-      -- What stands above the first line can be seen only by moving it down.
+      -- Virtual lines above the first line become visible only by scrolling down.
       if lines ~= 0 and not (view.topline == 1 and view.topfill > 0) then
         local key = lines > 0 and "\5" or "\25" -- CTRL-E, CTRL-Y
         pcall(vim.cmd.normal, { math.abs(lines) .. key, bang = true })
@@ -184,13 +186,13 @@ function M.without_moving(bufnr, draw)
 end
 
 ---@class CodeCompanion.ShownHunks
----@field first integer 0-based row that the hunks count from
+---@field first integer 0-based row that hunk rows are relative to
 ---@field hunks CodeCompanion.PlacedHunk[]
----@field hint string[] What is said below the first hunk: the first that fits
----@field in_gutter? boolean The signs of its lines are in the sign column
+---@field hint string[] Hints below the first hunk; the first one that fits is shown
+---@field in_gutter? boolean Whether the signs are in the sign column
 
----What is said below a hunk that overlaps a change of the user's.
----@return string[] In fewer and fewer words
+---Return the hints below a hunk that overlaps a user's change.
+---@return string[] Longest first
 local function conflict_hint()
   local accept = keys.selecting()
   local choice =
@@ -198,7 +200,7 @@ local function conflict_hint()
   return { "You changed these lines too · " .. choice, "You changed these" }
 end
 
----A line below a hunk: the first text that fits.
+---Return a line below a hunk: the first text that fits.
 ---@param texts string[]
 ---@param group string
 ---@param room CodeCompanion.ChangeRoom
@@ -227,7 +229,7 @@ local function draw_in_old_text(bufnr, shown, room)
   end
 end
 
----Draw hunks in a buffer with the text that they change; what was drawn before goes.
+---Draw hunks in a buffer with the original text; replaces the previous drawing.
 ---@param bufnr integer
 ---@param all CodeCompanion.ShownHunks[]
 function M.draw(bufnr, all)
@@ -240,9 +242,9 @@ function M.draw(bufnr, all)
   end)
 end
 
----Draw hunks in a buffer with the text that they lead to; what was drawn before goes.
+---Draw hunks in a buffer with the resulting text; replaces the previous drawing.
 ---@param bufnr integer
----@param base string[] The text they change
+---@param base string[] Original text
 ---@param all CodeCompanion.Hunk[]
 function M.draw_result(bufnr, base, all)
   M.without_moving(bufnr, function()
@@ -260,11 +262,11 @@ end
 
 local progress = api.nvim_create_namespace("codecompanion.changes.progress")
 
----Show at the end of a line what is happening.
+---Show the current activity at the end of a line.
 ---@param bufnr integer
 ---@param row integer
 ---@param text string
----@param id? integer The mark that shows it already
+---@param id? integer Existing mark to update
 ---@return integer mark
 function M.progress(bufnr, row, text, id)
   return api.nvim_buf_set_extmark(bufnr, progress, math.min(row, api.nvim_buf_line_count(bufnr) - 1), 0, {
@@ -283,7 +285,7 @@ function M.end_progress(bufnr, id)
   end
 end
 
----Open the folds that hide a change.
+---Open folds that hide a change.
 ---@param bufnr integer
 ---@param shown CodeCompanion.ShownHunks
 function M.unfold(bufnr, shown)
@@ -301,8 +303,8 @@ function M.unfold(bufnr, shown)
   end
 end
 
----Scroll the current window so far that a change is seen with its new lines, which stand below its old ones; at the end
----of a file they would be below the window. Its first line and the cursor's line stay in the window.
+---Scroll the current window until a change is visible including its new lines, which are drawn below the old ones and
+---would be below the window at the end of a file. The first line and the cursor's line stay in the window.
 ---@param first integer 0-based row
 ---@param last integer 0-based row of the last old line
 function M.reveal(first, last)
@@ -311,7 +313,7 @@ function M.reveal(first, last)
   if api.nvim_get_mode().mode:find("^[iR]") or last < top then
     return
   end
-  local function rows_to(row) -- with what stands below it
+  local function rows_to(row) -- including the virtual lines below it
     if row < top then
       return 0
     end

@@ -1,27 +1,27 @@
----The hunks between two texts, computed once and kept as data: every proposal, approval and diff is drawn from them,
----and any subset of them can be applied. Pure; neither Vim's diff mode nor 'diffopt' is used.
+---Computes the hunks between two texts once, as data: every proposal, approval and diff is drawn from them, and any
+---subset can be applied. Pure; uses neither diff mode nor 'diffopt'.
 ---
----`base` is the text a proposal was made for, `theirs` the proposed text, `mine` the text as it is now. A hunk that
----overlaps a change of the user's is a conflict and is never applied unasked.
+---`base` is the text a proposal was made for, `theirs` the proposed text, `mine` the current text. A hunk that overlaps
+---a user's change is a conflict and is never applied without asking.
 
 local M = {}
 
 ---@class CodeCompanion.Text
 ---@field lines string[] Without line ends; a NUL is "\n", as in buffers
----@field eol? boolean Whether the last line ends with a newline; nil counts as true
+---@field eol? boolean Whether the last line ends with a newline; nil means true
 
 ---@class CodeCompanion.Hunk
----@field first integer Lines of the base above it
----@field count integer Lines of the base that it replaces
----@field lines string[] The lines that replace them
----@field eol? boolean Whether the text ends with a newline after it; nil: it does not touch the end of the text
+---@field first integer Number of lines in the base above it
+---@field count integer Number of lines in the base that it replaces
+---@field lines string[] Replacement lines
+---@field eol? boolean Whether the text ends with a newline after it; nil if it does not reach the end of the text
 
 ---@class CodeCompanion.PlacedHunk
----@field indices integer[] Which of the hunks it is; several that meet the same change of the user are one
----@field first integer Lines of `mine` above it
----@field count integer Lines of `mine` that it replaces
----@field lines string[] The lines that replace them
----@field is_conflict boolean The user has changed these lines as well
+---@field indices integer[] Indices of its hunks; hunks that overlap the same user's change are merged
+---@field first integer Number of lines in `mine` above it
+---@field count integer Number of lines in `mine` that it replaces
+---@field lines string[] Replacement lines
+---@field is_conflict boolean The user has changed these lines, too
 
 ---@param text string
 ---@return CodeCompanion.Text
@@ -35,7 +35,7 @@ function M.text(text)
   return { lines = lines, eol = eol }
 end
 
----The text as one string. An empty text has no newline.
+---Return the text as one string. An empty text has no newline.
 ---@param text CodeCompanion.Text
 ---@return string
 function M.joined(text)
@@ -49,13 +49,13 @@ function M.joined(text)
   return table.concat(parts, "\n") .. (text.eol == false and "" or "\n")
 end
 
----The hunks that turn `base` into `theirs`, from top to bottom.
+---Return the hunks that turn `base` into `theirs`, from top to bottom.
 ---@param base CodeCompanion.Text
 ---@param theirs CodeCompanion.Text
 ---@return CodeCompanion.Hunk[]
 function M.between(base, theirs)
   if #base.lines == 1 and base.lines[1] == "" and #theirs.lines > 1 then
-    -- an empty buffer: its line is none of the text, and not one of two hunks' context
+    -- the single line of an empty buffer is not part of the text, and cannot be context of two hunks
     return { { first = 0, count = 1, lines = vim.list_slice(theirs.lines), eol = theirs.eol ~= false } }
   end
   local diff = vim.text and vim.text.diff or vim.diff
@@ -79,7 +79,7 @@ function M.between(base, theirs)
   return found
 end
 
----Apply hunks, each of which is one of those between the base and another text.
+---Apply hunks from the diff between the base and another text.
 ---@param base CodeCompanion.Text
 ---@param hunks CodeCompanion.Hunk[] From top to bottom
 ---@return CodeCompanion.Text
@@ -110,15 +110,15 @@ local function is_same(a, b)
   return a.first == b.first and a.count == b.count and vim.deep_equal(a.lines, b.lines)
 end
 
----Hunks that meet the same change of the user, to be decided together; one that meets none is alone.
+---Hunks that overlap the same user's change and are decided together; a hunk without an overlap is alone.
 ---@class CodeCompanion.HunkGroup
 ---@field indices integer[]
 ---@field hunks CodeCompanion.Hunk[]
----@field mine CodeCompanion.Hunk[] The changes of the user that they meet
+---@field mine CodeCompanion.Hunk[] The user's changes that they overlap
 
 ---@param hunks CodeCompanion.Hunk[]
 ---@param mine CodeCompanion.Hunk[]
----@return CodeCompanion.HunkGroup[] Without hunks that the user has made as well
+---@return CodeCompanion.HunkGroup[] Without hunks that the user has made, too
 local function grouped(hunks, mine)
   local groups = {}
   for index, hunk in ipairs(hunks) do
@@ -171,8 +171,8 @@ local function placed(base, group, mine)
   }
 end
 
----Where hunks of the base are in the text as it is now, from top to bottom. Hunks that meet the same change of the
----user are one: to take them is to take its place.
+---Return the positions of hunks in the current text, from top to bottom. Hunks that overlap the same user's change are
+---merged: accepting them replaces that change.
 ---@param base string[]
 ---@param hunks CodeCompanion.Hunk[] From top to bottom
 ---@param mine string[]
@@ -184,9 +184,9 @@ function M.place(base, hunks, mine)
   end, grouped(hunks, of_user))
 end
 
----A text of which only the beginning has arrived, with the rest of the base: below its end nothing is decided yet.
+---Return a partly received text, completed with the rest of the base: nothing below its end is decided yet.
 ---@param base string[]
----@param theirs string[] The complete lines so far
+---@param theirs string[] Complete lines so far
 ---@return string[]
 function M.so_far(base, theirs)
   local hunks = M.between({ lines = base }, { lines = theirs })

@@ -1,5 +1,5 @@
----A proposal for a whole file, shown in the file's buffer and decided there: a reverted change that overlaps later
----ones, a rejected change that is reopened.
+---Proposes changes to a whole file in the file's buffer: a reverted change that overlaps later ones, or a reopened
+---rejected change.
 
 local api = vim.api
 local buffers = require("codecompanion.files.loaded_files")
@@ -12,17 +12,17 @@ local standing = require("codecompanion.changes.proposals_of_buffer")
 
 local M = {}
 
----Open the file and propose the way from one of its texts to another. What the file has besides stays; hunks that
----overlap that are marked.
+---Open the file and propose the change from one text to another. Other changes in the file stay; hunks that overlap
+---them are marked.
 ---@param path string
----@param from string The text that the change was made for
+---@param from string Text that the change was made for
 ---@param to string
----@return CodeCompanion.StandingEdit? edit nil when the file cannot be opened
+---@return CodeCompanion.StandingEdit? edit nil if the file cannot be opened
 function M.propose(path, from, to)
   show.file(path)
   local bufnr = api.nvim_get_current_buf()
   if buffers.path_of(bufnr) ~= buffers.real_path(path) then
-    return nil -- it was said why
+    return nil -- the reason was already reported
   end
   local count = api.nvim_buf_line_count(bufnr)
   local is_empty = count == 1 and api.nvim_buf_get_lines(bufnr, 0, 1, false)[1] == ""

@@ -1,8 +1,8 @@
----How much a change of a file adds and removes.
+---Counts the lines that a change adds to and removes from a file.
 
 local M = {}
 
----`+3 −1`, "" when no line differs.
+---Return `+3 −1`, or "" if no line differs.
 ---@param row { added: integer, removed: integer }
 ---@return string
 function M.text(row)

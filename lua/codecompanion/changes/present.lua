@@ -1,4 +1,4 @@
----What a user sees of the edits of a buffer: the changes as they stand, what their keys do, what the model is doing.
+---Presents the edits of a buffer: their current changes, the hints for their keys, and the model's activity.
 
 local api = vim.api
 local draw = require("codecompanion.changes.draw_hunks")
@@ -16,9 +16,9 @@ local FRAME_MS = 120
 
 ---@class CodeCompanion.EditProgress
 ---@field timer uv.uv_timer_t
----@field mark? integer The extmark that says it
+---@field mark? integer Extmark that shows the progress
 
----The lines that a reply makes of those it is about.
+---Return the requested lines with the reply put in their place, above or below them.
 ---@param asked string[]
 ---@param placement string
 ---@param lines string[]
@@ -32,9 +32,9 @@ function M.made_of(asked, placement, lines)
   return lines
 end
 
----What is proposed by an edit now, or has arrived of it.
+---Return the hunks that an edit currently proposes or has received.
 ---@param edit CodeCompanion.StandingEdit
----@return CodeCompanion.PlacedHunk[]? placed nil when its lines are gone
+---@return CodeCompanion.PlacedHunk[]? placed nil if its lines were deleted
 function M.placed(edit)
   if not edit.is_asking then
     return proposals.refresh(edit.proposal)
@@ -52,7 +52,7 @@ function M.placed(edit)
   return hunks.place(edit.base, all, region.lines(edit.region))
 end
 
----What is said below the first hunk, in fewer and fewer words.
+---Return the hints below the first hunk, longest first.
 ---@param edit CodeCompanion.StandingEdit
 ---@param count integer
 ---@return string[]
@@ -74,11 +74,12 @@ end
 
 ---@class CodeCompanion.PresentedEdit
 ---@field edit CodeCompanion.StandingEdit
----@field first integer 0-based row of its region
+---@field first integer 0-based first row of its region
 ---@field hunks CodeCompanion.PlacedHunk[]
 
----For status lines, and for whoever wants to know: `b:codecompanion_edit`, of all edits of a buffer; `label` and `chat`
----are those of one that runs, else of the newest.
+---Set `b:codecompanion_edit` for status lines and other plugins. It covers all edits of a buffer; `label` and `chat`
+---are
+---those of a running edit, otherwise of the newest.
 ---@param bufnr integer
 ---@param shown CodeCompanion.PresentedEdit[] In the order they began
 local function publish(bufnr, shown)
@@ -98,7 +99,7 @@ local function publish(bufnr, shown)
     or nil
 end
 
----Draw the edits of a buffer; what was drawn before goes.
+---Draw the edits of a buffer; replaces the previous drawing.
 ---@param bufnr integer
 ---@param shown CodeCompanion.PresentedEdit[]
 function M.draw(bufnr, shown)
@@ -111,7 +112,7 @@ function M.draw(bufnr, shown)
   )
 end
 
----Show what is proposed: open the folds that hide it, and scroll to new lines that are below the window.
+---Reveal the proposal: open the folds that hide it, and scroll to new lines below the window.
 ---@param edit CodeCompanion.StandingEdit
 function M.reveal(edit)
   local first = region.rows(edit.region)
@@ -140,7 +141,7 @@ local function show_progress(edit)
   end
 end
 
----Show that the model is being asked, until it is not any more.
+---Show that a request to the model is running, until it ends.
 ---@param edit CodeCompanion.StandingEdit
 function M.begin_progress(edit)
   M.end_progress(edit)
@@ -169,7 +170,7 @@ function M.end_progress(edit)
   end
 end
 
----Nothing of any edit is drawn.
+---Remove all edits' marks from a buffer.
 ---@param bufnr integer
 function M.clear(bufnr)
   if api.nvim_buf_is_loaded(bufnr) then

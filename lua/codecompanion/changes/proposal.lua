@@ -1,8 +1,9 @@
----A proposal in a buffer, and what is decided about its hunks: accepted into the text, rejected, or still open.
+---A proposal in a buffer, and the decision on each of its hunks: accepted into the text, rejected, or still open.
 ---
----Nothing here is a copy of the buffer: where the open hunks are is worked out from the base, the hunks and the text
----as it is now, after every change of the user's. Each decision is a step of the buffer's undo history, a rejection
----too: an undo opens its hunks again, a redo decides them again.
+---No copy of the buffer is kept: the positions of the open hunks are computed from the base, the hunks and the current
+---text after each user's change. Each decision is a step in the buffer's undo history, even a rejection: undo reopens
+---its
+---hunks, redo decides them again.
 
 local api = vim.api
 local hunks = require("codecompanion.changes.hunks")
@@ -14,29 +15,29 @@ local M = {}
 ---@alias CodeCompanion.Decision "accepted"|"rejected"
 
 ---@class CodeCompanion.Decided
----@field base string[] The lines of the region that the hunks are about
----@field hunks CodeCompanion.Hunk[] All of them, whatever was decided
----@field decided table<integer, CodeCompanion.Decision> By index of the hunk; the others are open
+---@field base string[] Lines of the region that the hunks apply to
+---@field hunks CodeCompanion.Hunk[] All hunks, decided or not
+---@field decided table<integer, CodeCompanion.Decision> By index of the hunk; hunks without an entry are open
 
 ---@class CodeCompanion.Proposal
 ---@field region CodeCompanion.Region
 ---@field now CodeCompanion.Decided
----@field steps CodeCompanion.DecisionStep[] Oldest first; those after an undone one are undone as well
----@field seen? integer The undo state that `now` is true to
----@field placed CodeCompanion.PlacedHunk[] The open hunks, as they were drawn last
+---@field steps CodeCompanion.DecisionStep[] Oldest first; steps after an undone one are undone, too
+---@field seen? integer Undo state that `now` corresponds to
+---@field placed CodeCompanion.PlacedHunk[] The open hunks as last drawn
 
 ---@class CodeCompanion.DecisionStep
 ---@field before CodeCompanion.Decided
 ---@field after CodeCompanion.Decided
----@field state_before integer Numbers of changes in the undo tree
+---@field state_before integer Change number in the undo tree
 ---@field state_after integer
----@field rows_before { [1]: integer, [2]: integer } Of the region, in exactly these states
+---@field rows_before { [1]: integer, [2]: integer } Rows of the region in exactly this state
 ---@field rows_after { [1]: integer, [2]: integer }
----@field saves? integer How often the file had been written, where the text did not change and was not 'modified'
----@field format? table<string, any> What is written with it: line ends, encoding
+---@field saves? integer Number of times the file had been written, if the text did not change and was not 'modified'
+---@field format? table<string, any> File format that is written with it: line ends, encoding
 ---@field is_undone boolean
 
----The base with the hunks that are accepted.
+---Return the base with the accepted hunks applied.
 ---@param at CodeCompanion.Decided
 ---@return string[]
 local function with_accepted(at)
@@ -57,8 +58,9 @@ end
 ---@param place CodeCompanion.Region
 ---@param base string[]
 ---@param theirs string[]
----@param older? CodeCompanion.Proposal The proposal for these lines that this one replaces: an undo of what was
----accepted of it opens this one, for the text as it was then
+---@param older? CodeCompanion.Proposal The proposal for these lines that this one replaces: undoing its accepted hunks
+---reopens this proposal for the
+---earlier text
 ---@return CodeCompanion.Proposal
 function M.new(place, base, theirs, older)
   local proposal = { region = place, now = undecided(base, theirs), steps = {}, placed = {} }
@@ -76,7 +78,7 @@ function M.new(place, base, theirs, older)
   return proposal
 end
 
----What is written with the text of a buffer, and counts as a change of it.
+---Return the options that are written with a buffer's text and count as a change to it.
 ---@param bufnr integer
 ---@return table<string, any>
 local function format_of(bufnr)
@@ -84,7 +86,7 @@ local function format_of(bufnr)
   return { bo.fileformat, bo.fileencoding, bo.bomb, bo.endofline, bo.binary }
 end
 
----Take in what was undone and redone.
+---Update the decisions after an undo or redo.
 ---@param proposal CodeCompanion.Proposal
 local function follow_undo(proposal)
   local bufnr = proposal.region.bufnr
@@ -104,7 +106,7 @@ local function follow_undo(proposal)
     rows = now == step.state_before and step.rows_before or now == step.state_after and step.rows_after or rows
     local is_there = now == step.state_before or now == step.state_after
     if is_there and step.saves == undo_tree.saves(bufnr) and vim.deep_equal(step.format, format_of(bufnr)) then
-      vim.bo[bufnr].modified = false -- a rejection is a step of undo, but the text is that of the file
+      vim.bo[bufnr].modified = false -- a rejection is an undo step, but the text equals the file
     end
   end
   if rows then
@@ -112,7 +114,7 @@ local function follow_undo(proposal)
   end
 end
 
----Whether an undo has taken back the last decision.
+---Return whether the last decision was undone.
 ---@param proposal CodeCompanion.Proposal
 ---@return boolean
 function M.is_undone(proposal)
@@ -120,7 +122,7 @@ function M.is_undone(proposal)
   return #proposal.steps > 0 and proposal.steps[#proposal.steps].is_undone
 end
 
----Whether a decision of this kind counts.
+---Return whether a decision of this kind is in effect.
 ---@param proposal CodeCompanion.Proposal
 ---@param decision CodeCompanion.Decision
 ---@return boolean
@@ -129,7 +131,7 @@ function M.has(proposal, decision)
   return vim.list_contains(vim.tbl_values(proposal.now.decided), decision)
 end
 
----The open hunks, as they apply to the base with the accepted ones.
+---Return the open hunks, relative to the base with the accepted hunks.
 ---@param at CodeCompanion.Decided
 ---@return CodeCompanion.Hunk[] open
 ---@return integer[] indices
@@ -146,9 +148,9 @@ local function open_hunks(at)
   return open, indices
 end
 
----Work out where the open hunks are now.
+---Compute the current positions of the open hunks.
 ---@param proposal CodeCompanion.Proposal
----@return CodeCompanion.PlacedHunk[]? placed nil when the lines are gone
+---@return CodeCompanion.PlacedHunk[]? placed nil if the lines were deleted
 function M.refresh(proposal)
   if not region.rows(proposal.region) then
     return nil
@@ -164,7 +166,7 @@ function M.refresh(proposal)
   return proposal.placed
 end
 
----The lines as they would be with every open hunk that does not meet a change of the user's.
+---Return the lines with every open hunk applied that does not overlap a user's change.
 ---@param proposal CodeCompanion.Proposal
 ---@return string[]
 function M.result(proposal)
@@ -177,7 +179,7 @@ end
 ---@type fun()?
 local to_do
 
----What `quietly` runs.
+---Run the pending change of `quietly`.
 function M.run_quietly()
   local change = to_do
   to_do = nil
@@ -186,7 +188,7 @@ function M.run_quietly()
   end
 end
 
----Change a buffer without Neovim's warning that it is read-only, which waits a second and in a narrow window for a key.
+---Change a buffer without Neovim's read-only warning, which waits a second or, in a narrow window, for a key.
 ---@param change fun()
 local function quietly(change)
   to_do = change
@@ -194,13 +196,13 @@ local function quietly(change)
   api.nvim_cmd({ cmd = "lua", args = { run }, mods = { silent = true } }, {})
 end
 
----Decide about hunks, as one step of undo.
+---Record a decision on hunks as one undo step.
 ---@param proposal CodeCompanion.Proposal
 ---@param about CodeCompanion.PlacedHunk[]
 ---@param decision CodeCompanion.Decision
----@param first integer Row of the region
+---@param first integer First row of the region
 ---@param last integer
----@param change fun(): integer Changes the text; returns the row after the region then
+---@param change fun(): integer Changes the text; returns the new row after the region
 ---@return CodeCompanion.DecisionStep?
 local function decide(proposal, about, decision, first, last, change)
   local place = proposal.region
@@ -224,7 +226,7 @@ local function decide(proposal, about, decision, first, last, change)
     return not other.is_undone
   end, proposal.steps)
   if step.state_after == step.state_before then
-    return nil -- nothing is undone in this buffer
+    return nil -- undo is off in this buffer
   end
   step.is_undone = false
   table.insert(proposal.steps, step)
@@ -232,7 +234,7 @@ local function decide(proposal, about, decision, first, last, change)
   return step
 end
 
----Put hunks into the buffer, as one step of undo.
+---Apply hunks to the buffer as one undo step.
 ---@param proposal CodeCompanion.Proposal
 ---@param wanted CodeCompanion.PlacedHunk[] From top to bottom
 function M.accept(proposal, wanted)
@@ -253,8 +255,7 @@ function M.accept(proposal, wanted)
   end)
 end
 
----Leave hunks out. The text stays as it is, and so does 'modified'; the step of undo that opens them again is a change
----of nothing.
+---Reject hunks. The text and 'modified' stay unchanged; the undo step that reopens the hunks is an empty change.
 ---@param proposal CodeCompanion.Proposal
 ---@param unwanted CodeCompanion.PlacedHunk[]
 function M.reject(proposal, unwanted)
@@ -269,7 +270,7 @@ function M.reject(proposal, unwanted)
     local is_empty = api.nvim_buf_call(bufnr, function()
       return vim.fn.line2byte(1) == -1
     end)
-    if not is_empty then -- an empty text would have a line then
+    if not is_empty then -- an empty text would gain a line
       pcall(api.nvim_buf_set_text, bufnr, row, 0, row, 0, { "" })
     end
     return last
@@ -280,7 +281,7 @@ function M.reject(proposal, unwanted)
   end
 end
 
----Open the hunks again that were rejected; what was typed since stays.
+---Reopen the rejected hunks; text typed since is kept.
 ---@param proposal CodeCompanion.Proposal
 function M.reopen(proposal)
   follow_undo(proposal)
@@ -297,7 +298,7 @@ function M.reopen(proposal)
   end
 end
 
----The row of a hunk that only adds is the line above it.
+---Return the rows of a hunk; for a pure insertion, the row of the line above it.
 ---@param top integer
 ---@param one CodeCompanion.PlacedHunk
 ---@return integer first
@@ -310,7 +311,7 @@ local function rows_of_hunk(top, one)
   return first, first + one.count - 1
 end
 
----The open hunks on rows of the buffer.
+---Return the open hunks on rows of the buffer.
 ---@param proposal CodeCompanion.Proposal
 ---@param from integer 0-based row
 ---@param to integer Row of the last line
@@ -326,7 +327,7 @@ function M.at(proposal, from, to)
   end, proposal.placed)
 end
 
----The first rows of its open hunks, from top to bottom.
+---Return the first rows of the open hunks, from top to bottom.
 ---@param proposal CodeCompanion.Proposal
 ---@return integer[] 0-based
 function M.rows(proposal)

@@ -1,5 +1,5 @@
----The proposals of each buffer: those that wait for a decision or for the rest of a reply, and those that were
----decided, which an undo opens again. When one begins, ends, is decided and reopened.
+---The proposals of each buffer: those that wait for a decision or for the rest of a reply, and decided ones, which undo
+---reopens. Begins, ends, decides and reopens them.
 
 local api = vim.api
 local draw = require("codecompanion.changes.draw_hunks")
@@ -13,50 +13,50 @@ local watching = require("codecompanion.changes.redraw_proposals")
 local M = {}
 
 local REDRAW_MS = 40
----So many times as long as it takes to draw what stands in a buffer the user has it for themselves.
+---After a redraw, wait this many times its duration before the next one, so that the editor stays responsive.
 local REST = 4
 
 ---@class CodeCompanion.StandingEdit
 ---@field bufnr integer
 ---@field region CodeCompanion.Region
----@field actions table<string, fun(rows?: { [1]: integer, [2]: integer })> Of the keys
----@field is_asking boolean The model is answering
----@field is_decided boolean All of it is decided: an undo, or `reopen`, opens it again
+---@field actions table<string, fun(rows?: { [1]: integer, [2]: integer })> Actions of its keys
+---@field is_asking boolean A request is running
+---@field is_decided boolean All hunks are decided: undo or `reopen` opens them again
 ---@field is_automatic? boolean It was accepted without asking
----@field proposal CodeCompanion.Proposal? What is proposed, also while the model is asked for another
+---@field proposal CodeCompanion.Proposal? The current proposal, even while the model works on another one
 ---@field on_end? fun() Called whenever it is decided or dropped
 ---@field further_keys? { mode: string, lhs: string, action: fun(), text: string }[]
----@field further_hints? { [1]: string, [2]: string }[] What is said of them, as for `keys.hint`
+---@field further_hints? { [1]: string, [2]: string }[] Hints for the further keys, as for `keys.hint`
 ---@field stop_key? string
----@field base string[] The lines of the region when the model was asked
----@field asked string[] The lines that the reply is about: those, or what was proposed for them
----@field instruction string The newest one
----@field conversation? CodeCompanion.HeadlessChat Of an edit in place
+---@field base string[] Lines of the region when the request was sent
+---@field asked string[] Lines that the reply replaces: those of the region, or those last proposed for it
+---@field instruction string The newest instruction
+---@field conversation? CodeCompanion.HeadlessChat Set for an edit in place
 ---@field label string What the model is doing
 ---@field arrived string[] Lines of the reply so far
----@field placement string Where they go
+---@field placement string Where the lines of the reply are placed
 ---@field progress? CodeCompanion.EditProgress
 
 ---@class CodeCompanion.EditedBuffer
 ---@field edits CodeCompanion.StandingEdit[] In the order they began
----@field keys? CodeCompanion.SetKeys What is set while one of them is live
----@field keys_of? CodeCompanion.StandingEdit Whose further keys are set
----@field is_due? boolean It will be drawn soon
----@field cost? number Milliseconds that the last drawing took
+---@field keys? CodeCompanion.SetKeys Mapped while an edit is live
+---@field keys_of? CodeCompanion.StandingEdit The edit whose further keys are mapped
+---@field is_due? boolean A redraw is scheduled
+---@field cost? number Duration of the last redraw in milliseconds
 ---@field is_drawn? boolean
 
 ---@type table<integer, CodeCompanion.EditedBuffer>
 local by_buffer = {}
----Those whose text is another by now: the buffer was closed or loaded again.
+---Edits whose text was replaced: the buffer was closed or reloaded.
 ---@type table<integer, CodeCompanion.EditedBuffer>
 local gone = {}
 
----The buffers whose edits in place are accepted without asking; 0 stands for every buffer.
+---Buffers whose edits in place are accepted without asking; 0 means every buffer.
 ---@type table<integer, true>
 local accepting = {}
 
 ---Accept later edits in place without asking.
----@param bufnr? integer Every buffer when not given
+---@param bufnr? integer Defaults to every buffer
 function M.always_accept(bufnr)
   accepting[bufnr or 0] = true
 end
@@ -67,7 +67,7 @@ function M.accepts(bufnr)
   return accepting[bufnr] or accepting[0] or false
 end
 
----The edits that run or wait for a decision, from top to bottom.
+---Return the edits that are running or waiting for a decision, from top to bottom.
 ---@param bufnr integer
 ---@return CodeCompanion.StandingEdit[]
 function M.live(bufnr)
@@ -88,7 +88,7 @@ function M.is_alive(edit)
   return here ~= nil and not edit.is_decided and vim.list_contains(here.edits, edit)
 end
 
----The edit that has one of these lines.
+---Return the edit that overlaps these lines.
 ---@param bufnr integer
 ---@param first integer 0-based row
 ---@param last integer 0-based row after the last line
@@ -106,7 +106,7 @@ function M.meeting(bufnr, first, last)
   end
 end
 
----The edit that a key in the current window is about: the only one, or that of the cursor's line.
+---Return the edit a key in the current window applies to: the only one, or the one on the cursor's line.
 ---@param bufnr integer
 ---@return CodeCompanion.StandingEdit?
 function M.chosen(bufnr)
@@ -133,7 +133,7 @@ local function set_keys(bufnr, here)
   here.keys, here.keys_of = keys.set(bufnr, edit.actions, edit.further_keys), edit
 end
 
----Draw what stands in a buffer now. Nothing left to decide is the end of an edit; an undo of it brings it back.
+---Redraw the edits of a buffer now. An edit ends when nothing is left to decide; undo reopens it.
 ---@param bufnr integer
 local function refresh(bufnr)
   local here = by_buffer[bufnr]
@@ -174,7 +174,7 @@ local function refresh(bufnr)
   end
 end
 
----Draw soon, once for all that comes until then.
+---Schedule a redraw, debounced.
 ---@param bufnr integer
 local function refresh_soon(bufnr)
   local here = by_buffer[bufnr]
@@ -199,7 +199,7 @@ function M.draw_soon(edit)
   refresh_soon(edit.bufnr)
 end
 
----Change the text, and leave the cursor's line where it is on the screen.
+---Change the text and keep the cursor's line at its position on the screen.
 ---@param edit CodeCompanion.StandingEdit
 ---@param change fun()
 function M.without_moving(edit, change)
@@ -250,9 +250,9 @@ function end_of(edit, can_return, text, level)
   end
 end
 
----An edit is over: the buffer has its keys back, and nothing of it is drawn.
+---End an edit: restore the buffer's keys and remove its marks.
 ---@param edit CodeCompanion.StandingEdit
----@param text? string|string[] What to say
+---@param text? string|string[] Message to show
 ---@param level? CodeCompanion.Severity
 function M.finish(edit, text, level)
   if M.is_alive(edit) then
@@ -261,7 +261,7 @@ function M.finish(edit, text, level)
   end
 end
 
----All of it is decided: as `finish`, but an undo of that opens it again.
+---End an edit whose hunks are all decided: like `finish`, but undo reopens it.
 ---@param edit CodeCompanion.StandingEdit
 ---@param text string|string[]
 function M.decide(edit, text)
@@ -271,7 +271,7 @@ function M.decide(edit, text)
   end
 end
 
----End the edits of a text that is gone, before anything new is made of the buffer.
+---End the edits of a text that was replaced, before the buffer gets new ones.
 ---@param bufnr integer
 function M.settle(bufnr)
   local here = gone[bufnr]
@@ -283,7 +283,7 @@ function M.settle(bufnr)
   end
 end
 
----Keep what is drawn true to the buffer.
+---Keep the drawing in sync with the buffer.
 ---@param bufnr integer
 local function watch(bufnr)
   watching.lines(bufnr, {
@@ -322,7 +322,7 @@ function M.add(edit)
   end
 end
 
----What the keys of a buffer do: to its only edit, or to that of the cursor's line.
+---Return the actions of a buffer's keys, which apply to its only edit or to the one on the cursor's line.
 ---@param bufnr integer
 ---@param actions table<string, fun(edit: CodeCompanion.StandingEdit, rows?: { [1]: integer, [2]: integer })>
 ---@return table<string, fun(rows?: { [1]: integer, [2]: integer })>
@@ -342,11 +342,11 @@ function M.bound(bufnr, actions)
   return found
 end
 
----Propose other lines for some of a buffer's.
+---Propose a replacement for some lines of a buffer.
 ---@param bufnr integer
 ---@param first integer 0-based row
 ---@param last integer 0-based row after the last line
----@param base string[] The lines that the proposal was made for; they may be others by now
+---@param base string[] Lines that the proposal was made for; the current ones may differ
 ---@param theirs string[]
 ---@param actions table<string, fun(edit: CodeCompanion.StandingEdit, rows?: { [1]: integer, [2]: integer })>
 ---@return CodeCompanion.StandingEdit
@@ -361,7 +361,7 @@ function M.propose(bufnr, first, last, base, theirs, actions)
   return edit
 end
 
----The newest edit of a buffer of which something was rejected, and whose lines have no other proposal now.
+---Return the buffer's newest edit with a rejected hunk whose lines have no other proposal now.
 ---@param bufnr integer
 ---@return CodeCompanion.StandingEdit?
 local function rejected_in(bufnr)
@@ -382,7 +382,7 @@ function M.can_reopen(bufnr)
   return rejected_in(bufnr) ~= nil
 end
 
----Open again what was rejected last in a buffer. What was typed since stays.
+---Reopen the last rejected hunks in a buffer. Text typed since is kept.
 ---@param bufnr integer
 ---@return boolean done
 function M.reopen(bufnr)

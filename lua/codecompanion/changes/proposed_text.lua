@@ -1,5 +1,5 @@
----The text of a proposal in a buffer of its own, where the user may edit it: its hunks, and what it is now. A skipped
----hunk is an edit like any other.
+---The text of a proposal in its own buffer, where the user may edit it: its hunks and its current text. Skipping a hunk
+---is an edit like any other.
 
 local api = vim.api
 local hunks = require("codecompanion.changes.hunks")
@@ -7,13 +7,15 @@ local undo_tree = require("codecompanion.changes.undo_tree")
 
 ---@class CodeCompanion.ProposedText
 ---@field before CodeCompanion.Text
----@field after CodeCompanion.Text As it was proposed
+---@field after CodeCompanion.Text As proposed
 ---@field is_editable boolean
 ---@field bufnr integer
----@field hunks CodeCompanion.Hunk[] Between `before` and the text as it is now
----@field start CodeCompanion.Text What its buffer began with: the proposal, or what was edited when it was unloaded
----@field ends table<integer, CodeCompanion.Text> The text after a skip, by its undo state: what lines do not say
----@field kept? CodeCompanion.Text What it was when its buffer was unloaded
+---@field hunks CodeCompanion.Hunk[] Hunks between `before` and the current text
+---@field start CodeCompanion.Text Initial text of its buffer: the proposal, or the edited text from before it was
+---unloaded
+---@field ends table<integer, CodeCompanion.Text> The text after a skip, by undo state: its final newline, which lines
+---do not record
+---@field kept? CodeCompanion.Text The text when its buffer was unloaded
 local Proposed = {}
 Proposed.__index = Proposed
 
@@ -21,7 +23,7 @@ local M = {}
 
 local MIN_UNDO = 1000
 
----Whether the text that is shown is the one before the change: nothing is left of a deleted file.
+---Return whether the displayed text is the one before the change, because a deleted file has no new text.
 ---@return boolean
 function Proposed:shows_removed()
   return #self.after.lines == 0 and not self.is_editable
@@ -32,8 +34,9 @@ function Proposed:shown()
   return self:shows_removed() and self.before or self.after
 end
 
----The text as it is now. Whether it ends with a newline, and whether one empty line is a text, the lines of a buffer do
----not say: it is as it came, or as the newest skip has left it.
+---Return the current text. The lines of a buffer do not record whether the text ends with a newline or whether one
+---empty
+---line is a text: the proposal, or the newest skip, decides that.
 ---@return CodeCompanion.Text
 function Proposed:text()
   local newest, state = self.start, 0
@@ -55,22 +58,22 @@ function Proposed:text()
   return { lines = lines, eol = newest.eol ~= false }
 end
 
----The proposal as the user left it, nil when it is as it came.
+---Return the proposal as edited by the user, or nil if it is unchanged.
 ---@return string? text
 function Proposed:edited()
   local text = hunks.joined(self:text())
   return text ~= hunks.joined(self.after) and text or nil
 end
 
----Work out the hunks of the text as it is now.
+---Recompute the hunks of the current text.
 function Proposed:refresh()
   self.hunks = hunks.between(self.before, self:text())
 end
 
----The rows of a hunk in the text that is shown; a hunk that leaves no line there is at the line above.
+---Return the rows of a hunk in the displayed text; a hunk without lines there is at the line above.
 ---@param index integer
 ---@return integer first 0-based
----@return integer count Lines of it there are
+---@return integer count Number of its lines
 function Proposed:place(index)
   local offset = 0
   if not self:shows_removed() then
@@ -82,7 +85,7 @@ function Proposed:place(index)
   return hunk.first + offset, self:shows_removed() and hunk.count or #hunk.lines
 end
 
----The hunk at a row, or those on the rows up to another one.
+---Return the hunk at a row, or those within a range of rows.
 ---@param from integer 0-based
 ---@param to integer
 ---@return integer[] indices
@@ -107,7 +110,7 @@ function Proposed:row_of(index)
   return math.min(row, api.nvim_buf_line_count(self.bufnr) - 1)
 end
 
----Put the lines of hunks back as they were, as one step of undo.
+---Revert the lines of hunks, as one undo step.
 ---@param indices integer[]
 function Proposed:skip(indices)
   local before = self.before
@@ -123,7 +126,7 @@ function Proposed:skip(indices)
     local lines = vim.list_slice(before.lines, hunk.first + 1, hunk.first + hunk.count)
     api.nvim_buf_set_lines(self.bufnr, first, first + count, false, lines)
   end
-  if was_empty then -- what is put into an empty buffer comes above its one empty line
+  if was_empty then -- text put into an empty buffer goes above its one empty line
     api.nvim_buf_set_lines(self.bufnr, -2, -1, false, {})
   end
   undo_tree.close_block(self.bufnr)
@@ -131,25 +134,25 @@ function Proposed:skip(indices)
   self:refresh()
 end
 
----Fill the buffer, without a step of undo.
+---Fill the buffer without an undo step.
 ---@param text CodeCompanion.Text
 function Proposed:_fill(text)
   local bo = vim.bo[self.bufnr]
   self.start, self.ends = text, {}
   bo.modifiable, bo.undolevels = true, -1
   api.nvim_buf_set_lines(self.bufnr, 0, -1, false, text.lines)
-  -- what lines do not say is found by the state of undo, so there is undo here in any case
+  -- undo must be on: the final newline is looked up by undo state
   bo.undolevels = math.max(MIN_UNDO, api.nvim_get_option_value("undolevels", { scope = "global" }))
   bo.modifiable, bo.modified = self.is_editable, false
 end
 
----Take the text as it was proposed, without any edit: `:e!`.
+---Restore the text as proposed, without edits: `:e!`.
 function Proposed:as_it_came()
   self.kept = nil
   self:_fill(self:shown())
 end
 
----The buffer is about to be unloaded: what was edited stays.
+---Save the edits of a buffer that is about to be unloaded.
 function Proposed:keep()
   self.kept = self:text()
 end
@@ -158,7 +161,7 @@ end
 ---@param after CodeCompanion.Text
 ---@param is_editable boolean
 ---@param path string "" for a text without a file
----@param kept? CodeCompanion.Text What the user had made of it before
+---@param kept? CodeCompanion.Text The user's earlier edits
 ---@return CodeCompanion.ProposedText
 function M.new(before, after, is_editable, path, kept)
   local bufnr, file = api.nvim_create_buf(false, true), vim.fn.fnamemodify(path, ":t")
@@ -166,7 +169,7 @@ function M.new(before, after, is_editable, path, kept)
   setmetatable(self, Proposed)
   local name, bo = ("[proposal] %s"):format(file ~= "" and file or "[No Name]"), vim.bo[bufnr]
   require("codecompanion.screen.open_file").only_files(bufnr)
-  if not pcall(api.nvim_buf_set_name, bufnr, name) then -- another proposal for it is open
+  if not pcall(api.nvim_buf_set_name, bufnr, name) then -- another proposal for the file is open
     pcall(api.nvim_buf_set_name, bufnr, ("%s#%d"):format(name, bufnr))
   end
   bo.swapfile, bo.bufhidden = false, is_editable and "hide" or "wipe"

@@ -1,14 +1,14 @@
----When proposals have to be drawn again: their lines change, windows have another width, or the theme is another one.
+---Detects when proposals must be redrawn: their lines, the width of a window or the theme changed.
 
 local api = vim.api
 local region = require("codecompanion.changes.region")
 
 local M = {}
 
----Whether a change of lines may change what is drawn: one beside all edits moves that with its lines.
+---Return whether a change of lines may affect the drawing: one outside all edits only moves it along with its lines.
 ---@param edits CodeCompanion.StandingEdit[]
----@param first integer 0-based row of the first line that was changed
----@param last integer Row after the last one, as it was
+---@param first integer 0-based row of the first changed line
+---@param last integer Row after the last changed line, before the change
 ---@return boolean
 local function is_near(edits, first, last)
   for _, edit in ipairs(edits) do
@@ -22,7 +22,7 @@ end
 
 ---Watch the text of a buffer as long as it has edits.
 ---@param bufnr integer
----@param on { edits: (fun(): CodeCompanion.StandingEdit[]?), changed: fun(), gone: fun() } gone: it is another text
+---@param on { edits: (fun(): CodeCompanion.StandingEdit[]?), changed: fun(), gone: fun() } gone: the text was replaced
 function M.lines(bufnr, on)
   api.nvim_buf_attach(bufnr, false, {
     on_lines = function(_, _, _, first, last)
@@ -40,8 +40,8 @@ end
 
 local is_watching = false
 
----Tell when windows, or what they show beside the text, have another width.
----@param changed fun() The first one that is given is called
+---Call a function when the width of windows or of their side columns changes.
+---@param changed fun() Only the function of the first call is used
 function M.widths(changed)
   if is_watching then
     return

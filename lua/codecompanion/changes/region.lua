@@ -1,4 +1,4 @@
----The lines of a buffer that a proposal is about, wherever they move while the user goes on typing.
+---The lines of a buffer that a proposal covers; it follows them while the user keeps typing.
 
 local api = vim.api
 
@@ -8,8 +8,8 @@ M.namespace = api.nvim_create_namespace("codecompanion.changes.region")
 
 ---@class CodeCompanion.Region
 ---@field bufnr integer
----@field top integer Extmark at the first line
----@field bottom integer Extmark at the line after the last one
+---@field top integer Extmark on the first line
+---@field bottom integer Extmark on the line after the last one
 
 ---@param region { bufnr: integer, top?: integer, bottom?: integer }
 ---@param first integer 0-based row
@@ -27,7 +27,7 @@ function M.set(region, first, last)
   return region --[[@as CodeCompanion.Region]]
 end
 
----The rows of the region now, nil when the buffer or its marks are gone.
+---Return the current rows of the region, or nil if the buffer or its marks are gone.
 ---@param region CodeCompanion.Region
 ---@return integer? first
 ---@return integer? last

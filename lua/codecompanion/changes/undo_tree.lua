@@ -1,41 +1,41 @@
----The undo tree of a buffer, as far as decisions about proposals are steps of it.
+---Reads the undo tree of a buffer, in which decisions on proposals are steps.
 
 local api = vim.api
 
 local M = {}
 
----The number of the change that the text is after.
+---Return the change number of the current text.
 ---@param bufnr integer
 ---@return integer
 function M.state(bufnr)
   return api.nvim_buf_call(bufnr, vim.fn.changenr)
 end
 
----How often the file was written.
+---Return how many times the file was written.
 ---@param bufnr integer
 ---@return integer
 function M.saves(bufnr)
   return api.nvim_buf_call(bufnr, vim.fn.undotree).save_last
 end
 
----Close the undo block: the next change begins another one.
+---Close the undo block: the next change begins a new one.
 ---@param bufnr integer
 function M.close_block(bufnr)
   vim.bo[bufnr].undolevels = vim.bo[bufnr].undolevels
 end
 
----The last result of `changes`: for many proposals of one buffer the tree, which may be large, is read once.
+---The last result of `changes`: the tree may be large, so it is read once for all proposals of a buffer.
 ---@type { bufnr: integer, state: integer, changes: table<integer, "made"|"undone"> }?
 local known
 
----Forget what was read: the tree is about to change.
+---Clear the cached result, because the tree is about to change.
 function M.forget()
   known = nil
 end
 
----Which numbered changes are in the text, and which were undone.
+---Return which numbered changes are in the text, and which were undone.
 ---@param bufnr integer
----@return table<integer, "made"|"undone"> by_number Without those that cannot be undone any more
+---@return table<integer, "made"|"undone"> by_number Without changes that can no longer be undone
 function M.changes(bufnr)
   local now = M.state(bufnr)
   if known and known.bufnr == bufnr and known.state == now then
@@ -49,7 +49,7 @@ function M.changes(bufnr)
       undone(entry.alt)
     end
   end
-  for _, entry in ipairs(tree.entries) do -- from the oldest one to the current one, and what can be redone
+  for _, entry in ipairs(tree.entries) do -- from the oldest one to the current one, then those that can be redone
     found[entry.seq] = state
     undone(entry.alt)
     state = entry.seq == tree.seq_cur and "undone" or state
