@@ -1,12 +1,13 @@
----`:CodeCompanion cancel`: stop what is being written without a chat window.
+---`:CodeCompanion cancel`: stops requests that run without a chat window.
 
 local say = require("codecompanion.say")
 
 local M = {}
 
----Stop what is nearest to the user: the edit in place that the cursor is in; without one, those of the buffer, a
----command line and a commit message; when nothing of that runs, the edits of other buffers.
----@return string[] stopped What was
+---Stop the nearest request: the edit in place under the cursor; otherwise the buffer's other edits, a command line and
+---a
+---commit message; if none of those is running, the edits of other buffers.
+---@return string[] stopped Descriptions of the stopped requests
 local function stop_nearest()
   local stopping = require("codecompanion.edit_in_place.stop_edits")
   local stopped = stopping.under_cursor()
@@ -17,7 +18,7 @@ local function stop_nearest()
   return #stopped > 0 and stopped or stopping.elsewhere()
 end
 
----What can be said when nothing was stopped.
+---Return the message for when nothing was stopped.
 ---@return string[]
 local function nothing_runs()
   local text = "Nothing runs without a chat window"

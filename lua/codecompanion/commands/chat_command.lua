@@ -1,7 +1,7 @@
----What `:[range]CodeCompanionChat` takes: a command (`Toggle`, `Resume` …), or options and words that are sent.
+---Parses the arguments of `:[range]CodeCompanionChat`: a command (`Toggle`, `Resume` …), or options and a question.
 ---
----A command that takes nothing after it is one only when it stands alone: `add a test` is a question. `Resume` takes a
----title when it is written as it is here; `--` in front makes a question of anything.
+---A command without an argument must be the only word: `add a test` is a question. `Resume` takes a title only in this
+---spelling; a leading `--` turns anything into a question.
 
 local api = vim.api
 local say = require("codecompanion.say")
@@ -16,7 +16,7 @@ local OPTIONS = { "adapter", "model", "policy" }
 ---@field run fun(arguments: string, args: table)
 ---@field argument? boolean Words may follow
 
----The lines of the selection: of the range, or of Visual mode for a mapping with <Cmd>.
+---Return the selected lines: the range, or the Visual selection for a mapping with <Cmd>.
 ---@param args { range: integer, line1: integer, line2: integer }
 ---@return { [1]: integer, [2]: integer }? range 1-based line numbers, both included
 local function selected(args)
@@ -66,7 +66,7 @@ local COMMANDS = {
   },
 }
 
----The commands, in alphabetical order.
+---Return the commands in alphabetical order.
 ---@return string[]
 function M.names()
   local names = vim.tbl_keys(COMMANDS)
@@ -74,7 +74,7 @@ function M.names()
   return names
 end
 
----@param text string All that was typed after the command
+---@param text string Everything typed after the command
 ---@return string? name
 ---@return string rest
 local function command_of(text)
@@ -90,10 +90,10 @@ local function command_of(text)
   return nil, text
 end
 
----Read `adapter=… model=… policy=…` from the front.
+---Parse leading `adapter=… model=… policy=…` options.
 ---@param text string
 ---@return table<string, string> options
----@return string rest The words to send
+---@return string rest The question
 ---@return string? refusal
 function M.parse(text)
   local options = {}
@@ -119,7 +119,7 @@ function M.parse(text)
   end
 end
 
----A single word that was meant as a command.
+---Return the command that a single word was probably meant to be.
 ---@param text string
 ---@return string?
 local function mistyped(text)
@@ -134,14 +134,14 @@ local function refuse_word(word, near)
   say.line({ ("%s :CodeCompanionChat takes %s, or a question"):format(meant, all), meant }, severity.ERROR)
 end
 
----Open a chat with these options and send the text; without a text it is only opened.
+---Open a chat with these options and send the text, if there is any.
 ---@param options table<string, string>
 ---@param text string
 local function ask(options, text)
   local chats, session = require("codecompanion.chat"), require("codecompanion.chat.state.session")
   local plain = next(options) == nil
   local chat = chats.open({ reuse = plain, adapter = options.adapter, model = options.model })
-  session.attach(chat, options) -- before anything that would open it without them
+  session.attach(chat, options) -- before anything opens the chat without the options
   require("codecompanion.chat.wire.draft").set(chat, text)
   local function send()
     if text ~= "" then
@@ -197,11 +197,11 @@ local function builtin_policies()
   return names
 end
 
----What an option may be, as far as it is known now: completion must not wait. The host may have told; else it is what
----stands in the configuration.
+---Return the values of an option that are known now, because completion must not wait: those the host has reported,
+---otherwise those in the configuration.
 ---@param name string
 ---@param lead string
----@param before string What stands before it: `adapter=…` says whose models are meant
+---@param before string Preceding text: `adapter=…` there selects the models
 ---@return string[]
 local function values(name, lead, before)
   local models = require("codecompanion.chat.lists.models")
@@ -234,7 +234,7 @@ function M.complete(lead, line, position)
   end
   local before = typed:sub(1, #typed - #lead)
   if before:gsub("%a+=%S+%s+", "") ~= "" then
-    return {} -- in the middle of a question
+    return {} -- inside a question
   end
   local name, value = lead:match("^(%a+)=(%S*)$")
   if name then

@@ -1,9 +1,10 @@
----`:CodeCompanionCmd {words}`: a command line from words. The model writes it, the user reads it and presses <CR>;
+---`:CodeCompanionCmd {words}`: turns words into a command line. The model writes it, the user reads it and presses
+---<CR>;
 ---nothing here ever runs it.
 ---
----What a model answers is text from outside. It is typed into the command line key by key, without mappings; so it must
----be one line without a character that is a key of the command line or that would not be seen there. And it is typed
----only when nobody else is typing: a <CR> that was meant for something else would run it.
+---A model's reply is untrusted text. It is typed into the command line key by key, without mappings, so it must be one
+---line without invisible characters or keys of the command line. It is typed only while the user is not typing: a <CR>
+---meant for something else would run it.
 
 local api = vim.api
 local say = require("codecompanion.say")
@@ -11,9 +12,9 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
-local SHOWN_CHARS = 4000 -- of the range, for the model
+local SHOWN_CHARS = 4000 -- of the range, sent to the model
 local LINE_CHARS = 500 -- of the cursor's line
-local QUIET_MS = 400 -- so long nobody may have typed
+local QUIET_MS = 400 -- required pause in the user's typing
 local MAX_CHARS = 1000
 
 ---@class CodeCompanion.CommandLineWish
@@ -21,7 +22,7 @@ local MAX_CHARS = 1000
 ---@field bufnr integer
 ---@field range? { [1]: integer, [2]: integer } 1-based lines
 
----Characters that are not seen: they could hide what a command line does.
+---Invisible characters: they could hide the effect of a command line.
 local INVISIBLE = {
   "\226\128[\139-\143]",
   "\226\128[\168-\174]",
@@ -50,7 +51,7 @@ local function unsafe(text)
   end
 end
 
----The text of a block that is all code there is in an answer.
+---Return the text of a code block that is the only code in a reply.
 ---@param text string
 ---@return string
 local function without_fence(text)
@@ -61,15 +62,15 @@ local function without_fence(text)
   return vim.trim(fenced or text)
 end
 
----Whether a text is words to the user. Neovim knows how commands begin; of a sentence that begins like one, every word
----is a word, or a command is quoted in it.
+---Return whether a text is prose for the user instead of a command. Neovim parses the start of a command; a sentence
+---that starts like one consists of plain words, or quotes a command.
 ---@param text string
 ---@return boolean
 local function is_prose(text)
   local ok, parsed = pcall(api.nvim_parse_cmd, text, {})
   if not ok and (tostring(parsed):find("E492:", 1, true) or tostring(parsed):find("E464:", 1, true)) then
     return true
-  elseif ok and parsed.cmd == "normal" then -- types words
+  elseif ok and parsed.cmd == "normal" then -- its argument is typed text
     return false
   elseif text:find("`:[^`]*`") then
     return true
@@ -82,10 +83,10 @@ local function is_prose(text)
     end)
 end
 
----Read the model's answer.
+---Parse the model's reply.
 ---@param answer string
----@return string? command Without its colon
----@return string? problem Why it is none
+---@return string? command Without the leading colon
+---@return string? problem Why the reply is not a usable command
 function M.read(answer)
   local text = without_fence(vim.trim(answer))
   local lines = vim.split(text, "\n", { plain = true })
@@ -109,7 +110,7 @@ function M.read(answer)
   return text
 end
 
----What the model is told of the editor.
+---Return the prompt with the state of the editor.
 ---@param wish CodeCompanion.CommandLineWish
 ---@return string
 function M.question(wish)
@@ -123,7 +124,7 @@ function M.question(wish)
     ("Filetype: %s"):format(vim.bo[wish.bufnr].filetype == "" and "(none)" or vim.bo[wish.bufnr].filetype),
     ("Lines: %d"):format(api.nvim_buf_line_count(wish.bufnr)),
   }
-  local sends_code = require("codecompanion.editor_context.send_code").is_allowed() -- the words are sent in any case
+  local sends_code = require("codecompanion.editor_context.send_code").is_allowed() -- the words are always sent
   if not wish.range then
     local row = api.nvim_win_get_cursor(0)[1]
     lines[#lines + 1] = ("Cursor: line %d"):format(row)
@@ -148,11 +149,11 @@ function M.question(wish)
   return table.concat(lines, "\n")
 end
 
----Type a command line, without its <CR>.
----@param command string As `read` returns it
+---Type a command line, without <CR>.
+---@param command string As returned by `read`
 local function type_in(command)
-  -- "n": no mappings, no abbreviations; "t": as if typed, so that it is remembered once the user runs it. The text
-  -- has no byte that means a key: `escape_ks` takes care of those inside letters.
+  -- "n": no mappings or abbreviations; "t": as if typed, so that it enters the history when the user runs it. No byte
+  -- of the text is a key: `escape_ks` handles those inside letters.
   api.nvim_feedkeys(":" .. command, "nt", true)
 end
 
@@ -162,7 +163,7 @@ local function is_free()
   return mode.mode == "n" and not mode.blocking and vim.fn.getcmdwintype() == "" and vim.fn.reg_executing() == ""
 end
 
----Open the command line once the user is in normal mode and has typed nothing for a moment.
+---Open the command line once the user is in Normal mode and has paused typing.
 ---@param command string
 function M.open(command)
   local ns = api.nvim_create_namespace("codecompanion.command_line")
@@ -209,7 +210,7 @@ local function ask(wish)
   })
 end
 
----`:[range]CodeCompanionCmd {words}`; without words the user is asked for them.
+---Run `:[range]CodeCompanionCmd {words}`; ask for the words if there are none.
 ---@param words string
 ---@param range? { [1]: integer, [2]: integer } 1-based lines
 function M.run(words, range)

@@ -1,11 +1,11 @@
----The command-line window (`q:`): Neovim opens no other window and shows no other buffer while it is there (E11).
+---The command-line window (`q:`): while it is open, Neovim can neither open a window nor switch buffers (E11).
 
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 
 local M = {}
 
----Whether nothing can be shown now because of it; the user is told.
+---Return whether it prevents showing anything now; if so, notify the user.
 ---@return boolean
 function M.refuses()
   if vim.fn.getcmdwintype() == "" then

@@ -1,4 +1,5 @@
----Another plugin of the same name: two cannot share `lua/codecompanion`, so it is said once, and nothing is started.
+---Detects another plugin of the same name: two cannot share `lua/codecompanion`. It is reported once, and nothing
+---starts.
 
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
@@ -14,12 +15,12 @@ local function normalise(path)
   return vim.fs.normalize((vim.uv or vim.loop).fs_realpath(path) or path)
 end
 
----@return string root Where this very file is
+---@return string root Plugin folder of this file
 local function our_root()
   return normalise(vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p:h:h:h:h"))
 end
 
----Another plugin's folder that has modules of our name.
+---Return another plugin's folder that contains modules of the same name.
 ---@return string? root
 function M.other_root()
   local ours = our_root()
@@ -45,19 +46,19 @@ local function say_once(text)
   end
 end
 
----The commands are taken already (found while starting up).
+---Report that the commands already exist, which was found at startup.
 function M.report_commands()
   local other = M.other_root()
   local owner = other and short(other) or "another plugin"
   say_once((":CodeCompanion belongs to %s, so %s stays off. %s."):format(owner, short(our_root()), ADVICE))
 end
 
----Say so when another plugin shares our modules.
----@return boolean found Nothing may be started then
+---Report another plugin that shares our modules.
+---@return boolean found Nothing may be started if true
 function M.check()
   local other = M.other_root()
   if other then
-    said = false -- an action of the user deserves its answer
+    said = false -- report it again when the user acts
     say_once(("%s has the same name as %s. %s."):format(short(other), short(our_root()), ADVICE))
   end
   return other ~= nil

@@ -1,5 +1,5 @@
----`:CodeCompanion accept|reject|skip|always` and the <Plug> maps: decide about what is proposed without a key. What is
----nearest counts: the diff or the proposal in the current buffer, the approval of the chat, the only approval there is.
+---`:CodeCompanion accept|reject|skip|always` and the <Plug> maps: decide on a proposal without its key. The nearest one
+---is meant: the diff or proposal in the current buffer, the chat's approval, the only pending approval.
 
 local api = vim.api
 local say = require("codecompanion.say")
@@ -9,9 +9,9 @@ local M = {}
 
 local VERBS = { accept = "accept_change", reject = "reject_change", skip = "skip_hunk", always = "always_accept" }
 
----The chat that is meant: the one in the current window, else the only one that waits.
+---Return the chat in the current window, or else the only one that waits.
 ---@return CodeCompanion.Chat?
----@return integer count Of chats that wait
+---@return integer count Number of chats that wait
 local function waiting_chat()
   local here = require("codecompanion.chat.state.open_chats").by_buffer()
   if here then
@@ -49,25 +49,25 @@ function M.run(name, range)
     end
   end
   if count > 0 then
-    return require("codecompanion.chat").go_to_approval() -- to be read first
+    return require("codecompanion.chat").go_to_approval() -- it should be read first
   end
   say.hint("Nothing to decide here")
 end
 
----What was rejected and can be proposed again, newest first: files of tool calls.
+---Return rejected changes of tool calls that can be proposed again, newest first.
 ---@return CodeCompanion.Rejected[]
 local function rejected()
   return require("codecompanion.chat.question.rejected_changes").list()
 end
 
----Whether something can be reopened here.
+---Return whether something can be reopened here.
 ---@return boolean
 function M.can_reopen()
   return standing.can_reopen(api.nvim_get_current_buf()) or #rejected() > 0
 end
 
----`:CodeCompanion reopen`: propose again what was rejected in this buffer, else what was rejected in a chat. What was
----typed since stays.
+---`:CodeCompanion reopen`: propose again the rejected changes of this buffer, or else those of a chat. Text typed since
+---is kept.
 function M.reopen()
   if standing.reopen(api.nvim_get_current_buf()) then
     return

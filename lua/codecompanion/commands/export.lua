@@ -1,4 +1,4 @@
----`:CodeCompanion export [html|md] [path]`: the current chat as a file that can be shared. The host writes it.
+---`:CodeCompanion export [html|md] [path]`: exports the current chat to a file. The host writes it.
 
 local host = require("codecompanion.host")
 local say = require("codecompanion.say")
@@ -7,10 +7,10 @@ local M = {}
 
 M.FORMS = { "html", "md" }
 
----What was typed: the form and the path. Without a form the path's ending tells it.
+---Parse the arguments: format and path. Without a format, the extension of the path decides.
 ---@param arguments string[]
 ---@return "html"|"md" form
----@return string path Absolute, "" when none was given
+---@return string path Absolute, "" if none was given
 local function read(arguments)
   local rest, form = vim.list_slice(arguments), nil
   if vim.tbl_contains(M.FORMS, rest[1]) then

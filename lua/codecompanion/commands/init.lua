@@ -1,4 +1,4 @@
----What the user commands do. `plugin/codecompanion.lua` only declares them.
+---Implements the user commands that `plugin/codecompanion.lua` declares.
 
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
@@ -7,7 +7,7 @@ local subcommands = require("codecompanion.commands.subcommands")
 
 local M = {}
 
----Whether nothing can be done now; the user is told why.
+---Return whether no command can run now; if so, notify the user of the reason.
 ---@return boolean
 local function is_refused()
   return require("codecompanion.commands.command_line_window").refuses()
@@ -36,7 +36,7 @@ local function sorted_names(table_of_names)
   return names
 end
 
----Whether the cursor stands in the first argument.
+---Return whether the cursor is in the first argument.
 ---@param line string
 ---@param position integer
 ---@return boolean
@@ -44,8 +44,8 @@ local function is_first_argument(line, position)
   return line:sub(1, position):match("^.-CodeCompanion%a*!?%s+%S*$") ~= nil
 end
 
----Whether several words are an instruction for an edit in place: with a range they are, without one those that do not
----begin with a subcommand, nor with a mistyped one.
+---Return whether several words are an instruction for an edit in place: with a range always, without one if they do
+---not begin with a subcommand, not even a mistyped one.
 ---@param args { fargs: string[], range: integer }
 ---@return boolean
 local function is_instruction(args)
@@ -60,7 +60,7 @@ local function is_instruction(args)
   return not near or not vim.list_contains(subcommands[near].arguments or {}, words[2]:lower())
 end
 
----@return string[] aliases Of the prompts that are known now
+---@return string[] aliases Those of all currently known prompts
 local function prompt_aliases()
   local aliases = {}
   for _, prompt in ipairs(require("codecompanion.prompt_library").list()) do
@@ -69,7 +69,7 @@ local function prompt_aliases()
   return aliases
 end
 
----Run the prompt of this name, or edit the range in place; a near miss is reported, and so is a word without a range.
+---Run the prompt of this name, or edit the range in place; report a near miss, or a word without a range.
 ---@param word string Not a subcommand
 ---@param args { range: integer, line1: integer, line2: integer }
 local function run_word(word, args)
@@ -98,8 +98,8 @@ local function run_word(word, args)
   library.refresh_if_stale(decide)
 end
 
----`:[range]CodeCompanion`: the palette. With words: a subcommand, the name of a prompt, `/{prompt} words`, or an
----instruction for an edit in place.
+---Run `:[range]CodeCompanion`: open the palette, or with words run a subcommand, a prompt by name, `/{prompt} words`,
+---or an instruction for an edit in place.
 ---@param args { args: string, fargs: string[], range: integer, line1: integer, line2: integer }
 function M.run(args)
   if is_refused() then
@@ -154,14 +154,14 @@ function M.complete(lead, line, position)
   return subcommand and starting_with(subcommand.arguments or {}, lead) or {}
 end
 
----`:CodeCompanionComplete`
+---Run `:CodeCompanionComplete`.
 function M.complete_now()
   if not is_refused() then
     require("codecompanion.inline").complete()
   end
 end
 
----`:[range]CodeCompanionChat [Add|New|Resume|Toggle]`, or options and a question
+---Run `:[range]CodeCompanionChat [Add|New|Resume|Toggle]`, or with options and a question.
 ---@param args { args: string, range: integer, line1: integer, line2: integer }
 function M.chat(args)
   if not is_refused() then
@@ -169,13 +169,13 @@ function M.chat(args)
   end
 end
 
----@param ... any Of a completion of the command line
+---@param ... any Arguments of a command-line completion function
 ---@return string[]
 function M.complete_chat(...)
   return require("codecompanion.commands.chat_command").complete(...)
 end
 
----`:[range]CodeCompanionActions`
+---Run `:[range]CodeCompanionActions`.
 ---@param args { range: integer, line1: integer, line2: integer }
 function M.actions(args)
   if not is_refused() then
@@ -183,7 +183,7 @@ function M.actions(args)
   end
 end
 
----`:[range]CodeCompanionCmd [words]`
+---Run `:[range]CodeCompanionCmd [words]`.
 ---@param args { args: string, range: integer, line1: integer, line2: integer }
 function M.command_line(args)
   if not is_refused() then
@@ -203,7 +203,7 @@ local function with_chat(show)
   show(chat)
 end
 
----`:CodeCompanionContext [question]`
+---Run `:CodeCompanionContext [question]`.
 ---@param args { args: string }
 function M.context(args)
   with_chat(function(chat)
@@ -213,12 +213,12 @@ function M.context(args)
   end)
 end
 
----`:CodeCompanionCost`
+---Run `:CodeCompanionCost`.
 function M.cost()
   with_chat(require("codecompanion.chat.reports").cost)
 end
 
----`:CodeCompanionTrace [turn]`
+---Run `:CodeCompanionTrace [turn]`.
 ---@param args { args: string }
 function M.trace(args)
   with_chat(function(chat)
@@ -226,7 +226,7 @@ function M.trace(args)
   end)
 end
 
----`:CodeCompanionRestore [id]`
+---Run `:CodeCompanionRestore [id]`.
 ---@param args { args: string }
 function M.restore(args)
   if is_refused() then
@@ -235,7 +235,7 @@ function M.restore(args)
   require("codecompanion.chat").restore(vim.trim(args.args))
 end
 
----`:CodeCompanionCompact[!] [instructions]`
+---Run `:CodeCompanionCompact[!] [instructions]`.
 ---@param args { args: string, bang: boolean }
 function M.compact(args)
   if is_refused() then
@@ -245,7 +245,7 @@ function M.compact(args)
   require("codecompanion.chat").compact(instructions ~= "" and instructions or nil, { ask = not args.bang })
 end
 
----@param what string What the user wanted to do
+---@param what string Attempted action, for the message
 ---@return CodeCompanion.Chat?
 local function chat_for(what)
   if is_refused() then
@@ -266,17 +266,17 @@ local function change(direction)
   end
 end
 
----`:CodeCompanionUndo`
+---Run `:CodeCompanionUndo`.
 function M.undo()
   change("undo")
 end
 
----`:CodeCompanionRedo`
+---Run `:CodeCompanionRedo`.
 function M.redo()
   change("redo")
 end
 
----`:CodeCompanionRecall [words]`
+---Run `:CodeCompanionRecall [words]`.
 ---@param args { args: string }
 function M.recall(args)
   local chat = chat_for("search")
@@ -285,7 +285,7 @@ function M.recall(args)
   end
 end
 
----`:CodeCompanionRevert [turn|path]`
+---Run `:CodeCompanionRevert [turn|path]`.
 ---@param args { args: string }
 function M.revert(args)
   local chat = chat_for("revert changes of")
@@ -306,7 +306,7 @@ function M.complete_revert(lead)
   return vim.list_extend(starting_with({ "turn" }, lead), files)
 end
 
----`:CodeCompanionChanges[!]`
+---Run `:CodeCompanionChanges[!]`.
 ---@param args { bang: boolean }
 function M.changes(args)
   local chat = chat_for("list changes of")

@@ -1,6 +1,6 @@
----The palette, `:CodeCompanion` and `:CodeCompanionActions`: one list of what can be done here: prompts, open chats,
----common commands. It is shown by `vim.ui.select`, so that telescope, fzf-lua, snacks or mini.pick draw it where they
----are set up to.
+---The palette, `:CodeCompanion` and `:CodeCompanionActions`: one list of available actions: prompts, open chats and
+---common
+---commands. It uses `vim.ui.select`, so telescope, fzf-lua, snacks or mini.pick can display it.
 
 local api = vim.api
 local choice = require("codecompanion.adapters.default_adapter")
@@ -16,12 +16,12 @@ local MIN_TEXT = 20
 ---@field group string
 ---@field name string
 ---@field description string
----@field from string Where it comes from, "" for what is the plugin's
+---@field from string Its source, "" for the plugin's own actions
 ---@field run fun()
 
 ---@param name string
 ---@param description string
----@param command string Without its colon
+---@param command string Without the leading colon
 ---@return CodeCompanion.Action
 local function of_command(name, description, command)
   return {
@@ -128,9 +128,9 @@ local function commands(context)
   return found
 end
 
----All actions that fit where the user is, group by group.
+---Return all actions that apply in the current context, group by group.
 ---@param context CodeCompanion.PromptContext
----@param has_model boolean Whether new chats have one; without it choosing one comes first
+---@param has_model boolean Whether new chats have a model; otherwise choosing one comes first
 ---@return CodeCompanion.Action[]
 function M.list(context, has_model)
   local found = has_model and {} or { choose_model(false) }
@@ -153,9 +153,9 @@ local function cell(text, width, shorten)
   return text .. (" "):rep(width - api.nvim_strwidth(text))
 end
 
----How an action is written: columns that line up, as wide as the screen allows. On a narrow one the name has the room.
+---Return a formatter that aligns columns to the screen width. On a narrow screen the name takes the space.
 ---@param actions CodeCompanion.Action[]
----@param columns integer Of the screen
+---@param columns integer Screen width
 ---@return fun(action: CodeCompanion.Action): string
 function M.formatter(actions, columns)
   local longest, from_width = 10, 0
@@ -183,7 +183,7 @@ function M.formatter(actions, columns)
   end
 end
 
----Return whether new chats have a model, as far as that is known without asking a configured server.
+---Return whether new chats have a model, as far as is known without asking a configured server.
 ---@return boolean
 local function has_model()
   local options = require("codecompanion.config").options
@@ -195,8 +195,8 @@ local function has_model()
   return readiness.seems_ready((choice.reference(options)), options.adapters.http)
 end
 
----Show the list.
----@param args? { range: integer, line1: integer, line2: integer } Of the user command
+---Open the palette.
+---@param args? { range: integer, line1: integer, line2: integer } Arguments of the user command
 function M.open(args)
   local context = require("codecompanion.prompt_library.prompt_context").look(args)
   if context.is_visual and api.nvim_get_mode().mode:find("^[vV\22]") then

@@ -1,10 +1,10 @@
----What is done around an exchange of the modules (`:Lazy reload`).
+---Prepares for and recovers from a reload of the modules (`:Lazy reload`).
 
 local M = {}
 
 local LEAVE_MS = 1500
 
----Draw the open chats again with the modules that are loaded now.
+---Redraw the open chats with the newly loaded modules.
 local function read_chats_again()
   for _, bufnr in ipairs(vim.api.nvim_list_bufs()) do
     if vim.api.nvim_buf_is_loaded(bufnr) and vim.api.nvim_buf_get_name(bufnr):find("^codecompanion://[%w_-]+$") then
@@ -15,7 +15,7 @@ local function read_chats_again()
   end
 end
 
----What runs without a chat window ends: nobody would take its reply.
+---Stop requests that run without a chat window, because their replies could not be received.
 local function end_edits()
   local standing = package.loaded["codecompanion.changes.proposals_of_buffer"]
   for _, bufnr in ipairs(standing and vim.api.nvim_list_bufs() or {}) do
@@ -29,7 +29,7 @@ local function end_edits()
   end
 end
 
----What the old modules listen to, but for the commands and buffers of plugin/, which is sourced again.
+---Delete the autocommands of the old modules, except those of plugin/, which is sourced again.
 local function end_autocommands()
   local groups = {}
   for _, one in ipairs(vim.api.nvim_get_autocmds({})) do
@@ -41,15 +41,15 @@ local function end_autocommands()
   end
 end
 
----@param listener { stop: fun() }? nil when the module was not loaded
+---@param listener { stop: fun() }? nil if the module was not loaded
 local function stop(listener)
   if listener then
     listener.stop()
   end
 end
 
----Before the modules go: drafts are saved, what listens, waits or runs ends, the host goes, and once the new modules
----are there the chats are drawn again.
+---Prepare for unloading the modules: save drafts, stop listeners, timers and requests, and stop the host. Once the new
+---modules are loaded, the chats are redrawn.
 function M.deactivate()
   local chats, host = package.loaded["codecompanion.chat"], package.loaded["codecompanion.host"]
   local inline = package.loaded["codecompanion.inline"]

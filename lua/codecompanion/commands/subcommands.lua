@@ -1,4 +1,4 @@
----What `:CodeCompanion` takes, by name.
+---The subcommands of `:CodeCompanion`, by name.
 
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
@@ -6,9 +6,9 @@ local severity = require("codecompanion.severity")
 ---@class CodeCompanion.Subcommand
 ---@field description string
 ---@field run fun(arguments: string[], range?: { [1]: integer, [2]: integer }) range: 1-based lines
----@field arguments? string[] What may follow
+---@field arguments? string[] Possible arguments
 
----Show what is wrong with the configuration, once the host has said what it found, where there can be a host.
+---Show the problems in the configuration, including the host's findings if a host can run.
 local function show_problems()
   local host = require("codecompanion.host")
   local function open(is_complete)
@@ -34,7 +34,7 @@ local function show_problems()
   host.start()
 end
 
----`:CodeCompanion complete {on|off|status}`
+---Run `:CodeCompanion complete {on|off|status}`.
 ---@param arguments string[]
 local function complete(arguments)
   local inline, what = require("codecompanion.inline"), (arguments[1] or "status"):lower()
@@ -270,7 +270,7 @@ return {
       if pcall(vim.cmd.help, "codecompanion") then
         return
       end
-      -- Nobody has made the help tags (`:helptags ALL`, plugin managers do it); the text is there all the same.
+      -- Without help tags (`:helptags ALL`, usually run by plugin managers) the text can still be shown.
       local path = vim.api.nvim_get_runtime_file("doc/codecompanion.txt", false)[1]
       if not path then
         return say.line("doc/codecompanion.txt is missing; install the plugin again", severity.ERROR)

@@ -1,4 +1,4 @@
----Using a prompt from the window of a file: it opens a chat, or edits in place; what is wrong is said at the bottom.
+---Uses a prompt from a file window: opens a chat or edits in place; problems are reported on the command line.
 
 local api = vim.api
 local say = require("codecompanion.say")
@@ -11,8 +11,8 @@ local function refuse(reason)
   say.line(reason, severity.WARN)
 end
 
----Edit the selected lines, or those around the cursor, in place.
----@param text string The instruction; the user is asked for one when it is empty
+---Edit the selected lines in place, or those around the cursor.
+---@param text string The instruction; the user is asked for one if it is empty
 ---@param context CodeCompanion.PromptContext
 function M.edit(text, context)
   if not api.nvim_win_is_valid(context.winnr) or api.nvim_win_get_buf(context.winnr) ~= context.bufnr then
@@ -27,12 +27,12 @@ end
 ---@param argument string
 ---@return CodeCompanion.PromptUse
 local function use(context, argument)
-  require("codecompanion.chat") -- so that a new chat gets its keys
+  require("codecompanion.chat") -- so that a new chat gets its keymaps
   return { context = context, argument = argument, refuse = refuse, edit = M.edit }
 end
 
----Remember where the user is now, for an edit in place that is begun later.
----@param args { range: integer, line1: integer, line2: integer } Of a user command
+---Remember the user's position for an edit in place that starts later.
+---@param args { range: integer, line1: integer, line2: integer } Arguments of a user command
 ---@return fun(text: string) edit
 function M.edit_here(args)
   local bufnr, winnr, range = api.nvim_get_current_buf(), api.nvim_get_current_win(), { args.line1, args.line2 }
@@ -49,7 +49,7 @@ end
 
 ---@param name string Alias or name
 ---@param argument string
----@param args? { range: integer, line1: integer, line2: integer } Of a user command
+---@param args? { range: integer, line1: integer, line2: integer } Arguments of a user command
 function M.by_name(name, argument, args)
   local context = require("codecompanion.prompt_library.prompt_context").look(args)
   if context.is_visual and api.nvim_get_mode().mode:find("^[vV\22]") then

@@ -1,10 +1,11 @@
----Checks what the user gave against the schema and merges it over the defaults, in one walk.
+---Checks the user's options against the schema and merges them over the defaults in one walk.
 ---
----A bad value never stops the walk: it is described with its full key path, and the default stays in force.
+---An invalid value never stops the walk: it is reported with its full key path, and the default applies.
 ---
----This is here and not in the host because mistakes are told right after start-up (4 ms, once, when nothing else is to
----be done), where starting a host only to be told of them would cost 150 ms and more; and because keys, windows and
----roles need their defaults before there is one. What a value means (triggers, policies, adapters) the host checks.
+---The check is in Lua because mistakes are reported right after startup (4 ms, once, when idle), while starting a host
+---for it would take 150 ms or more, and because keymaps, windows and roles need their defaults before a host exists.
+---The
+---host checks the meaning of values (triggers, policies, adapters).
 
 local foreign = require("codecompanion.config.unsupported_options")
 local moved = require("codecompanion.config.renamed_options")
@@ -14,13 +15,13 @@ local sorted = require("codecompanion.values.sorted")
 local values = require("codecompanion.config.check_value")
 
 ---@class CodeCompanion.Checked
----@field options table Defaults with everything good of the user's merged over them
----@field given table Only what the user gave and what is good, normalised
----@field problems string[] One line each, beginning with the key path
----@field warnings string[] Old names
----@field for_chats? string[] Sentences about problems that each chat says
----@field foreign string[] Keys of codecompanion.nvim that do nothing here
----@field moves CodeCompanion.Move[] Keys of codecompanion.nvim that were taken over
+---@field options table Defaults, with the user's valid options merged over them
+---@field given table Only the user's valid options, normalised
+---@field problems string[] One line each, starting with the key path
+---@field warnings string[] Deprecated names
+---@field for_chats? string[] Problems that each chat reports
+---@field foreign string[] Keys of codecompanion.nvim that have no effect here
+---@field moves CodeCompanion.Move[] Keys of codecompanion.nvim that were renamed
 
 ---@class CodeCompanion.Walk
 ---@field schema CodeCompanion.Option
@@ -57,7 +58,7 @@ function Walk:leaf(node, value, path)
     return false
   end
   if node.items and type(value) == "table" then
-    -- First, so that a check of the whole meets only elements of the right type.
+    -- Elements first, so that a check of the whole list sees only elements of the right type.
     value = vim.islist(value) and self:list(node, value, path) or self:map(node, value, path)
   end
   local wrong, normalised = values.further(node, value)
@@ -74,7 +75,7 @@ end
 ---@param node CodeCompanion.Option
 ---@param value table
 ---@param path string[]
----@return table normalised Without the entries that are wrong
+---@return table normalised Without invalid entries
 function Walk:map(node, value, path)
   local good = {}
   for key, element in sorted(value) do
@@ -87,7 +88,7 @@ end
 ---@param node CodeCompanion.Option
 ---@param value any[]
 ---@param path string[]
----@return any[] normalised Without the elements that are wrong
+---@return any[] normalised Without invalid elements
 function Walk:list(node, value, path)
   local good = {}
   for index, element in ipairs(value) do
@@ -176,7 +177,7 @@ end
 ---@param value any Not nil
 ---@param path string[]
 ---@return any merged
----@return any given nil when nothing good was given
+---@return any given nil if the user set no valid option
 function Walk:section(node, value, path)
   if value == false and node.disable then
     return false, false
@@ -204,7 +205,7 @@ function Walk:section(node, value, path)
   return merged, next(given) ~= nil and given or nil
 end
 
----Whether an entry says nothing that makes it one of the user's own: a mistyped name of a built-in one, most often.
+---Return whether an entry lacks the fields of a user-defined one; most often its name is a mistyped built-in name.
 ---@param node? CodeCompanion.Option
 ---@param value any
 ---@return boolean
@@ -232,13 +233,13 @@ function Walk:nameless(node, path, key)
   self:problem(at(path, key), ("%s is missing; no built-in one has this name"):format(wanted))
 end
 
----The keys of a section that are not in its schema: free ones, foreign ones, mistyped ones.
+---Handle the keys of a section that are not in its schema: free, foreign and mistyped ones.
 ---@param node CodeCompanion.Option
 ---@param source table
 ---@param known table<string, boolean>
 ---@param path string[]
----@param merged table Filled
----@param given table Filled
+---@param merged table Modified in place
+---@param given table Modified in place
 function Walk:free_keys(node, source, known, path, merged, given)
   for key, value in sorted(source) do
     local hint = not known[key] and type(key) == "string" and foreign.hint(at(path, key))
@@ -280,7 +281,7 @@ end
 local M = {}
 
 ---@param schema CodeCompanion.Option
----@param user any What was given to setup()
+---@param user any Argument of setup()
 ---@return CodeCompanion.Checked
 function M.merge(schema, user)
   local walk = setmetatable({ schema = schema, problems = {}, warnings = {}, foreign = {} }, Walk)

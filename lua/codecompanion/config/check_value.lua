@@ -1,4 +1,4 @@
----One value against its option: types, choices, further checks, and how each is said.
+---Checks one value against its option: types, choices, further checks, and the message for each failure.
 
 local nearest = require("codecompanion.values.nearest")
 local plain = require("codecompanion.values.plain")
@@ -41,7 +41,7 @@ local function is_a(value, wanted)
   return type(value) == wanted
 end
 
----What is wrong with the type of a value.
+---Return the problem with the type of a value.
 ---@param node CodeCompanion.Option
 ---@param value any
 ---@return string? problem
@@ -55,7 +55,7 @@ function M.unfit(node, value)
   return ("got %s; expected %s"):format(M.kind_of(value), either(types))
 end
 
----The default of an option, or the defaults of a section.
+---Return the default of an option, or the defaults of a section.
 ---@param node CodeCompanion.Option
 ---@return any
 function M.default_of(node)
@@ -69,7 +69,7 @@ function M.default_of(node)
   return defaults
 end
 
----What is wrong with the keys of { name = …, model = … }.
+---Return the problem with the keys of { name = …, model = … }.
 ---@param value table
 ---@return string?
 local function bad_adapter_reference(value)
@@ -83,7 +83,7 @@ local function bad_adapter_reference(value)
   end
 end
 
----What is wrong with a value that has the right type, or nil and the normalised value.
+---Return the problem with a value of the right type, or nil and the normalised value.
 ---@param node CodeCompanion.Option
 ---@param value any
 ---@return string? problem

@@ -1,4 +1,4 @@
----What was found in the configuration, and how it is told: one short line after start-up, all of it in a float
+---Findings about the configuration and their presentation: a short line after startup, the full list in a float
 ---(`:CodeCompanion problems`) and in `:checkhealth`.
 
 local M = {}
@@ -6,11 +6,11 @@ local M = {}
 local MORE = ":CodeCompanion problems"
 
 ---@class CodeCompanion.Findings
----@field problems string[] Mistakes, each with its key path; the default stays in force
----@field old_names string[] Names that still count and should be changed
----@field foreign string[] Options of codecompanion.nvim that do nothing here
----@field moves CodeCompanion.Move[] Options of codecompanion.nvim that were taken over
----@field failures? string[] Tools and strategies of the user's own that failed while they ran
+---@field problems string[] Mistakes, each with its key path; the default applies
+---@field old_names string[] Deprecated names that still work
+---@field foreign string[] Options of codecompanion.nvim that have no effect here
+---@field moves CodeCompanion.Move[] Options of codecompanion.nvim that were renamed
+---@field failures? string[] Failures of user-defined tools and strategies at run time
 
 ---@param count integer
 ---@param one string
@@ -20,8 +20,8 @@ local function counted(count, one, many)
   return count > 0 and ("%d %s"):format(count, count == 1 and one or many) or nil
 end
 
----What is said right after start-up, in fewer and fewer words, for command lines of any width. Empty when there is
----nothing to say.
+---Return the messages shown right after startup, longest first, for command lines of any width. Empty if nothing was
+---found.
 ---@param findings CodeCompanion.Findings
 ---@return string[]
 function M.sentences(findings)
@@ -36,7 +36,7 @@ function M.sentences(findings)
     end
     return ("%s: %s"):format(table.concat(parts, ", "), MORE)
   end
-  local mistakes = problems > 0 and "mistakes" or nil -- not how many: the host, which checks the rest, runs later
+  local mistakes = problems > 0 and "mistakes" or nil -- without a number, because the host checks the rest later
   local theirs = "%s of codecompanion.nvim %s nothing here"
   local names = counted(old, "old name", "old names")
   local whole = {}
@@ -72,10 +72,10 @@ local function section(lines, heading, entries)
   end
 end
 
----Everything, as Markdown.
+---Return all findings as Markdown.
 ---@param findings CodeCompanion.Findings
----@param of_prompts? string[] What is wrong with prompts
----@return string[] lines Empty when there is nothing to say
+---@param of_prompts? string[] Problems with prompts
+---@return string[] lines Empty if nothing was found
 function M.report(findings, of_prompts)
   local lines = {}
   local problems, foreign = findings.problems, findings.foreign
@@ -102,10 +102,10 @@ function M.moves(findings)
   end, findings.moves)
 end
 
----Show everything in a float.
+---Show all findings in a float.
 ---@param findings CodeCompanion.Findings
----@param is_complete boolean Whether the host has checked what only it knows
----@param of_prompts? string[] What is wrong with prompts
+---@param is_complete boolean Whether the host has run its checks
+---@param of_prompts? string[] Problems with prompts
 function M.open(findings, is_complete, of_prompts)
   local lines = M.report(findings, of_prompts)
   if #lines == 0 then

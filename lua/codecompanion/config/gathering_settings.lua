@@ -1,7 +1,7 @@
----What the host is told of `context`, gathering code for a question (R-265).
+---Returns the settings of `context`, gathering code for a question (R-265), as they are sent to the host.
 
 ---@param given table `context` of the options
----@param adapter_reference fun(value: string|table): string, string Name and model of an adapter
+---@param adapter_reference fun(value: string|table): string, string Returns the adapter's name and model
 ---@return table
 return function(given, adapter_reference)
   local name, model = "", ""

@@ -1,28 +1,28 @@
----The configuration: what the user gave, checked and merged over the defaults of `codecompanion.config.schema`.
+---The configuration: the user's options, checked and merged over the defaults of `codecompanion.config.schema`.
 ---
----The check runs when an option is first read, and at the latest right after start-up (`codecompanion.setup`), so that
----mistakes are seen without costing start-up time. A mistake never breaks anything: the default stays in force.
+---The check runs when an option is first read, and at the latest right after startup (`codecompanion.setup`), so it
+---reports mistakes without slowing down startup. A mistake never breaks anything: the default applies.
 
 ---@class CodeCompanion.Config
----@field options table Everything, merged (checked on first use)
+---@field options table All options, merged; checked on first use
 local M = {}
 
----@type table What was given to setup(), untouched; no file has this name, setup() leaves it there
+---@type table Argument of setup(), unmodified; setup() stores it under this name, which no file has
 M.user = (package.loaded["codecompanion_given"] or { opts = {} }).opts
 
 ---@type CodeCompanion.Checked?
 local checked
----@type table<string, boolean> What has been said in this session; of mistakes, since the last setup()
+---@type table<string, boolean> Messages already shown in this session; for mistakes, since the last setup()
 local said, said_mistakes = {}, {}
----@type string[] What the host cannot use
+---@type string[] Options that the host rejected
 local of_host = {}
----@type string[] What of the user's own code failed, there and here
+---@type string[] Failures of user-defined code, in the host and in the editor
 local failed_there, failed_here = {}, {}
 local MAX_FAILURES = 50
 ---Options of `interactions.chat.opts` that policies read.
 local OF_POLICIES = { "context_management.", "response_style:", "context_packet." }
 
----Say what was found since the last time, in one line; where all of it stands is part of the line.
+---Show new findings in one line, which also names the command for the full list.
 ---@param found CodeCompanion.Findings
 local function tell(found)
   local function fresh(texts, known)
@@ -45,7 +45,7 @@ local function tell(found)
   end
 end
 
----Keep mistakes that were found after the check (in what functions returned), and say them.
+---Record and report mistakes found after the check, in the results of functions.
 ---@param now CodeCompanion.Checked
 ---@param problems string[]
 local function report(now, problems)
@@ -56,7 +56,7 @@ local function report(now, problems)
   tell({ problems = found, old_names = {}, foreign = {}, moves = {} })
 end
 
----Put the default in the place of an adapter name that does not exist, and say so (R-504).
+---Replace an unknown adapter name by the default, and report it (R-504).
 ---@param result CodeCompanion.Checked
 local function check_adapters(result)
   local adapters = require("codecompanion.adapters")
@@ -64,7 +64,7 @@ local function check_adapters(result)
   local http = result.options.adapters.http
   local names = adapters.names(http)
   for _, name in ipairs(names) do
-    -- Functions are asked when the host starts, not here: they may be slow.
+    -- Functions may be slow, so they are called when the host starts, not here.
     if type(http[name]) == "table" or type(http[name]) == "string" or (http.extend or {})[name] then
       if type(http[name]) ~= "function" then
         local resolved = adapters.resolve(name, http)
@@ -119,31 +119,31 @@ local function result()
   return checked
 end
 
----Replace what was given before; it is checked when an option is next read.
+---Replace the options; they are checked when one is next read.
 ---@param opts? table
 function M.setup(opts)
   M.user, checked, of_host, said_mistakes = opts == nil and {} or opts, nil, {}, {}
   failed_there, failed_here = {}, {}
 end
 
----Check the configuration now, and say what is wrong.
+---Check the configuration now, and report problems.
 function M.check()
   result()
 end
 
----Take in mistakes that only those above the configuration can see, and say them.
+---Add and report mistakes that only modules above the configuration can detect.
 ---@param problems string[]
 function M.add_mistakes(problems)
   report(result(), problems)
 end
 
----What was found in the configuration, by the host too.
+---Return all findings about the configuration, including those of the host.
 ---@return CodeCompanion.Findings
 function M.findings()
   local now = result()
   local problems = vim.tbl_filter(function(text)
     return not vim.iter(of_host):any(function(longer)
-      return vim.startswith(longer, text) -- with its consequence
+      return vim.startswith(longer, text) -- the host's text adds the consequence
     end)
   end, now.problems)
   vim.list_extend(problems, of_host)
@@ -157,24 +157,24 @@ function M.findings()
   }
 end
 
----Take in what the host cannot use; each chat says it, so it is not said here.
+---Store the options that the host rejected; each chat reports them, so they are not reported here.
 ---@param mistakes string[]
----@param failures? string[] Of the user's own code
+---@param failures? string[] Failures of user-defined code
 function M.take_from_host(mistakes, failures)
   of_host = vim.tbl_filter(function(text)
-    return not vim.list_contains(result().for_chats or {}, text) -- it came from here
+    return not vim.list_contains(result().for_chats or {}, text) -- it was reported here first
   end, mistakes)
   failed_there = failures or {}
 end
 
----Mistakes that are not only listed: each chat says them before it is used.
----@return string[]? sentences nil when there are none
+---Return mistakes that each chat reports before it is used, in addition to the list.
+---@return string[]? sentences nil if there are none
 function M.for_chats()
   return result().for_chats
 end
 
----Mistakes in options that policies read: the host stops the policies that have them (R-347, R-350).
----@return string[]? sentences nil when there are none
+---Return mistakes in options that policies read: the host stops the policies that use them (R-347, R-350).
+---@return string[]? sentences nil if there are none
 function M.wrong_options()
   local found = vim.tbl_filter(function(problem)
     return vim.iter(OF_POLICIES):any(function(name)
@@ -184,8 +184,8 @@ function M.wrong_options()
   return #found > 0 and found or nil
 end
 
----List that code of the user's own failed in the editor; whoever ran it has said so where it matters.
----@param sentence string Begins with its key
+---Record a failure of user-defined code in the editor; the caller has already reported it.
+---@param sentence string Starts with the key path
 function M.failed(sentence)
   if not vim.list_contains(failed_here, sentence) then
     failed_here[#failed_here + 1] = sentence
@@ -195,7 +195,7 @@ function M.failed(sentence)
   end
 end
 
----What the request `hello` tells the host (`python/codecompanion/settings.py`).
+---Return the settings sent with the request `hello` (`python/codecompanion/settings.py`).
 ---@return table
 function M.for_host()
   local now = result()
@@ -204,12 +204,12 @@ function M.for_host()
   return settings
 end
 
----@return string language The user's, "" = unknown
+---@return string language The user's language, "" = unknown
 function M.language()
   return require("codecompanion.config.settings_for_host").language(result().given)
 end
 
----What `hello` tells of the adapters, and what must not stand in the environment of the host's process.
+---Return the adapters sent with `hello`, and the variables to remove from the host's environment.
 ---@return { entries: table<string, table>, proxy: string, keys: string[], sent: string[] }
 function M.adapters()
   local now = result()
@@ -218,12 +218,12 @@ function M.adapters()
   return told
 end
 
----@type table<string, string[]> Problems of the functions of `context_management` when last called, by chat.
+---@type table<string, string[]> Problems in the last results of the `context_management` functions, by chat
 local wrong_in = {}
 
----Keep the problems of a chat, and drop its earlier ones unless another chat has them.
+---Record the problems of a chat, and drop its earlier ones unless another chat has them.
 ---@param now CodeCompanion.Checked
----@param chat string Its id
+---@param chat string Chat id
 ---@param problems string[]
 local function report_of_chat(now, chat, problems)
   local before = wrong_in[chat] or {}
@@ -235,10 +235,10 @@ local function report_of_chat(now, chat, problems)
   report(now, problems)
 end
 
----The functions in `context_management` evaluated for a chat: the payload of the request `set_overrides`.
+---Evaluate the functions in `context_management` for a chat: the payload of the request `set_overrides`.
 ---@param ctx { adapter: string, model: string, window: integer, chat?: string }
----@return table overrides Empty when the configuration holds no such function
----@return string[] wrong A sentence for each function that gave nothing usable
+---@return table overrides Empty if the configuration contains no such function
+---@return string[] wrong A sentence for each function without a usable result
 function M.evaluate_overrides(ctx)
   local adapters = require("codecompanion.adapters")
   local settings = adapters.resolve(ctx.adapter, result().options.adapters.http).settings
@@ -249,10 +249,10 @@ function M.evaluate_overrides(ctx)
   return overrides, problems
 end
 
----Keys that the configuration gives as functions: of this adapter and of the one that writes summaries.
----@param adapter_name? string The chat's adapter when nil
----@return table<string, string> keys By adapter name; empty when there is no such function
----@return string? error One sentence, when a function failed
+---Return keys configured as functions: of this adapter and of the one that writes summaries.
+---@param adapter_name? string Defaults to the chat's adapter
+---@return table<string, string> keys By adapter name; empty if there is no such function
+---@return string? error One sentence, if a function failed
 function M.secrets(adapter_name)
   local options = M.options
   local wanted = { adapter_name or (require("codecompanion.adapters.default_adapter").reference(options)) }

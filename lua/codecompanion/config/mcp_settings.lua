@@ -1,4 +1,5 @@
----What the host is told of MCP servers: `python/codecompanion/settings_sections.py`, `McpSettings`.
+---Returns the MCP servers' settings as they are sent to the host: `python/codecompanion/settings_sections.py`,
+---`McpSettings`.
 
 ---@param map table<string, any>
 ---@return table<string, any>

@@ -1,5 +1,5 @@
----Tools of the user's own (`interactions.chat.tools.<name>`): what their options may be, and what the host is told of
----them. The functions stay here; `codecompanion.host.run_own_tools` runs them.
+---User-defined tools (`interactions.chat.tools.<name>`): checks of their options and the settings sent to the host. The
+---functions stay in the editor, where `codecompanion.host.run_own_tools` runs them.
 
 local plain = require("codecompanion.values.plain")
 
@@ -49,7 +49,7 @@ function M.check_python(value)
   return nil, ("%s:%s"):format(where, name)
 end
 
----The schema of the arguments and the description, out of the forms in which people write them.
+---Return the argument schema and the description from any of the accepted forms.
 ---@param schema? table
 ---@return table? parameters
 ---@return string? description
@@ -64,9 +64,9 @@ local function parts_of(schema)
   return inner.type == "function" and {} or inner, nil
 end
 
----What the host is told of one tool; nothing when neither function is given.
+---Return the settings of one tool for the host, or nothing if it has neither function.
 ---@param name string
----@param tool table As it was checked
+---@param tool table The checked options
 ---@param evaluate fun(path: string, value: any): boolean?
 ---@return table? told
 ---@return string? problem

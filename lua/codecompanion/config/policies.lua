@@ -1,5 +1,5 @@
----Checks of the options `policy` and `policies`. What a policy's table may say is known to the host, which checks it
----when it is greeted (`python/codecompanion/context/policy/table.py`).
+---Checks of the options `policy` and `policies`. The host checks the contents of a policy's table when it starts
+---(`python/codecompanion/context/policy/table.py`).
 
 local plain = require("codecompanion.values.plain")
 
@@ -20,7 +20,7 @@ function M.check_choice(value)
   return nil, value
 end
 
----One policy of the user's own: what it says is checked by the host, here only that it can be sent there.
+---Check that one user-defined policy can be sent to the host, which checks its contents.
 ---@param value table
 ---@return string? problem
 ---@return any normalised
@@ -36,9 +36,9 @@ function M.check(value)
   return nil, value
 end
 
----The choice as the host wants it.
+---Return the choice in the host's form.
 ---@param value string|table<string, string>
----@return string policy Of chats whose adapter is not named
+---@return string policy Default for adapters without an entry
 ---@return table<string, string> by_adapter
 function M.choice(value)
   if type(value) == "string" then

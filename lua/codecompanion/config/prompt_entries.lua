@@ -1,4 +1,4 @@
----What an entry of `prompt_library` may hold. What is wrong is said at the key; the prompt is left out then.
+---Checks the entries of `prompt_library`. A problem is reported with its key, and the prompt is skipped.
 
 local M = {}
 
@@ -26,7 +26,7 @@ local FIELDS = {
   rules = { "string", "table" },
   strategy = "string",
 }
----Keys of codecompanion.nvim that do nothing here, and why.
+---Keys of codecompanion.nvim that have no effect here, with the reason.
 M.NOT_USED = {
   ["picker"] = "write a function and a mapping of your own",
   ["mcp_servers"] = "servers are configured, not chosen by a prompt",
@@ -68,7 +68,7 @@ local function check_message(message)
   end
 end
 
----The option's check (`config/options/prompts.lua`).
+---Check one entry, for the option in `config/options/prompts.lua`.
 ---@param entry any
 ---@return string? problem
 ---@return any normalised
@@ -94,7 +94,7 @@ function M.check(entry)
     return "it has no prompts"
   end
   for _, message in ipairs(entry.prompts) do
-    -- A workflow of codecompanion.nvim has lists of messages.
+    -- Workflows of codecompanion.nvim contain lists of messages.
     for _, one in ipairs(vim.islist(message) and message or { message }) do
       local wrong = check_message(one)
       if wrong then

@@ -1,11 +1,11 @@
----Options of codecompanion.nvim, of any of its versions, that mean the same here under another key: put where they
----belong before the configuration is checked, so that a copied one works as it stands.
+---Options of any version of codecompanion.nvim that exist here under another key. They are moved before the
+---configuration is checked, so a copied configuration works unchanged.
 
 local sorted = require("codecompanion.values.sorted")
 
 local M = {}
 
----Their key path → ours, in the order in which they are looked for. `*` stands for any one part.
+---Their key path → ours, in lookup order. `*` matches any one part.
 ---@type { [1]: string, [2]: string }[]
 local MOVED = {
   { "strategies", "interactions" },
@@ -30,21 +30,21 @@ local MOVED = {
   { "interactions.chat.tools.opts.folds.enabled", "display.chat.fold_tools" },
 }
 
----What stands beside the adapters themselves in `adapters`.
+---Keys of `adapters` that are not adapters.
 local NO_ADAPTERS = { http = true, acp = true, opts = true, non_llms = true }
 
 ---@class CodeCompanion.Move
----@field from string Key path as it was given
----@field to string Key path that counts
+---@field from string Key path in the user's options
+---@field to string Key path used here
 
 ---@class CodeCompanion.Moving
 ---@field moves CodeCompanion.Move[]
----@field options table The copy that is changed
----@field own table<table, boolean> The tables of the copy that are ours to change
+---@field options table The copy to modify
+---@field own table<table, boolean> Tables of the copy that may be modified
 local Moving = {}
 Moving.__index = Moving
 
----The table at `key`, made ours; nil when there is no table to go into.
+---Return a modifiable table at `key`, or nil if the value is not a table.
 ---@param parent table
 ---@param key string
 ---@param make boolean
@@ -67,7 +67,7 @@ function Moving:inner(parent, key, make)
   return inner
 end
 
----Lay a table over another one; what is there already counts.
+---Merge a table into another one without overwriting existing values.
 ---@param target table
 ---@param source table
 function Moving:fill(target, source)
@@ -80,8 +80,8 @@ function Moving:fill(target, source)
   end
 end
 
----Take out the tables that a move has left empty.
----@param from string[] Key path of what was moved
+---Remove tables that a move has left empty.
+---@param from string[] Key path of the moved value
 function Moving:prune(from)
   for depth = #from - 1, 1, -1 do
     local parent = self.options
@@ -149,7 +149,7 @@ function Moving:each(from, to)
   end
 end
 
----`adapters.<name>` of the versions before 17.14, when there were only HTTP adapters.
+---Move `adapters.<name>` of versions before 17.14, which had only HTTP adapters.
 function Moving:adapters()
   local adapters = self.options.adapters
   for name in sorted(type(adapters) == "table" and adapters or {}) do
@@ -159,7 +159,7 @@ function Moving:adapters()
   end
 end
 
----Callbacks that name the built-in action of their key (`"keymaps.send"`) say nothing.
+---Drop callbacks that only name the built-in action of their key (`"keymaps.send"`).
 function Moving:callbacks()
   local path = { "interactions", "chat", "keymaps" }
   local at = vim.tbl_get(self.options, unpack(path))
@@ -175,8 +175,8 @@ function Moving:callbacks()
   end
 end
 
----The configuration with everything in its place, and what was moved. The table that was given is left as it is.
----@param user any What was given to setup()
+---Return a copy of the configuration with renamed options moved, and the list of moves.
+---@param user any Argument of setup(), not modified
 ---@return any options
 ---@return CodeCompanion.Move[] moves
 function M.apply(user)

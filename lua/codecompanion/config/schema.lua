@@ -1,31 +1,32 @@
----The option schema: every user-visible option with its type, default and description, once.
+---The option schema: the single definition of every user-visible option with its type, default and description.
 ---
----The help file, the types and the Python defaults are generated from it (`make doc`).
----A section is a list of options with `fields`; the order is that of the help file.
+---The help file, the types and the Python defaults are generated from it (`make doc`). A section is a list of options
+---in
+---`fields`, in the order of the help file.
 
 ---@class CodeCompanion.Option
 ---@field name? string Last part of the key path
 ---@field description string For the help file
 ---@field type? string|string[] "string", "boolean", "number", "integer", "function", "table" or "list"
 ---@field default? any
----@field default_text? string How the help file writes a default that is a function
+---@field default_text? string Text for a default that is a function, in the help file
 ---@field optional? boolean May be nil
----@field enum? string[] The values a string may have
----@field min? integer Smallest number allowed
----@field items? CodeCompanion.Option What each element of a list is
----@field check? fun(value: any): string?, any A further check: what is wrong, or nil and the normalised value
----@field fields? CodeCompanion.Option[] This is a section
----@field values? CodeCompanion.Option What keys that are not in `fields` hold (keys are free)
----@field disable? boolean `false` in place of the section switches it off
----@field replace? boolean The user's table replaces the default instead of being merged
----@field one_of? string[] Fields without any of which the section makes no sense
----@field require? string A field without which the section makes no sense
+---@field enum? string[] Allowed values of a string
+---@field min? integer Minimum of a number
+---@field items? CodeCompanion.Option Schema of each element of a list
+---@field check? fun(value: any): string?, any Further check: returns the problem, or nil and the normalised value
+---@field fields? CodeCompanion.Option[] Makes this a section
+---@field values? CodeCompanion.Option Schema of values whose keys are not in `fields`; allows free keys
+---@field disable? boolean `false` in place of the section disables it
+---@field replace? boolean The user's table replaces the default instead of being merged with it
+---@field one_of? string[] Fields of which at least one is required
+---@field require? string A required field
 ---@field legacy? table<string, string> Old key → new key, relative to the section
----@field alias? table<string, string> CodeCompanion's key → ours, where ours is the better name
----@field adapter? boolean Names an adapter: "name" or { name = …, model = … }
----@field entry? boolean An adapter entry
----@field entries? boolean A table of adapter entries
----@field signature? string Type of the function, where one is allowed
+---@field alias? table<string, string> Key in codecompanion.nvim → our key, if ours is the better name
+---@field adapter? boolean The value is a reference to an adapter: "name" or { name = …, model = … }
+---@field entry? boolean The value is an adapter entry
+---@field entries? boolean The value is a table of adapter entries
+---@field signature? string Type of the function, if one is allowed
 ---@field keymap? boolean A key of the chat buffer
 ---@field tool? boolean A tool of the model
 

@@ -1,11 +1,11 @@
----What the host is told: the settings of `python/codecompanion/settings.py`, functions evaluated or left out.
+---Builds the settings sent to the host (`python/codecompanion/settings.py`); functions are evaluated or omitted.
 
 local adapters = require("codecompanion.adapters")
 local choice = require("codecompanion.adapters.default_adapter")
 local plain = require("codecompanion.values.plain")
 
 ---@class CodeCompanion.SystemPromptContext
----@field default_system_prompt string Stands for the built-in prompt wherever it is put
+---@field default_system_prompt string Placeholder that is replaced by the built-in prompt
 ---@field language string
 ---@field adapter string
 ---@field model string "" = the adapter's default
@@ -14,7 +14,7 @@ local plain = require("codecompanion.values.plain")
 ---@field nvim_version string
 ---@field os string
 
----Stands for the built-in prompt, which only the host knows (`settings.DEFAULT_PROMPT_MARK`).
+---Placeholder for the built-in prompt, which only the host has (`settings.DEFAULT_PROMPT_MARK`).
 local DEFAULT_PROMPT = "${default_system_prompt}"
 
 local M = {}
@@ -25,9 +25,9 @@ local Evaluation = {}
 Evaluation.__index = Evaluation
 
 ---@param path string Key path of the option
----@param value any The option; called when it is a function
----@param expected string|string[] Type(s) of the answer
----@param fallback any In force when the function fails
+---@param value any The option; called if it is a function
+---@param expected string|string[] Type(s) of the result
+---@param fallback any Used if the function fails
 ---@param ... any Arguments
 ---@return any
 function Evaluation:value(path, value, expected, fallback, ...)
@@ -53,7 +53,8 @@ function Evaluation:value(path, value, expected, fallback, ...)
   return answer
 end
 
----Name what in a system prompt looks like its placeholder, or like one of prompts, and is none: it stays as it is.
+---Report text in a system prompt that looks like its placeholder, or one of prompts, but is neither; it is not
+---replaced.
 ---@param path string
 ---@param text any
 function Evaluation:placeholders(path, text)
@@ -83,7 +84,7 @@ local function object(map)
   return next(map) == nil and vim.empty_dict() or map
 end
 
----`context_management` as the user gave it, without what only Lua can evaluate.
+---Return the user's `context_management` without functions, which only Lua can evaluate.
 ---@param given table
 ---@return table
 local function static(given)
@@ -269,7 +270,7 @@ local function rules(options, evaluation)
   }
 end
 
----@param given table `completion` of the options; what it says of keys, pauses and filetypes stays in the editor
+---@param given table `completion` of the options; keys, delays and filetypes stay in the editor
 ---@return table
 local function completion(given)
   return {
@@ -289,7 +290,7 @@ local function completion(given)
   }
 end
 
----What the host is told of adapters, and what the environment of its process is searched for.
+---Return the adapters sent to the host, and the variables to look for in its environment.
 ---@param options table
 ---@return { entries: table<string, table>, proxy: string, keys: string[], sent: string[] } told
 ---@return string[] problems
@@ -330,7 +331,7 @@ local function gathering(options, evaluation)
   return told
 end
 
----@param given string|table As the option checks it: a string if that is its default
+---@param given string|table As returned by the option's check: a string if that is its default
 ---@return table
 local function sandbox(given)
   local told = type(given) == "string" and { mode = given } or given
@@ -363,7 +364,7 @@ function M.settings(options, given)
   return settings, evaluation.problems
 end
 
----The user's language as the model is told it: the configured one, else the locale (`de_DE`), "" = neither.
+---Return the user's language for the model: the configured one, otherwise the locale (`de_DE`), "" = unknown.
 ---@param given table
 ---@return string
 function M.language(given)
@@ -379,7 +380,7 @@ function M.language(given)
   return (locale == "C" or locale == "POSIX") and "" or locale
 end
 
----The functions in `context_management`, evaluated for one chat (R-502, R-503).
+---Evaluate the functions in `context_management` for one chat (R-502, R-503).
 ---@param given table
 ---@param ctx { adapter: CodeCompanion.AdapterInfo, model: string, window: integer }
 ---@return table overrides

@@ -1,4 +1,4 @@
----Numbers of tokens as people write them: 16000, "16k", "1M" (R-102); as in `counting/token_sizes.py` (Python).
+---Token counts as people write them: 16000, "16k", "1M" (R-102). The Python counterpart is `counting/token_sizes.py`.
 
 local M = {}
 
@@ -6,9 +6,9 @@ M.FORMS = 'a number of tokens, such as 16000, "16k" or "1M"'
 
 local UNITS = { [""] = 1, k = 1000, m = 1000000 }
 
----The tokens that a value stands for.
+---Parse a token count.
 ---@param value any
----@return integer? tokens nil when it is no number of tokens
+---@return integer? tokens nil if it is not a token count
 function M.parse(value)
   if type(value) == "number" then
     return value % 1 == 0 and value >= 1 and value < 2 ^ 53 and value or nil
@@ -18,8 +18,8 @@ function M.parse(value)
   return tokens and tokens >= 1 and tokens or nil
 end
 
----The check of an option of type { "integer", "string" }.
----@param least? integer The smallest number allowed, 1 when not given
+---Return a check for an option of type { "integer", "string" }.
+---@param least? integer Minimum, 1 by default
 ---@return fun(value: any): string?, integer?
 function M.check(least)
   return function(value)

@@ -1,7 +1,7 @@
----Keys of codecompanion.nvim that do not exist here: no mistakes, but listed once, together. Those that mean the same
----as another one here are in `codecompanion.config.renamed_options`.
+---Keys of codecompanion.nvim that do not exist here: listed once, together, and not counted as mistakes. Renamed keys
+---are in `codecompanion.config.renamed_options`.
 ---
----`*` stands for any one part of a key path. A hint says what to use instead; true means there is nothing.
+---`*` matches any one part of a key path. A hint names the replacement; true means there is none.
 
 ---@type table<string, string|true>
 local KEYS = {
@@ -136,8 +136,8 @@ local AUTO_SUBMIT = {
     .. " tool asks before it runs",
 }
 
----Keys of codecompanion.nvim that limit what is sent or what runs without asking, and that cannot be honoured here.
----They are mistakes, because nobody may rely on them. `when` tells for which values; without it for all.
+---Keys of codecompanion.nvim that restrict which data is sent or what runs without asking, and that are not
+---supported here. They count as mistakes, because relying on them would be unsafe. `when` limits this to some values.
 ---@type table<string, { when?: (fun(value: any): boolean), text: string }>
 local REFUSED = {
   ["interactions.chat.opts.prompt_decorator"] = {
@@ -203,9 +203,9 @@ function M.refusal(path, value)
   end
 end
 
----Whether a key belongs to codecompanion.nvim and does nothing here.
+---Return whether a key belongs to codecompanion.nvim and has no effect here.
 ---@param path string[] Parts of the key path
----@return string|boolean hint What to use instead, true when there is nothing, false when the key is none of theirs
+---@return string|boolean hint The replacement, true if there is none, false if it is not a key of codecompanion.nvim
 function M.hint(path)
   return matching(KEYS, path) or matching(REFUSED, path) ~= nil
 end

@@ -1,4 +1,4 @@
----Options of adapters: `adapters.http`. The entries themselves are checked by `codecompanion.adapters`.
+---Options of adapters: `adapters.http`. `codecompanion.adapters` checks the entries themselves.
 
 ---@param name string
 ---@param description string
@@ -14,8 +14,8 @@ local function entry(name, description)
   }
 end
 
----Deliberate things first: a login made here, keys, a login that another plugin has left, local servers.
----A test compares it with the built-in adapters.
+---Explicit setup first: a login made here, keys, a login of another plugin, local servers. A test compares the list
+---with the built-in adapters.
 local ORDER = {
   "chatgpt",
   "anthropic",

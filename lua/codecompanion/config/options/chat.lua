@@ -1,5 +1,6 @@
----Options of the chat: `interactions.chat` without its keymaps. What commands, variables, shares and triggers may be is
----known to the host, which checks them when it is greeted (python/codecompanion/engine/configured.py).
+---Options of the chat: `interactions.chat` without its keymaps. The host checks the values of commands, variables,
+---shares
+---and triggers when it starts (python/codecompanion/engine/configured.py).
 
 local context = require("codecompanion.config.options.context")
 

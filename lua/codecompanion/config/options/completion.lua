@@ -1,5 +1,5 @@
----Options of completion at the cursor: `completion` (R-261, R-262). What an endpoint and a family of models are is
----known to the host (python/codecompanion/adapters/completion, python/codecompanion/completion/families.toml).
+---Options of completion at the cursor: `completion` (R-261, R-262). The host knows the endpoints and model families
+---(python/codecompanion/adapters/completion, python/codecompanion/completion/families.toml).
 
 ---@param name string
 ---@param description string
@@ -50,7 +50,7 @@ end
 local NO_KEY_PLACE = "is not the name of an environment variable; keys do not belong in a configuration: expected a"
   .. ' name in capitals, "cmd:…" or "file:…"'
 
----The text itself is not shown: it may be a key.
+---Check the source of a key. The text is not shown, because it may be a key.
 ---@param value string
 ---@return string? problem
 ---@return string? normalised

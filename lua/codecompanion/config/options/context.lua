@@ -1,13 +1,13 @@
 ---Options of context editing and compaction: `interactions.chat.opts.context_management` (R-501 … R-504, R-529).
 ---
 ---The defaults are those of policy `codecompanion` (python/codecompanion/context/policies/codecompanion.toml; a test
----compares them). Only what the user sets is sent to the host: other policies bring their own. What triggers may be and
----which contradict each other is known there (`context/thresholds.py`, `context/policy/policy_options.py`).
+---compares them). Only options set by the user are sent to the host: other policies have their own defaults. The host
+---validates triggers and conflicts between them (`context/thresholds.py`, `context/policy/policy_options.py`).
 
 ---@class CodeCompanion.TriggerContext
 ---@field adapter CodeCompanion.AdapterInfo
 ---@field model string
----@field window integer Tokens
+---@field window integer In tokens
 
 ---@type CodeCompanion.Option
 local THRESHOLD = {

@@ -1,4 +1,4 @@
----Options of what is seen: `display.chat`.
+---Display options: `display.chat`.
 
 ---@param name string
 ---@param default number

@@ -1,8 +1,8 @@
----Options of the items of editor context, those that are built in and the user's own.
+---Options of editor context items, both built-in and user-defined.
 
 local M = {}
 
----In the order in which completion offers them. A test holds it to the items in `codecompanion.editor_context`.
+---In the order of completion. A test compares them with the items in `codecompanion.editor_context`.
 M.NAMES = {
   "buffer",
   "buffers",

@@ -1,5 +1,5 @@
----Options of gathering code for a question: `context` (R-263 … R-265, R-240, R-267). What they mean is done in
----python/codecompanion/session/gather; budgets of models are python/codecompanion/retrieval/budgets.toml.
+---Options of gathering code for a question: `context` (R-263 … R-265, R-240, R-267). They are implemented in
+---python/codecompanion/session/gather; the models' budgets are in python/codecompanion/retrieval/budgets.toml.
 
 local tokens = require("codecompanion.config.tokens")
 
@@ -48,7 +48,7 @@ local function check_address(value)
   return nil, value
 end
 
----A key itself is refused without being shown.
+---Reject a literal key, without showing it.
 ---@param value string
 ---@return string? problem
 ---@return string? normalised

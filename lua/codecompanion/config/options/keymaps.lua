@@ -1,4 +1,4 @@
----The keys of the chat buffer: the one list that the buffer, its `g?` window and the help file are made from.
+---The keymaps of the chat buffer: the single list for the buffer, its `g?` window and the help file.
 
 local M = {}
 
@@ -40,7 +40,7 @@ local KEYS = {
   { "next_approval", { n = "]a" }, "Go to the waiting approval" },
 }
 
----The keys of an action by mode, as an option.
+---Return an option for the keys of an action by mode.
 ---@param modes table<string, string|string[]>
 ---@return CodeCompanion.Option
 function M.modes(modes)
@@ -92,7 +92,7 @@ local function fields_of(modes, description)
   }
 end
 
----The built-in keys, in the order of the `g?` window.
+---Return the built-in keymaps in the order of the `g?` window.
 ---@return CodeCompanion.Option[]
 function M.list()
   return vim.tbl_map(function(key)
@@ -100,7 +100,7 @@ function M.list()
   end, KEYS)
 end
 
----Whether an action is one of ours.
+---Return whether an action is built in.
 ---@param name string
 ---@return boolean
 function M.is_builtin(name)
@@ -112,7 +112,7 @@ function M.is_builtin(name)
   return false
 end
 
----A key of the user's own: the same shape without defaults.
+---Return the option for a user-defined keymap: the same shape without defaults.
 ---@return CodeCompanion.Option
 function M.custom()
   return {

@@ -1,5 +1,5 @@
----Options of MCP servers: `mcp`. How they are started and asked is in python/codecompanion/mcp and
----python/codecompanion/session/mcp.
+---Options of MCP servers: `mcp`. python/codecompanion/mcp and python/codecompanion/session/mcp start and query the
+---servers.
 
 ---@param value string[]
 ---@return string? problem
@@ -21,7 +21,7 @@ local function check_address(value)
   return nil, value
 end
 
----The values are not shown: they may be keys.
+---Check a table of texts. The values are not shown, because they may be keys.
 ---@param value table<any, any>
 ---@return string? problem
 ---@return table<string, string>? normalised

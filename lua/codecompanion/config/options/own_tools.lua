@@ -1,4 +1,4 @@
----Options of tools of the user's own: `interactions.chat.tools.<name>`. What is in their schemas the host checks
+---Options of user-defined tools: `interactions.chat.tools.<name>`. The host checks their schemas
 ---(python/codecompanion/tools/parameter_schema.py).
 
 local own_tools = require("codecompanion.config.own_tool_settings")

@@ -1,5 +1,4 @@
----Options of the prompt library: `prompt_library`. What an entry may hold is known to
----lua/codecompanion/config/prompts.lua.
+---Options of the prompt library: `prompt_library`. lua/codecompanion/config/prompt_entries.lua checks the entries.
 
 return {
   fields = {

@@ -1,4 +1,4 @@
----The option `sandbox`: where commands of the model run. A string is its `mode`.
+---The option `sandbox`: where the model's commands run. A string sets its `mode`.
 
 local MODES = { "auto", "required", "off" }
 local KEYS = { mode = "string", write = "table", read = "table", network = "boolean" }

@@ -1,5 +1,5 @@
----Options of slash commands: `interactions.chat.slash_commands`. Which names are taken is known to
----lua/codecompanion/chat/slash/slash_registry.lua.
+---Options of slash commands: `interactions.chat.slash_commands`. lua/codecompanion/chat/slash/slash_registry.lua knows
+---which names are in use.
 
 return {
   name = "<name>",

@@ -1,4 +1,4 @@
----Options of what is asked without a chat window: `interactions.cmd` and `interactions.commit`.
+---Options of requests without a chat window: `interactions.cmd` and `interactions.commit`.
 
 ---@param what string
 ---@return CodeCompanion.Option[]
