@@ -168,7 +168,7 @@ function M.formatter(actions, columns)
   local name_width = math.min(longest, is_narrow and room or math.floor(room * 0.35))
   from_width = math.min(from_width, is_narrow and math.max(0, room - name_width - 2) or math.floor(room * 0.4))
   local text_width = math.max(0, room - name_width - from_width - 4)
-  if text_width < MIN_TEXT and not is_narrow then -- a few letters of it say nothing; the name and how to call it do
+  if text_width < MIN_TEXT and not is_narrow then -- too narrow to be readable; show only the name and how to call it
     name_width, text_width = math.min(longest, room - from_width - 2), 0
   end
   return function(action)

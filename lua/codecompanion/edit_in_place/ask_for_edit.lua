@@ -1,4 +1,4 @@
----Asking the model for an edit, and what its answer becomes.
+---Asks the model for an edit and turns the reply into a proposal.
 
 local api = vim.api
 local present = require("codecompanion.changes.present")
@@ -11,7 +11,7 @@ local target = require("codecompanion.edit_in_place.target")
 
 local M = {}
 
----Nothing came of it: what was proposed before stands again.
+---End a failed edit, or show its previous proposal again.
 ---@param edit CodeCompanion.StandingEdit
 local function give_up(edit)
   if not edit.proposal then
@@ -22,7 +22,7 @@ local function give_up(edit)
 end
 
 ---@param edit CodeCompanion.StandingEdit
----@param reason string "" when it was stopped
+---@param reason string "" if it was stopped
 local function fail(edit, reason)
   give_up(edit)
   if reason == "" then
@@ -31,13 +31,13 @@ local function fail(edit, reason)
   say.line({ reason .. " The buffer was not changed.", reason }, severity.ERROR)
 end
 
----The text of a new buffer.
+---Show a reply that is a new buffer.
 ---@param edit CodeCompanion.StandingEdit
 ---@param event table edit_ended
 local function show_new_buffer(edit, event)
   local filetype = vim.bo[edit.bufnr].filetype
   local named = event.language ~= "" and vim.filetype.match({ filename = "x." .. event.language })
-  local is_name = event.language:find("^[%w_.+-]+$") ~= nil -- the completion of anything else may run a shell
+  local is_name = event.language:find("^[%w_.+-]+$") ~= nil -- the completion of any other name may run a shell
   local known = is_name and vim.fn.getcompletion(event.language, "filetype") or {}
   filetype = vim.list_contains(known, event.language) and event.language or named or filetype
   standing.finish(edit)
@@ -66,10 +66,10 @@ local function propose(edit, event)
   end
 end
 
----Show the chat of an edit.
+---Open the chat of an edit.
 ---@param edit CodeCompanion.StandingEdit
 function M.show_chat(edit)
-  edit.conversation:give_back() -- the buffer opens it again
+  edit.conversation:give_back() -- the buffer reopens it
   require("codecompanion.chat").resume(edit.conversation.id)
 end
 
@@ -124,7 +124,7 @@ local TAKEN = {
 function M.take(edit, event)
   if event.type == "notice" and (event.level == "WARN" or event.level == "ERROR") then
     if standing.is_alive(edit) and not edit.conversation:has_window() then
-      say.line(event.text, severity[event.level]) -- a budget, a rule file: no chat shows it
+      say.line(event.text, severity[event.level]) -- a budget or a rule file, which no chat reports here
     end
     return
   end
@@ -138,11 +138,11 @@ function M.take(edit, event)
   end
 end
 
----Ask the model about the lines of an edit, as they are or as they are proposed.
+---Ask the model about the lines of an edit, in their current or proposed form.
 ---@param edit CodeCompanion.StandingEdit
 ---@param instruction string
----@param lines string[] What the reply is to be about
----@param is_follow_up boolean The chat knows the rest of the file already
+---@param lines string[] Lines that the reply replaces
+---@param is_follow_up boolean The chat already contains the rest of the file
 function M.ask(edit, instruction, lines, is_follow_up)
   local first, last = region.rows(edit.region)
   if not first or not last then
@@ -156,14 +156,14 @@ function M.ask(edit, instruction, lines, is_follow_up)
   edit.conversation:submit(instruction, payload)
 end
 
----Stop the reply, and say so.
+---Stop the reply and report it.
 ---@param edit CodeCompanion.StandingEdit
 function M.stop(edit)
   edit.conversation:cancel()
   fail(edit, "")
 end
 
----Stop the reply; who asked for it says so.
+---Stop the reply; the caller reports it.
 ---@param edit CodeCompanion.StandingEdit
 function M.stop_silently(edit)
   edit.conversation:cancel()

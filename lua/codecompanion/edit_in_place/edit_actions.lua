@@ -1,5 +1,5 @@
----What the keys of an edit in place do that ask the model again or stop it. Their names are those of
----`interactions.inline.keymaps`; the keys that decide are those of every change (`changes/decision_actions.lua`).
+---Actions of the keys of an edit in place that ask the model again or stop it, named as in
+---`interactions.inline.keymaps`. The decision keys are shared by all changes (`changes/decision_actions.lua`).
 
 local asking = require("codecompanion.edit_in_place.ask_for_edit")
 local keys = require("codecompanion.changes.decision_keys")

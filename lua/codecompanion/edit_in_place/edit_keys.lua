@@ -1,4 +1,4 @@
----The keys of an edit in place besides those that decide: `interactions.inline.keymaps`.
+---Keys of an edit in place other than the decision keys: `interactions.inline.keymaps`.
 
 local M = {}
 
@@ -22,7 +22,7 @@ function M.of(name)
   return keys_of(name, "n")[1]
 end
 
----What is said of the keys below a proposal, as `changes.keys.hint` takes it.
+---Return the hints shown below a proposal, for `changes.keys.hint`.
 ---@return { [1]: string, [2]: string }[]
 function M.hints()
   local found = {}
@@ -33,7 +33,7 @@ function M.hints()
   return found
 end
 
----The keys of these actions, as `changes.keys.set` takes them.
+---Return the keys of these actions, for `changes.keys.set`.
 ---@param actions table<string, fun()> By name
 ---@return { mode: string, lhs: string, action: fun(), text: string }[]
 function M.further(actions)
@@ -49,7 +49,7 @@ function M.further(actions)
   return found
 end
 
----The keys that are set and what they do, for the window that lists them.
+---Return the mapped keys with their descriptions, for the window that lists them.
 ---@return { keys: string, text: string }[]
 function M.described()
   local rows = {}

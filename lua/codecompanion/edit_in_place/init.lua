@@ -1,5 +1,5 @@
----Edits in place (`:[range]CodeCompanion instruction`): the lines and what stands around them go to the model, and what
----it makes of them is shown in the buffer, to be accepted or rejected. The text changes when the user accepts.
+---Edits in place (`:[range]CodeCompanion instruction`): the lines and their surroundings are sent to the model, and its
+---edit is shown in the buffer, to be accepted or rejected. The text changes only when the user accepts.
 
 local api = vim.api
 local say = require("codecompanion.say")
@@ -7,7 +7,7 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
----Id of the chat of the edit that ended last.
+---Chat id of the edit that ended last.
 ---@type string?
 M.last_chat = nil
 
@@ -41,10 +41,10 @@ local function begin(bufnr, instruction, lines)
   asking.ask(edit, instruction, lines.lines, false)
 end
 
----Why these lines cannot be edited now: another edit has them. nil when none has.
+---Return why these lines cannot be edited now: another edit includes them. nil if they are free.
 ---@param bufnr integer
 ---@param lines CodeCompanion.EditTargetLines
----@return string[]? reason In fewer and fewer words
+---@return string[]? reason Longest form first
 local function taken(bufnr, lines)
   local other = require("codecompanion.changes.proposals_of_buffer").meeting(bufnr, lines.first, lines.last)
   if not other then
@@ -65,9 +65,9 @@ local function taken(bufnr, lines)
   return { where .. choice .. short, where .. choice }
 end
 
----Ask for an edit of the current buffer.
----@param instruction string What to do; the user is asked when it is empty
----@param range? { [1]: integer, [2]: integer } 1-based lines, both in it; without it what is around the cursor
+---Start an edit of the current buffer.
+---@param instruction string The instruction; the user is asked for one if it is empty
+---@param range? { [1]: integer, [2]: integer } 1-based lines, inclusive; defaults to the code around the cursor
 function M.start(instruction, range)
   if require("codecompanion.editor_context.send_code").refuses("An edit in place") then
     return

@@ -1,4 +1,4 @@
----Which edits in place `:CodeCompanion cancel` stops, and what they are called then.
+---Stops edits in place for `:CodeCompanion cancel`, and returns their descriptions.
 
 local api = vim.api
 local asking = require("codecompanion.edit_in_place.ask_for_edit")
@@ -7,7 +7,7 @@ local standing = require("codecompanion.changes.proposals_of_buffer")
 
 local M = {}
 
----The edits of a buffer whose reply is still arriving, from top to bottom.
+---Return the edits of a buffer whose reply is still streaming, from top to bottom.
 ---@param bufnr integer
 ---@return CodeCompanion.StandingEdit[]
 local function running(bufnr)
@@ -37,7 +37,7 @@ local function stop(list)
   return #names > 2 and { ("%d edits"):format(#names) } or names
 end
 
----The one that the cursor is in.
+---Stop the edit under the cursor.
 ---@return string[] stopped
 function M.under_cursor()
   local bufnr, row = api.nvim_get_current_buf(), api.nvim_win_get_cursor(0)[1] - 1
@@ -45,13 +45,13 @@ function M.under_cursor()
   return here and here.is_asking and stop({ here }) or {}
 end
 
----All of the current buffer.
+---Stop all edits of the current buffer.
 ---@return string[] stopped
 function M.of_buffer()
   return stop(running(api.nvim_get_current_buf()))
 end
 
----All of other buffers.
+---Stop all edits of other buffers.
 ---@return string[] stopped
 function M.elsewhere()
   local list, files = {}, {}

@@ -1,24 +1,24 @@
----What an edit in place is about: the selected lines; without a selection the function around the cursor, or the
----paragraph. And what stands around them.
+---The lines of an edit in place: the selection, or else the function or paragraph around the cursor. Also collects the
+---surrounding text.
 
 local api = vim.api
 local buffers = require("codecompanion.files.loaded_files")
 
 local M = {}
 
----So many lines and bytes of the surroundings are taken on each side; the host sends what there is room for.
+---Maximum surrounding text on each side; the host sends as much of it as fits.
 local MAX_LINES, MAX_BYTES = 800, 48 * 1024
 local MAX_FUNCTION_LINES = 300
 local MAX_PARSED_BYTES = 1024 * 1024
----More than this is not sent to be written again.
+---Longer regions are refused.
 local MAX_REGION_BYTES = 400 * 1024
 
 ---@class CodeCompanion.EditTargetLines
 ---@field first integer 0-based row of the first line
----@field last integer 0-based row after the last one
----@field lines string[] As they are in the buffer
+---@field last integer 0-based row after the last line
+---@field lines string[] As in the buffer
 
----Why nothing can be edited here, nil when something can.
+---Return why nothing can be edited here, or nil.
 ---@param bufnr integer
 ---@return string?
 function M.refusal(bufnr)
@@ -56,7 +56,7 @@ local function function_around(bufnr, row, column)
   end
 end
 
----The lines around a row that no blank line divides; a blank line alone.
+---Return the lines around a row up to the next blank lines; a blank line alone.
 ---@param bufnr integer
 ---@param row integer
 ---@return integer first
@@ -78,10 +78,10 @@ local function paragraph(bufnr, row)
   return first, last
 end
 
----The lines an edit is about.
+---Return the lines of an edit.
 ---@param bufnr integer
----@param range? { [1]: integer, [2]: integer } 1-based, both in it
----@param cursor { [1]: integer, [2]: integer } As of nvim_win_get_cursor()
+---@param range? { [1]: integer, [2]: integer } 1-based, inclusive
+---@param cursor { [1]: integer, [2]: integer } As returned by nvim_win_get_cursor()
 ---@return CodeCompanion.EditTargetLines? target
 ---@return string? problem
 function M.lines(bufnr, range, cursor)
@@ -114,14 +114,14 @@ function M.lines(bufnr, range, cursor)
 end
 
 ---@param lines string[]
----@return string[]? shown nil for none: an empty table would travel as an object
+---@return string[]? shown nil if empty: an empty table would be encoded as an object
 local function shown(lines)
   return #lines > 0 and vim.tbl_map(buffers.shown, lines) or nil
 end
 
----The lines nearest to the edit that are not too many.
+---Return the lines nearest to the edit, within the limits.
 ---@param lines string[]
----@param step 1|-1 From the first line on, or from the last one up
+---@param step 1|-1 1 starts at the first line, -1 at the last one
 ---@return string[]
 local function near(lines, step)
   local bytes, kept = 0, 0
@@ -135,11 +135,11 @@ local function near(lines, step)
   return step == 1 and vim.list_slice(lines, 1, kept) or vim.list_slice(lines, #lines - kept + 1)
 end
 
----What the host is told of it (`requests.EditTarget`).
+---Return the target as it is sent to the host (`requests.EditTarget`).
 ---@param bufnr integer
 ---@param first integer 0-based row of the region
 ---@param last integer 0-based row after it
----@param region string[] What is to be edited there, which a follow-up has changed already
+---@param region string[] The text to edit, which a follow-up has already changed
 ---@return table
 function M.payload(bufnr, first, last, region)
   local name = api.nvim_buf_get_name(bufnr)

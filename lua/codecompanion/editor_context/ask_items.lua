@@ -1,5 +1,6 @@
----Asks items for what they give, at once or with a time limit, and brings it into the form that travels. Functions of
----the user's run in here: what they do wrong is one sentence.
+---Evaluates items, at once or with a time limit, and converts the results for the wire. User-defined functions run
+---here;
+---each of their failures is reported in one sentence.
 
 local lines = require("codecompanion.editor_context.buffer_lines")
 
@@ -53,7 +54,7 @@ local function one_text(value)
   return text
 end
 
----What a user's own item did wrong is listed, too.
+---Record the failure of a user-defined item.
 ---@param item CodeCompanion.EditorContext.Item
 ---@param problem string
 ---@return string
@@ -64,7 +65,7 @@ local function listed(item, problem)
   return problem
 end
 
----What a callback gave, in the form that travels.
+---Convert the result of a callback for the wire.
 ---@param mention CodeCompanion.EditorContext.Mention
 ---@param item CodeCompanion.EditorContext.Item
 ---@param content any
@@ -102,7 +103,7 @@ function M.answer(mention, item, content)
   return answer
 end
 
----The function of an item; a path is that of a Lua file that returns one, or a table with `callback`.
+---Return the function of an item; a path names a Lua file that returns one, or a table with `callback`.
 ---@param item CodeCompanion.EditorContext.Item
 ---@return function? callback
 ---@return string? problem
@@ -133,7 +134,7 @@ local function failed(item, problem)
   return listed(item, "its callback failed: " .. vim.trim((tostring(problem):gsub("%s+", " "))):sub(1, 300))
 end
 
----Ask an item; one that takes its time, or that the host reads, is only announced.
+---Evaluate an item; a slow one, or one that the host reads, is only announced.
 ---@param item CodeCompanion.EditorContext.Item
 ---@param mention CodeCompanion.EditorContext.Mention
 ---@param at CodeCompanion.EditorContext.At
@@ -164,9 +165,9 @@ end
 ---@field mention CodeCompanion.EditorContext.Mention
 ---@field at CodeCompanion.EditorContext.At
 
----Ask an item that takes its time; `done` is called once, in time.
+---Evaluate a slow item; `done` is called once, at the latest after the limit.
 ---@param one CodeCompanion.EditorContext.Late
----@param limit integer Milliseconds
+---@param limit integer In milliseconds
 ---@param done fun(answer: table)
 local function in_time(one, limit, done)
   local is_over, so_far = false, nil
@@ -204,9 +205,9 @@ local function in_time(one, limit, done)
   end
 end
 
----Ask all that take their time; `done` gets what they gave, once, when the last of them has answered or is late.
+---Evaluate all slow items; `done` receives the results once, when the last item has finished or timed out.
 ---@param late CodeCompanion.EditorContext.Late[]
----@param limit integer Milliseconds, where an item has no limit of its own
+---@param limit integer In milliseconds, for items without a limit of their own
 ---@param done fun(answers: table[])
 function M.later(late, limit, done)
   local answers, waiting = {}, #late

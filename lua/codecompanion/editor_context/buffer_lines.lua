@@ -1,4 +1,4 @@
----Lines of a buffer as the host gets them: within bounds, and valid UTF-8.
+---Lines of a buffer for the host: within size limits, and valid UTF-8.
 
 local api = vim.api
 local buffers = require("codecompanion.files.loaded_files")
@@ -7,18 +7,18 @@ local place = require("codecompanion.editor_context.working_window")
 
 local M = {}
 
----More is in no context window, and would be felt when it is sent.
+---A larger text fits no context window, and sending it would be noticeably slow.
 M.MAX_BYTES = 4000000
 
----So much is looked at to find out that a buffer is no text, as the host does.
+---Number of lines checked to detect a binary file, as in the host.
 local SNIFFED_LINES = 200
 
----ASCII without NUL; a fifth of the time of a pattern.
+---ASCII without NUL; five times as fast as a pattern.
 local IS_PLAIN = vim.lpeg.R("\1\127") ^ 0 * -1
 
 M.name = named.name
 
----Why a buffer has too much text to be sent.
+---Return why a buffer has too much text to be sent.
 ---@param bufnr integer
 ---@return string? problem
 ---@return integer bytes
@@ -32,14 +32,14 @@ function M.too_large(bufnr)
 end
 
 ---@param bufnr integer
----@param first string[] Its first lines
+---@param first string[] The first lines of the buffer
 ---@return string? problem
 local function not_text(bufnr, first)
   local has_nul = table.concat(first, "", 1, math.min(#first, SNIFFED_LINES)):find("\n", 1, true) ~= nil
   return has_nul and ("%s is not text"):format(M.name(bufnr)) or nil
 end
 
----Why the text of a buffer cannot be sent.
+---Return why the text of a buffer cannot be sent.
 ---@param bufnr integer
 ---@return string?
 local function problem(bufnr)
@@ -59,10 +59,10 @@ function M.join(lines)
   return text
 end
 
----All lines of a buffer as one text.
+---Return all lines of a buffer as one text.
 ---@param bufnr integer
 ---@param lines string[]
----@return string? text nil = there is none, or it cannot be sent
+---@return string? text nil = no text, or it cannot be sent
 ---@return string? problem
 function M.checked(bufnr, lines)
   local why = not_text(bufnr, lines)
@@ -70,11 +70,11 @@ function M.checked(bufnr, lines)
   return text:find("%S") and text or nil, why
 end
 
----Lines of a buffer as a text of the editor; without `first` all of them.
+---Return lines of a buffer as an editor text; without `first`, all lines.
 ---@param bufnr integer
 ---@param first? integer 1-based
 ---@param last? integer
----@return CodeCompanion.EditorContext.Text? text nil = it has no text, or it cannot be sent
+---@return CodeCompanion.EditorContext.Text? text nil = no text, or it cannot be sent
 ---@return string? problem
 function M.text(bufnr, first, last)
   local why = problem(bufnr)

@@ -1,5 +1,6 @@
----What a message mentions of the editor (`#{diagnostics}`), taken at the moment it is sent. The built-in items and the
----user's own (`interactions.chat.editor_context`) are registered alike; nothing is taken that is not mentioned.
+---Editor context mentioned in a message (`#{diagnostics}`), evaluated when the message is sent. Built-in and
+---user-defined
+---items (`interactions.chat.editor_context`) work the same way; only mentioned items are evaluated.
 
 local mentions = require("codecompanion.editor_context.mentions")
 local place = require("codecompanion.editor_context.working_window")
@@ -9,10 +10,10 @@ local M = {}
 
 ---@class CodeCompanion.EditorContext.Text
 ---@field text string
----@field title? string What it is, before the file and its lines
----@field path? string The file it is of
----@field first? integer The line at which it begins there, 1-based
----@field whole? boolean It is all of the file
+---@field title? string Heading, shown before the file and its lines
+---@field path? string File that the text is from
+---@field first? integer First line in the file, 1-based
+---@field whole? boolean It is the whole file
 ---@field language? string
 ---@field unsaved? boolean
 ---@field partial? boolean Its lines are parts of the file's lines
@@ -20,17 +21,18 @@ local M = {}
 ---@class CodeCompanion.EditorContext.Item
 ---@field name string
 ---@field description string
----@field argument? string How the argument is written, nil = it takes none
+---@field argument? string Syntax of the argument, nil = takes none
 ---@field needs_argument? boolean
----@field complete? fun(lead: string, files: table): string[] Arguments to offer; `files`: the project's
+---@field complete? fun(lead: string, files: table): string[] Returns completions of the argument; `files`: files of the
+---project
 ---@field callback? fun(at: CodeCompanion.EditorContext.At, done?: fun(content: any, more?: boolean)): any
----@field async? boolean It calls `done`; with `more` what came so far counts when the time is over
----@field anywhere? boolean It does not depend on where the user works
----@field timeout? integer Milliseconds
----@field keep? "head"|"tail" What stays where it does not fit
+---@field async? boolean It calls `done`; partial results passed with `more` are used after a timeout
+---@field anywhere? boolean It does not depend on the working window
+---@field timeout? integer In milliseconds
+---@field keep? "head"|"tail" Which end is kept if the text does not fit
 ---@field by_host? boolean The host reads it by its argument
 ---@field of_host? boolean The host finds it in the message itself
----@field is_own? boolean It is the user's
+---@field is_own? boolean It is user-defined
 ---@field contains_code? boolean It is not sent while `opts.send_code` is false
 
 local GROUPS = { "buffer_items", "list_items", "host_items", "symbol_items" }
@@ -38,7 +40,7 @@ local DEFAULT_TIMEOUT = 10000
 
 ---@type table<string, CodeCompanion.EditorContext.Item>?
 local built_in
----@type CodeCompanion.EditorContext.Item[] Added by other parts of the plugin
+---@type CodeCompanion.EditorContext.Item[] Items added by other parts of the plugin
 local added = {}
 
 ---@return table<string, CodeCompanion.EditorContext.Item>
@@ -54,7 +56,7 @@ local function builtin_items()
   return built_in
 end
 
----Add an item, as a part of the plugin that is loaded on demand does.
+---Register an item of a part of the plugin that is loaded on demand.
 ---@param item CodeCompanion.EditorContext.Item
 function M.register(item)
   added = vim.tbl_filter(function(known)
@@ -64,7 +66,7 @@ function M.register(item)
 end
 
 ---@param name string
----@param given table What the configuration says of it
+---@param given table The item's configuration
 ---@param known? CodeCompanion.EditorContext.Item
 ---@return CodeCompanion.EditorContext.Item
 local function configured(name, given, known)
@@ -86,7 +88,7 @@ local function configured(name, given, known)
   }
 end
 
----All items that are not switched off, in the order in which they are offered.
+---Return all enabled items in the order in which they are offered.
 ---@return CodeCompanion.EditorContext.Item[]
 function M.list()
   local given = require("codecompanion.config").options.interactions.chat.editor_context
@@ -114,7 +116,7 @@ function M.get(name)
   local given = require("codecompanion.config").options.interactions.chat.editor_context
   local is_named = vim.list_contains(require("codecompanion.config.options.editor_context").NAMES, key)
   if is_named and given[key] ~= false then
-    return configured(key, given[key] or {}, known[key]) -- most messages that mention something need one item
+    return configured(key, given[key] or {}, known[key]) -- most messages with mentions need only one item
   end
   for _, item in ipairs(M.list()) do
     if item.name:lower() == name:lower() then
@@ -123,7 +125,7 @@ function M.get(name)
   end
 end
 
----Take what a message mentions. What is not known yet is asked for once the message is on its way (`later`).
+---Evaluate the items a message mentions. Slow items are evaluated after the message was sent (`later`).
 ---@param text string
 ---@param chat? { id: string, bufnr: integer }
 ---@return table[] items `requests.EditorItem`
@@ -143,7 +145,7 @@ function M.take(text, chat)
     end
     if item and not item.of_host then
       local depends = not item.anywhere and not item.by_host
-      at = at or depends and place.at() or nil -- with hundreds of buffers that may take milliseconds
+      at = at or depends and place.at() or nil -- this may take milliseconds with hundreds of buffers
       local here = vim.tbl_extend("force", at or place.NOWHERE, { argument = mention.argument, chat = chat })
       local answer = require("codecompanion.editor_context.ask_items").ask(item, mention, here)
       if answer.error then

@@ -1,14 +1,14 @@
----What a message mentions of the editor: `#{name}` and `#{name:argument}`, not in fenced code nor between backticks.
----The same words that the host takes for mentions (`codecompanion.retrieval.mentions`); a test holds both together.
+---Parses editor context mentions in a message: `#{name}` and `#{name:argument}`, outside fenced code and backticks. The
+---rules match those of the host (`codecompanion.retrieval.mentions`); a test compares the two.
 
 local M = {}
 
 ---@class CodeCompanion.EditorContext.Mention
----@field written string As the message has it
+---@field written string As written in the message
 ---@field name string In lower case
 ---@field argument string "" = none
 
----The text without fenced code; a fence that is not closed ends with the text.
+---Return the text without fenced code; an unclosed fence extends to the end.
 ---@param text string
 ---@return string
 local function without_fenced(text)
@@ -33,7 +33,7 @@ local function without_fenced(text)
   return table.concat(kept, "\n")
 end
 
----What the text mentions, each once, in its order.
+---Return the mentions in a text without duplicates, in order.
 ---@param text string
 ---@return CodeCompanion.EditorContext.Mention[]
 function M.of(text)
@@ -48,7 +48,7 @@ function M.of(text)
       local colon = inside:match("^%s*[%a_][%w_]*%s*(:?)")
       argument = vim.trim(argument or "")
       local _, quotes = line:sub(1, before - 1):gsub('"', "")
-      local is_plain = name and (colon == ":" or argument == "") and quotes % 2 == 0 -- else it stands in a string
+      local is_plain = name and (colon == ":" or argument == "") and quotes % 2 == 0 -- otherwise it is part of a string
       if is_plain and not preceding:find("[%w_\\#$/]") and not seen[written] then
         seen[written] = true
         found[#found + 1] = { written = written, name = name:lower(), argument = argument }

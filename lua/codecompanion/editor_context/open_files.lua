@@ -1,8 +1,8 @@
----The listed buffers of the user's files, remembered: reading the options of hundreds of buffers is felt at every
----message. The host is told their names when they change (`requests.GiveOpenFiles`).
+---A cache of the listed buffers of the user's files: reading the options of hundreds of buffers noticeably slows down
+---each message. Changes of their names are sent to the host (`requests.GiveOpenFiles`).
 ---
----Events say when to read them again, which is done while idle. Where events are ignored (`:noautocmd`), the look
----after each message finds the change.
+---Events trigger a refresh, which runs when idle. If events are ignored (`:noautocmd`), the check after each message
+---finds the change.
 
 local api = vim.api
 
@@ -10,24 +10,24 @@ local M = {}
 
 local READ_AFTER_MS = 200
 
----`BufAdd` and `BufDelete` also follow 'buflisted'.
+---`BufAdd` and `BufDelete` are also fired for 'buflisted'.
 local EVENTS = { "BufAdd", "BufDelete", "BufWipeout", "BufFilePost", "TermOpen" }
 
 ---@class CodeCompanion.OpenFile
 ---@field bufnr integer
 ---@field name string "" = it has no file yet
 
----@type CodeCompanion.OpenFile[]? Another table whenever they changed
+---@type CodeCompanion.OpenFile[]? A new table after each change
 local listed
 local is_old, is_waiting = true, false
----@type CodeCompanion.OpenFile[]?, integer? What the host was told, and on which channel
+---@type CodeCompanion.OpenFile[]?, integer? Last value sent to the host, and the channel used
 local told, told_on
 
 ---@param bufnr integer Not 0
 ---@param name string
 ---@return any
 local function option(bufnr, name)
-  return vim.fn.getbufvar(bufnr, "&" .. name) -- a sixth of what `nvim_get_option_value` costs, a tenth of `vim.bo`
+  return vim.fn.getbufvar(bufnr, "&" .. name) -- six times as fast as `nvim_get_option_value`, ten times as `vim.bo`
 end
 
 ---@return CodeCompanion.OpenFile[]
@@ -45,7 +45,7 @@ local function read()
   return is_same and #found == #listed and listed or found
 end
 
----Read them again when nothing else happens.
+---Refresh the list when idle.
 local function read_soon()
   if not is_waiting then
     is_waiting = true
@@ -67,7 +67,7 @@ local function watch()
   api.nvim_create_autocmd("OptionSet", { group = group, pattern = "buftype", callback = changed })
 end
 
----All of them, those without a name included, by number.
+---Return all listed buffers by number, including unnamed ones.
 ---@return CodeCompanion.OpenFile[]
 function M.listed()
   if not listed then
@@ -79,7 +79,7 @@ function M.listed()
   return listed
 end
 
----Those with unsaved changes, with the `changedtick`.
+---Return those with unsaved changes, with their `changedtick`.
 ---@return { name: string, modified: true, tick: integer }[]
 function M.modified()
   local found = {}
@@ -91,7 +91,7 @@ function M.modified()
   return found
 end
 
----The names of all, where they are not what was told last on this channel.
+---Return the names of all files, if they differ from those last sent on this channel.
 ---@param channel integer
 ---@return { names: string[] }? payload
 function M.changes(channel)

@@ -1,7 +1,7 @@
----Whether code may be sent to a model: `opts.send_code`, asked at the moment something would be sent.
+---Whether code may be sent to a model: `opts.send_code`, evaluated when something is about to be sent.
 ---
----What is refused here never reaches the host; what the host would read itself (gathered code, live attachments, tools)
----it leaves out by `send_code` of the snapshot.
+---Refused code never reaches the host. Code that the host would read itself (gathered code, live attachments, tools) is
+---omitted because of `send_code` in the snapshot.
 
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
@@ -10,7 +10,7 @@ local M = {}
 
 M.WHY = "opts.send_code is false"
 
----Attachments that hold code, by kind; their slash commands have the same names.
+---Attachments with code, by kind; their slash commands have the same names.
 local KINDS = { file = true, buffer = true, symbols = true, diff = true, terminal = true }
 
 ---@return table
@@ -36,8 +36,8 @@ function M.is_allowed()
   return false
 end
 
----Report that something was not done because it would send code.
----@param what string What it is, as the subject of a sentence: `An edit in place`
+---Report that an action was refused because it would send code.
+---@param what string The action, as the subject of a sentence: `An edit in place`
 ---@return boolean refused
 function M.refuses(what)
   if M.is_allowed() then

@@ -1,6 +1,6 @@
----One snapshot of what the host may know of the editor, taken when a request is made (`requests.Snapshot`).
+---A snapshot of the editor for the host, taken when a request is made (`requests.Snapshot`).
 ---
----The chat's own windows and buffers are left out: "current" is where the user works.
+---The chat's own windows and buffers are excluded: "current" means where the user works.
 
 local api = vim.api
 local open_files = require("codecompanion.editor_context.open_files")
@@ -12,7 +12,7 @@ local MAX_DIAGNOSTICS = 500
 
 local SEVERITIES = { "ERROR", "WARN", "INFO", "HINT" }
 
----What language servers and linters say of open files; asked for by the tool that lists them.
+---Return the diagnostics of open files, for the tool that lists them.
 ---@return table[]
 function M.diagnostics()
   local found, names = {}, {}
@@ -38,7 +38,7 @@ function M.diagnostics()
   return found
 end
 
----Take the snapshot.
+---Return a snapshot.
 ---@return table snapshot
 function M.snapshot()
   local win = place.window()

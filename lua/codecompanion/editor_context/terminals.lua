@@ -1,10 +1,10 @@
----Terminals of the editor and what they have shown; for `#{terminal}` and `/terminal`.
+---Terminals of the editor and their output, for `#{terminal}` and `/terminal`.
 
 local api = vim.api
 
 local M = {}
 
----Terminals with their text, the one used last first.
+---Return terminals with text, the most recently used first.
 ---@return integer[]
 function M.list()
   local found = vim.tbl_filter(function(buf)
@@ -21,14 +21,14 @@ function M.list()
   end, found)
 end
 
----The program that a terminal runs.
+---Return the program that a terminal runs.
 ---@param bufnr integer
 ---@return string
 function M.program(bufnr)
   return (api.nvim_buf_get_name(bufnr):gsub("^term://.-//%d*:?", ""))
 end
 
----The last lines with anything on them, at most so many.
+---Return the last non-empty lines, up to a maximum.
 ---@param bufnr integer
 ---@param count integer
 ---@return string[]

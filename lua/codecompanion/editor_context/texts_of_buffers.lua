@@ -1,8 +1,8 @@
----The texts of all open buffers, as `#{buffers}` sends them: held at one moment, made ready in slices after it.
+---Texts of all open buffers, as `#{buffers}` sends them: captured at one moment, prepared in slices afterwards.
 ---
----A text belongs to one `changedtick` of its buffer and is kept for a while, so that holding hundreds of buffers mostly
----means comparing numbers. What is typed later does not change a text that is held. While such a message is being
----typed, the texts are read ahead (`read_soon`).
+---A text belongs to one `changedtick` of its buffer and is cached for a while, so capturing hundreds of buffers mostly
+---means comparing numbers. Later typing does not affect a captured text. While the user types such a message, the texts
+---are read ahead (`read_soon`).
 
 local api = vim.api
 local lines = require("codecompanion.editor_context.buffer_lines")
@@ -15,7 +15,7 @@ local MAX_BUFFERS = 200
 local SLICE_MS, PAUSE_MS = 2, 1
 local FORGET_AFTER_MS = 60000
 
----A text of one buffer at one time, or why there is none.
+---The text of a buffer at one moment, or why it has none.
 ---@class CodeCompanion.HeldText
 ---@field tick integer
 ---@field bytes integer
@@ -30,7 +30,7 @@ local remembered = {}
 local timer ---@type uv.uv_timer_t?
 local is_reading = false
 
----Do `each` for 1 to `count`, a few milliseconds at a time. `done` gets what went wrong, if anything did.
+---Run `each` for 1 to `count`, a few milliseconds at a time. `done` receives the error, if there was one.
 ---@param count integer
 ---@param each fun(at: integer)
 ---@param done fun(problem?: string)
@@ -60,7 +60,7 @@ local function forget_later()
   end)
 end
 
----The text of a buffer as it is now; nil when it is not loaded, so that it is the one of its file.
+---Return the current text of a buffer; nil if it is not loaded and the file has its text.
 ---@param bufnr integer
 ---@return CodeCompanion.HeldText?
 local function hold(bufnr)
@@ -83,7 +83,7 @@ local function hold(bufnr)
   return held
 end
 
----Hold buffers, until there is far more text than can be sent.
+---Capture buffers, until there is far more text than can be sent.
 ---@param files CodeCompanion.OpenFile[]
 ---@return table<integer, CodeCompanion.HeldText> held By buffer
 ---@return boolean is_all
@@ -100,7 +100,7 @@ local function hold_all(files)
   return held, true
 end
 
----The buffers, the one used last first; those that are not valid any more were closed after the message was sent.
+---Return the buffers, most recently used first; invalid ones were closed after the message was sent.
 ---@param files CodeCompanion.OpenFile[]
 ---@return CodeCompanion.OpenFile[]
 local function in_order(files)
@@ -119,7 +119,7 @@ local function in_order(files)
   return found
 end
 
----Join the lines of a text that is held.
+---Join the lines of a captured text.
 ---@param bufnr integer
 ---@param held CodeCompanion.HeldText
 local function make_ready(bufnr, held)
@@ -131,7 +131,7 @@ end
 
 ---@param file CodeCompanion.OpenFile
 ---@param held CodeCompanion.HeldText
----@return CodeCompanion.EditorContext.Text? text nil = it has none, or it cannot be sent
+---@return CodeCompanion.EditorContext.Text? text nil = no text, or it cannot be sent
 ---@return string? problem
 local function text_of(file, held)
   make_ready(file.bufnr, held)
@@ -156,10 +156,10 @@ local function beyond(file)
   return ("%s is beyond the %d MB that can be sent"):format(name, lines.MAX_BYTES / 1e6)
 end
 
----What is sent of the buffers that are held.
----@param files CodeCompanion.OpenFile[] In their order
+---Build the texts to send from the captured buffers.
+---@param files CodeCompanion.OpenFile[] In order of priority
 ---@param held table<integer, CodeCompanion.HeldText>
----@param is_all boolean Whether all that were loaded are held
+---@param is_all boolean Whether all loaded buffers were captured
 ---@param done fun(content: table)
 local function make_texts(files, held, is_all, done)
   local texts, left_out, bytes = {}, {}, 0
@@ -192,13 +192,13 @@ local function make_texts(files, held, is_all, done)
   end)
 end
 
----Give the texts of all open buffers as they are now, and the names of those that are left out.
+---Pass the current texts of all open buffers, and the names of omitted ones, to `done`.
 ---@param done fun(content: table)
 function M.give(done)
   local files = open_files.listed()
   local held, is_all = hold_all(files)
   if not is_all then
-    files = in_order(files) -- which of them are sent depends on their order
+    files = in_order(files) -- the order decides which of them are sent
     held = hold_all(files)
   end
   forget_later()
@@ -207,7 +207,7 @@ function M.give(done)
   end)
 end
 
----Read the texts while a message that mentions them is being typed.
+---Read the texts ahead while the user types a message that mentions them.
 function M.read_soon()
   if is_reading then
     return

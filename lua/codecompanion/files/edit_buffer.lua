@@ -1,5 +1,6 @@
----Change a loaded file: the smallest hunks as one undo block, so that marks, folds, cursors and views stay where they
----are; then save it, unless it had unsaved changes before.
+---Changes a loaded file: applies minimal hunks as one undo block, so that marks, folds, cursors and views are
+---preserved,
+---then saves it unless it had unsaved changes.
 
 local api = vim.api
 local buffers = require("codecompanion.files.loaded_files")
@@ -7,7 +8,8 @@ local reload = require("codecompanion.files.reload_buffers")
 
 local M = {}
 
----@alias CodeCompanion.Hunk { [1]: integer, [2]: integer, [3]: string[] } Rows [first, last), 0-based, and what comes
+---@alias CodeCompanion.Hunk { [1]: integer, [2]: integer, [3]: string[] } Rows [first, last), 0-based, and their
+---replacement
 
 ---@param text string
 ---@return string[] lines
@@ -29,7 +31,7 @@ local function split(text)
   return lines, final
 end
 
----Whether a line of a buffer is what the host knows as `shown`.
+---Return whether a buffer line equals a line in the host's encoding.
 ---@param raw string
 ---@param shown string
 ---@return boolean
@@ -37,8 +39,8 @@ local function is_same(raw, shown)
   return raw == shown or (raw:find("[\n\128-\255]") ~= nil and buffers.shown(raw) == shown)
 end
 
----How many lines are the same at the beginning, and how many at the end.
----@param old string[] As they are in the buffer
+---Return the numbers of equal lines at the beginning and at the end.
+---@param old string[] As in the buffer
 ---@param new string[]
 ---@return integer head
 ---@return integer tail
@@ -59,8 +61,8 @@ local function joined(lines)
   return #lines == 0 and "" or (table.concat(lines, "\n") .. "\n")
 end
 
----What differs; the lowest hunk comes first.
----@param old string[] As they are in the buffer
+---Return the differences, the lowest hunk first.
+---@param old string[] As in the buffer
 ---@param new string[]
 ---@return CodeCompanion.Hunk[]
 local function hunks(old, new)
@@ -83,7 +85,7 @@ local function hunks(old, new)
   return result
 end
 
----Where a row of before is after one hunk.
+---Return where a row is after applying one hunk.
 ---@param row integer 0-based
 ---@param hunk CodeCompanion.Hunk
 ---@return integer
@@ -97,7 +99,7 @@ local function moved(row, hunk)
   return row
 end
 
----The views of all windows that show the buffer.
+---Return the views of all windows that show the buffer.
 ---@param bufnr integer
 ---@return table<integer, table>
 local function views(bufnr)
@@ -124,7 +126,7 @@ local function restore_views(saved, changes)
   end
 end
 
----What comes next is an undo block of its own.
+---Close the undo block, so that the next change starts a new one.
 ---@param bufnr integer
 local function close_undo_block(bufnr)
   api.nvim_buf_call(bufnr, function()
@@ -132,7 +134,7 @@ local function close_undo_block(bufnr)
   end)
 end
 
----Make `text` the content of a buffer.
+---Replace the content of a buffer.
 ---@param bufnr integer
 ---@param text string
 local function apply(bufnr, text)
@@ -143,7 +145,7 @@ local function apply(bufnr, text)
   for _, hunk in ipairs(changes) do
     api.nvim_buf_set_lines(bufnr, hunk[1], hunk[2], true, hunk[3])
   end
-  -- Text that is put into an empty buffer comes above its one empty line.
+  -- Text put into an empty buffer goes above its one empty line.
   if api.nvim_buf_line_count(bufnr) > math.max(#new, 1) then
     api.nvim_buf_set_lines(bufnr, #new, -1, true, {})
   end
@@ -159,17 +161,17 @@ local function undo_state(bufnr)
   return api.nvim_buf_call(bufnr, vim.fn.undotree).seq_cur
 end
 
----Take back what was put into the buffer, as if it had never been there: it could not be saved.
+---Revert the change to a buffer that could not be saved, without a trace.
 ---@param bufnr integer
----@param text string What was there
----@param state integer The undo state it was in
+---@param text string The previous text
+---@param state integer The previous undo state
 local function take_back(bufnr, text, state)
   local saved = views(bufnr)
   api.nvim_buf_call(bufnr, function()
     local is_one_block = vim.fn.undotree().seq_cur == state + 1
     vim.cmd(is_one_block and "silent! undo!" or ("silent! undo " .. state))
   end)
-  if buffers.text(bufnr) ~= text then -- there is no undo ('undolevels')
+  if buffers.text(bufnr) ~= text then -- undo is off ('undolevels')
     apply(bufnr, text)
   end
   restore_views(saved, {})
@@ -183,7 +185,7 @@ local function with_autocmds()
   return vim.tbl_get(chat or {}, "tools", "opts", "save_with_autocmds") ~= false
 end
 
----Save a buffer the way `:write` does.
+---Save a buffer like `:write`.
 ---@param bufnr integer
 ---@return string? problem
 local function save(bufnr)
@@ -196,7 +198,7 @@ local function save(bufnr)
   })
   api.nvim_set_vvar("errmsg", "")
   local ok, err = pcall(api.nvim_buf_call, bufnr, function()
-    -- `silent!`: an error of a formatter does not stop the saving, as it does not for the user; `!`: nothing asks.
+    -- `silent!`: a formatter's error does not prevent saving, as for the user; `!`: never prompts.
     vim.cmd(("silent! %skeepalt write!"):format(with_autocmds() and "" or "noautocmd "))
   end)
   pcall(api.nvim_del_autocmd, watch)
@@ -207,15 +209,15 @@ local function save(bufnr)
   return (text:match("E%d+: [^\n]*") or text:match("^[^\n]*")):gsub("%.$", "")
 end
 
----The `change` question of the host.
+---Answer the host's `change` question.
 ---@param fields { path: string, buffer: integer, tick: integer, text: string, save: boolean? }
 ---@return { state: string, text: string?, reason: string? }
 function M.change(fields)
   local bufnr = fields.buffer
   if buffers.path_of(bufnr) == fields.path then
-    reload.buffer(bufnr) -- what came to disk since the host looked is not written over
+    reload.buffer(bufnr) -- do not overwrite changes made on disk since the host's check
   end
-  -- a rename (`:file`, `:saveas`) and a folder that became a link change no tick, but where `:write` would write
+  -- a rename (`:file`, `:saveas`) or a folder replaced by a link changes the target of `:write`, but no tick
   local is_same_file = buffers.path_of(bufnr) == fields.path
   if not is_same_file or api.nvim_buf_get_changedtick(bufnr) ~= fields.tick then
     return { state = "stale" }
@@ -233,7 +235,7 @@ function M.change(fields)
     return { state = "refused", reason = ("%s was not written: %s. Nothing was changed."):format(name, problem) }
   end
   close_undo_block(bufnr)
-  vim.schedule(reload.all) -- another buffer may hold the same file, by a link
+  vim.schedule(reload.all) -- another buffer may contain the same file, by a link
   local text = buffers.text(bufnr)
   return { state = "written", text = text ~= fields.text and text or nil }
 end

@@ -1,21 +1,21 @@
----Buffers as the host's tools see them: which file is loaded where, and its text with Unix line ends.
+---Buffers as seen by the host's tools: which files are loaded, and their text with Unix line ends.
 
 local api = vim.api
 local uv = vim.uv or vim.loop
 
 local M = {}
 
----Nothing larger is sent to the host: its tools read no file as large as that (`text_files.MAX_READ_BYTES`).
+---Larger texts are not sent to the host: its tools do not read files of that size (`text_files.MAX_READ_BYTES`).
 local MAX_BYTES = 20000000
 
 local REPLACEMENT = "\239\191\189"
 
----So many links lead on to each other at most, as for the system.
+---Maximum length of a chain of links, as in the operating system.
 local MAX_LINKS = 40
 
----The real path of a file, also of one that does not exist yet, be it named by a link.
+---Return the real path of a file, even if it does not exist yet or is a dangling link.
 ---@param path string
----@param links? integer Followed so far
+---@param links? integer Links followed so far
 ---@return string
 function M.real_path(path, links)
   local real = uv.fs_realpath(path)
@@ -35,14 +35,14 @@ function M.real_path(path, links)
   return below .. name
 end
 
----A buffer that holds a file's text.
+---Return whether a buffer contains a file's text.
 ---@param bufnr integer
 ---@return boolean
 local function is_open_file(bufnr)
   return api.nvim_buf_is_loaded(bufnr) and vim.bo[bufnr].buftype == "" and api.nvim_buf_get_name(bufnr) ~= ""
 end
 
----The real path of the file that a buffer holds, nil when it holds none.
+---Return the real path of a buffer's file, or nil.
 ---@param bufnr integer
 ---@return string?
 function M.path_of(bufnr)
@@ -52,7 +52,7 @@ function M.path_of(bufnr)
   end
 end
 
----All loaded files.
+---Return all loaded files.
 ---@return { bufnr: integer, path: string }[]
 function M.open_files()
   local found = {}
@@ -68,7 +68,7 @@ end
 local lpeg = vim.lpeg
 local tail = lpeg.R("\128\191")
 
----A character of UTF-8 (RFC 3629); every other byte is replaced.
+---A UTF-8 character (RFC 3629); every other byte is replaced.
 local char = lpeg.R("\0\127")
   + lpeg.R("\194\223") * tail
   + lpeg.P("\224") * lpeg.R("\160\191") * tail
@@ -80,7 +80,7 @@ local char = lpeg.R("\0\127")
 local is_utf8 = char ^ 0 * -1
 local mended = lpeg.Cs((char + lpeg.P(1) / REPLACEMENT) ^ 0)
 
----A line as it can travel: a NUL as such, bytes that are no UTF-8 as U+FFFD.
+---Return a line encoded for the host: NUL restored, invalid UTF-8 bytes as U+FFFD.
 ---@param line string
 ---@return string
 function M.shown(line)
@@ -90,7 +90,7 @@ function M.shown(line)
   return line:find("[\128-\255]") and mended:match(line) or line
 end
 
----Whether the text ends with a newline once it is written.
+---Return whether the text ends with a newline when written.
 ---@param bufnr integer
 ---@return boolean
 function M.has_final_newline(bufnr)
@@ -104,14 +104,14 @@ function M.is_empty(bufnr)
   return api.nvim_buf_line_count(bufnr) == 1 and api.nvim_buf_get_lines(bufnr, 0, 1, false)[1] == ""
 end
 
----The lines of a buffer; none for an empty one.
+---Return the lines of a buffer; none for an empty one.
 ---@param bufnr integer
 ---@return string[]
 function M.raw_lines(bufnr)
   return M.is_empty(bufnr) and {} or api.nvim_buf_get_lines(bufnr, 0, -1, false)
 end
 
----The text of a buffer as it can travel.
+---Return the text of a buffer, encoded for the host.
 ---@param bufnr integer
 ---@return string
 function M.text(bufnr)
@@ -137,7 +137,7 @@ local function locked(bufnr)
   return not vim.bo[bufnr].modifiable and "nomodifiable" or vim.bo[bufnr].readonly and "readonly" or ""
 end
 
----What the host is told of a file; without its text when it is too large.
+---Describe a file for the host; without its text if it is too large.
 ---@param file { bufnr: integer, path: string }
 ---@return table
 function M.describe(file)

@@ -1,4 +1,4 @@
----Which open buffer a name means, the same for `/buffer` and `#{buffer:name}`.
+---Finds the open buffer that a name refers to, for both `/buffer` and `#{buffer:name}`.
 
 local api = vim.api
 
@@ -6,7 +6,7 @@ local M = {}
 
 local MAX_NAMED = 5
 
----The file of a buffer as it is shown; one without a file is called by its number.
+---Return the display name of a buffer: its file, or its number if it has none.
 ---@param bufnr integer
 ---@return string
 function M.name(bufnr)
@@ -14,7 +14,7 @@ function M.name(bufnr)
   return vim.bo[bufnr].buftype == "" and path ~= "" and vim.fn.fnamemodify(path, ":.") or ("buffer %d"):format(bufnr)
 end
 
----Those of the buffers that a name means: by number or path, else by the end of the path, else by a part of it.
+---Return the buffers that match a name: by number or path, else by the end of the path, else by a part of it.
 ---@param name string
 ---@param buffers integer[]
 ---@return integer[]
@@ -41,11 +41,11 @@ local function meant(name, buffers)
   return {}
 end
 
----The one buffer that a name means.
+---Return the one buffer that a name refers to.
 ---@param name string
----@param buffers integer[] Those there are
+---@param buffers integer[] Candidates
 ---@return integer? bufnr
----@return string? problem Half a sentence: there is none, or there are several
+---@return string? problem A clause: none or several match
 function M.find(name, buffers)
   local found = meant(name, buffers)
   if #found == 1 then
@@ -58,7 +58,7 @@ function M.find(name, buffers)
   return nil, ("%s could be %s%s"):format(name, table.concat(names, ", "), more)
 end
 
----Names of the buffers that contain a text, as completion offers them.
+---Return names of buffers that contain a text, for completion.
 ---@param lead string
 ---@param buffers integer[]
 ---@return string[]

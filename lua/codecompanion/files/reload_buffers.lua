@@ -1,19 +1,19 @@
----Files changed on disk under buffers without unsaved changes are loaded again: no prompt, also without 'autoread'.
+---Reloads files that changed on disk and have no unsaved changes in their buffer: without a prompt or 'autoread'.
 ---
----A buffer with unsaved changes is left alone: what is in it is nobody else's, and Neovim asks when it is written.
+---A buffer with unsaved changes is left alone: its text exists nowhere else, and Neovim asks when it is written.
 
 local api = vim.api
 local buffers = require("codecompanion.files.loaded_files")
 
 local M = {}
 
----What `FileChangedShell` does while we look: the default way, but no message for a file that is gone.
+---Handle `FileChangedShell` during the check: the default action, but no message for a deleted file.
 local function quietly()
   api.nvim_set_vvar("fcs_choice", vim.v.fcs_reason == "deleted" and "" or "ask")
 end
 
----What to do about a file whose buffer is empty. Perhaps it did not exist when the buffer was made, and then
----`:checktime` would ask (W13); perhaps it is nothing but an empty line, and then there is nothing to load.
+---Decide how to handle a file whose buffer is empty. If it did not exist when the buffer was created, `:checktime`
+---would prompt (W13); if it is only an empty line, nothing needs to be loaded.
 ---@param path string
 ---@param size integer
 ---@return "edit"|"nothing"
@@ -27,7 +27,7 @@ local function for_empty_buffer(path, size)
   return content:find("[^\r\n%z\254\255\239\187\191]") and "edit" or "nothing"
 end
 
----Load one file again if it changed on disk and has no unsaved changes.
+---Reload one file if it changed on disk and has no unsaved changes.
 ---@param bufnr integer
 function M.buffer(bufnr)
   local status = (vim.uv or vim.loop).fs_stat(api.nvim_buf_get_name(bufnr))
@@ -57,7 +57,7 @@ function M.buffer(bufnr)
   end)
 end
 
----The file of a buffer was deleted with the user's consent: Neovim need not report it as an accident.
+---Suppress Neovim's warning about a buffer's file that was deleted with the user's consent.
 ---@param bufnr integer
 local function expect_deletion(bufnr)
   local group = api.nvim_create_augroup("codecompanion_deleted_" .. bufnr, {})
@@ -77,8 +77,8 @@ local function expect_deletion(bufnr)
   })
 end
 
----Look at all loaded files.
----@param deleted? string A file that a tool has just deleted; its buffer keeps the text
+---Check all loaded files.
+---@param deleted? string File just deleted by a tool; its buffer keeps the text
 function M.all(deleted)
   for _, file in ipairs(buffers.open_files()) do
     if file.path == deleted then
@@ -89,7 +89,7 @@ function M.all(deleted)
   end
 end
 
----Which of the paths are open, with their texts; without paths all files with unsaved changes.
+---Return which of the paths are open, with their texts; without paths, all files with unsaved changes.
 ---@param paths string[]?
 ---@return table[]
 function M.look(paths)
@@ -106,7 +106,7 @@ function M.look(paths)
       found[#found + 1] = buffers.describe(file)
     end
   end
-  -- one file in two buffers, by a link: the host takes the last one, and that is the one with unsaved changes
+  -- If two buffers have the same file, by a link, the host uses the last one: put unsaved changes last.
   table.sort(found, function(a, b)
     return a.modified ~= b.modified and b.modified or a.modified == b.modified and a.buffer < b.buffer
   end)

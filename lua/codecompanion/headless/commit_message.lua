@@ -1,7 +1,8 @@
----`:CodeCompanion commit`: the message of a commit from what is staged, in the style of the repository.
+---`:CodeCompanion commit`: writes a commit message for the staged changes in the style of the repository.
 ---
----It goes into the commit buffer, above the comments, as one undo step; what the user typed there stays. Without a
----commit buffer it is shown in a window of its own.
+---The message is inserted into the commit buffer above the comments, as one undo step; text typed there is kept.
+---Without
+---a commit buffer it is shown in its own window.
 
 local api = vim.api
 local say = require("codecompanion.say")
@@ -10,12 +11,12 @@ local staged_files = require("codecompanion.headless.staged_changes")
 
 local M = {}
 
----What the model is asked.
+---Return the prompt.
 ---@param staged CodeCompanion.Staged
----@param typed string What the user typed above the comments
----@param window integer Of the model, in tokens; 0 = unknown
+---@param typed string Text typed above the comments
+---@param window integer The model's context window in tokens; 0 = unknown
 ---@return string text
----@return string? said What was left out, for the user
+---@return string? said Note for the user about omitted changes
 local function question(staged, typed, window)
   local parts = {}
   if staged.subjects ~= "" then
@@ -41,7 +42,7 @@ local function comment_char(lines)
   return "#"
 end
 
----Where the comments of a commit buffer begin: the number of lines above them.
+---Return the number of lines above the comments of a commit buffer.
 ---@param lines string[]
 ---@return integer
 local function above_comments(lines)
@@ -54,7 +55,7 @@ local function above_comments(lines)
   return #lines
 end
 
----What the user typed above the comments.
+---Return the text typed above the comments.
 ---@param bufnr integer
 ---@return string
 local function typed_in(bufnr)
@@ -62,7 +63,7 @@ local function typed_in(bufnr)
   return vim.trim(table.concat(vim.list_slice(lines, 1, above_comments(lines)), "\n"))
 end
 
----Put the message above the comments, after what the user typed, as one undo step.
+---Insert the message above the comments, after the typed text, as one undo step.
 ---@param bufnr integer
 ---@param message string[]
 local function insert(bufnr, message)
@@ -80,7 +81,7 @@ local function insert(bufnr, message)
   if lines[blank + 1] then
     new[#new + 1] = ""
   end
-  vim.bo[bufnr].undolevels = vim.bo[bufnr].undolevels -- what is being typed is another step
+  vim.bo[bufnr].undolevels = vim.bo[bufnr].undolevels -- start a new undo step, separate from current typing
   api.nvim_buf_set_lines(bufnr, last, blank, false, new)
   vim.bo[bufnr].undolevels = vim.bo[bufnr].undolevels
 end
@@ -105,7 +106,7 @@ local function read(answer)
   return text ~= "" and vim.split(text, "\n", { plain = true }) or nil
 end
 
----The commit buffer: this one, or one that is shown.
+---Return the commit buffer: the current one, or a visible one.
 ---@return integer?
 local function commit_buffer()
   local wins = vim.list_extend({ api.nvim_get_current_win() }, api.nvim_tabpage_list_wins(0))
@@ -160,7 +161,7 @@ local function fail(problem)
   say.line(("No commit message: %s"):format(problem), severity.WARN)
 end
 
----Write the message of what is staged.
+---Write the commit message for the staged changes.
 function M.run()
   if require("codecompanion.editor_context.send_code").refuses("A commit message") then
     return

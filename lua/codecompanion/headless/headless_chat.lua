@@ -1,7 +1,6 @@
----A chat without a window: requests whose answer goes somewhere else than into a chat buffer, such as an edit in place,
----a command line or a commit message. It is a chat like any other: logged, counted, paid from the same budgets, on the
----same engine. It is in the list of chats once the user has opened it as a chat; for what its `purpose` means see
----`requests.OpenChat`.
+---A chat without a window, for requests whose reply is not shown in a chat buffer, such as an edit in place, a command
+---line or a commit message. Otherwise it is a normal chat: logged, counted, subject to the same budgets and on the same
+---engine. It appears in the list of chats once the user has opened it. For `purpose` see `requests.OpenChat`.
 
 local choice = require("codecompanion.adapters.default_adapter")
 local host = require("codecompanion.host")
@@ -11,18 +10,18 @@ local M = {}
 
 ---@class CodeCompanion.HeadlessOptions
 ---@field purpose CodeCompanion.Purpose
----@field adapter? string|{ name: string, model?: string } The chat's adapter when nil
----@field on_event fun(event: table) Every event of the chat, and the end of the host
+---@field adapter? string|{ name: string, model?: string } Defaults to the chat's adapter
+---@field on_event fun(event: table) Receives every event of the chat, and the exit of the host
 
 ---@alias CodeCompanion.Purpose "command_line"|"commit_message"|"edit_in_place"
 
 ---@class CodeCompanion.HeadlessChat
 ---@field id string
 ---@field options CodeCompanion.HeadlessOptions
----@field is_open boolean The host has it
----@field submits integer How many were made
----@field key string What makes the keys of its submits unique
----@field unsubscribe? fun() nil while nobody listens
+---@field is_open boolean The host has opened it
+---@field submits integer Number of messages sent
+---@field key string Makes the keys of its messages unique
+---@field unsubscribe? fun() nil while not subscribed
 local Chat = {}
 Chat.__index = Chat
 
@@ -44,7 +43,7 @@ local function snapshot()
   return require("codecompanion.editor_context.snapshot").snapshot()
 end
 
----Open a chat; nothing is sent yet.
+---Open a chat without sending anything.
 ---@param options CodeCompanion.HeadlessOptions
 ---@return CodeCompanion.HeadlessChat
 function M.open(options)
@@ -67,15 +66,15 @@ function M.open(options)
   return chat
 end
 
----Whether it has a buffer of its own by now.
+---Return whether it now has its own buffer.
 ---@return boolean
 function Chat:has_window()
   return vim.fn.bufloaded("codecompanion://" .. self.id) == 1
 end
 
----Send a message. A chat that was closed, or whose host has ended, is opened again from its log.
+---Send a message. A chat that was closed, or whose host has exited, is reopened from its log.
 ---@param text string
----@param edit? table What an edit in place is about, as `requests.EditTarget`
+---@param edit? table Target of an edit in place, as in `requests.EditTarget`
 function Chat:submit(text, edit)
   local now = snapshot()
   if not self.is_open and not self:has_window() then
@@ -90,12 +89,12 @@ function Chat:submit(text, edit)
   host.notify("submit", payload)
 end
 
----Stop what runs.
+---Stop the running request.
 function Chat:cancel()
   host.notify("cancel", { chat = self.id })
 end
 
----Give it back to the host, so that a buffer can open it, unless it has one.
+---Close the chat so that a buffer can open it, unless it already has one.
 function Chat:give_back()
   if self.is_open and not self:has_window() then
     host.notify("close_chat", { chat = self.id })
@@ -103,7 +102,7 @@ function Chat:give_back()
   self.is_open = false
 end
 
----Nothing more is asked for now. Its log stays.
+---Close the chat, which stays in the log.
 function Chat:close()
   if self.unsubscribe then
     self.unsubscribe()

@@ -1,5 +1,5 @@
----One question to the model, asked without a window and answered with a text, such as a command line. It can be
----stopped, has a time limit, and what goes wrong is one sentence; then nothing was changed.
+---A single question to the model without a window, answered with a text, such as a command line. It can be stopped and
+---has a time limit; a failure is reported in one sentence and changes nothing.
 
 local choice = require("codecompanion.adapters.default_adapter")
 local headless_chat = require("codecompanion.headless.headless_chat")
@@ -11,20 +11,20 @@ local M = {}
 
 ---@class CodeCompanion.HeadlessQuestion
 ---@field purpose CodeCompanion.Purpose
----@field what string What is being done, for the user: `the command line`
+---@field what string The activity, for messages: `the command line`
 ---@field options { adapter?: string|table, timeout: integer } As configured; it is stopped after `timeout` ms
----@field text string|fun(opened: table): string A function is told of the model first (`chat_opened`)
----@field on_reply fun(text: string) Called with the whole reply, once, if there is one
----@field on_begun? fun() Called when it is being asked
+---@field text string|fun(opened: table): string A function receives the model first (`chat_opened`)
+---@field on_reply fun(text: string) Called once with the whole reply, if there is one
+---@field on_begun? fun() Called when the request starts
 ---@field chat CodeCompanion.HeadlessChat
----@field reply string What has arrived
----@field said? string What the host had to say about it: an error
----@field is_cut? boolean The reply ended before its end
+---@field reply string Text received so far
+---@field said? string Error message of the host
+---@field is_cut? boolean The reply was truncated
 ---@field timer uv.uv_timer_t
 local Question = {}
 Question.__index = Question
 
----Those that wait for an answer.
+---Questions that wait for a reply.
 ---@type table<CodeCompanion.HeadlessQuestion, true>
 local waiting = {}
 
@@ -66,7 +66,7 @@ function Question:_finish(event)
   self:_fail(problem or "The turn ended early.", severity.ERROR)
 end
 
----Let the time run, once the host has the chat: how long that one takes to start is not the model's.
+---Start the timeout once the host has opened the chat: its startup time does not count.
 function Question:_limit()
   local limit = self.options.timeout
   self.timer:start(
@@ -79,7 +79,7 @@ function Question:_limit()
   )
 end
 
----Stop it at once: what still arrives is not taken.
+---Stop it at once and ignore later output.
 ---@param text string
 ---@param level CodeCompanion.Severity
 function Question:_stop(text, level)
@@ -118,7 +118,7 @@ local TAKEN = {
   host_exit = function(question, event)
     question:_fail(event.text, severity.ERROR)
   end,
-  approval_requested = function(question, event) -- nobody sees the question
+  approval_requested = function(question, event) -- the approval question would be invisible
     host.notify("approve", { chat = question.chat.id, call_id = event.call_id, decision = "cancel" })
   end,
   turn_finished = Question._finish,
@@ -147,7 +147,7 @@ local function begin(question)
   end
 end
 
----Ask. Where no model can be chosen nothing is asked: what `offline` says is neither a command nor a commit message.
+---Ask. If no model can be chosen, nothing is sent: the text of `offline` is neither a command nor a commit message.
 ---@param question table `purpose`, `what`, `options`, `text`, `on_reply` and `on_begun` of a question
 function M.ask(question)
   local options = require("codecompanion.config").options
@@ -165,8 +165,8 @@ function M.ask(question)
   end)
 end
 
----Stop all that are waiting; who asked for it says so (`:CodeCompanion cancel`).
----@return string[] stopped What was
+---Stop all waiting questions; the caller reports it (`:CodeCompanion cancel`).
+---@return string[] stopped Their activities
 function M.cancel_all()
   local stopped = {}
   for _, question in ipairs(vim.tbl_keys(waiting)) do

@@ -1,16 +1,17 @@
----The staged changes in the repository of the current folder, for a model: the diff without the text of key files, cut
----to the available room, and the newest commits. The host reads them: the editor starts no git.
+---The staged changes in the repository of the current folder for a model: the diff without contents of key files, cut
+---to
+---the available space, and the latest commits. The host reads them: the editor does not run git.
 
 local M = {}
 
-local CHARS_PER_TOKEN, SHARE = 3, 0.5 -- of the context window, for the diff
+local CHARS_PER_TOKEN, SHARE = 3, 0.5 -- share of the context window for the diff
 local MIN_CHARS, MAX_CHARS = 2000, 150000
 
 ---@class CodeCompanion.Staged
 ---@field diff string "" if nothing is staged
 ---@field stat string
----@field subjects string Of the newest commits
----@field secret string[] Files that are secrets by name; their text is left out
+---@field subjects string Subjects of the latest commits
+---@field secret string[] Files whose names suggest secrets; their contents are omitted
 
 ---@param diff string
 ---@return { name: string, lines: string[], chars: integer }[]
@@ -28,7 +29,7 @@ local function files_of(diff)
   return files
 end
 
----How many bytes of each file fit, when large files give way to small ones.
+---Return how many bytes of each file fit, shortening large files first.
 ---@param files { chars: integer }[]
 ---@param room integer
 ---@return integer
@@ -47,11 +48,11 @@ local function share_of(files, room)
   return math.huge
 end
 
----Cut a diff to a size: every file keeps its beginning, and it is said what is left out.
+---Cut a diff to a size: the beginning of each file is kept, and the omission is noted.
 ---@param diff string
 ---@param room integer In bytes
 ---@return string
----@return integer cut How many files were
+---@return integer cut Number of shortened files
 ---@return integer files
 function M.cut(diff, room)
   local files, parts, cut = files_of(diff), {}, 0
@@ -72,11 +73,11 @@ function M.cut(diff, room)
   return table.concat(parts, "\n"), cut, #files
 end
 
----The diff as a model with this window gets it.
+---Return the diff for a model with this context window.
 ---@param staged CodeCompanion.Staged
----@param window integer Of the model, in tokens; 0 = unknown
----@return string text With the list of all files where it is cut
----@return string? said What was left out, for the user
+---@param window integer The model's context window in tokens; 0 = unknown
+---@return string text Includes the list of all files if it was cut
+---@return string? said Note for the user about omitted changes
 function M.text(staged, window)
   local room = math.floor(window * SHARE * CHARS_PER_TOKEN)
   room = math.max(MIN_CHARS, math.min(room > 0 and room or MAX_CHARS, MAX_CHARS))
@@ -89,7 +90,7 @@ function M.text(staged, window)
   return stat .. "\n\n" .. text, ("The diff is large: %d of %d files were cut for the model."):format(cut, count)
 end
 
----Read the staged changes. `git commit` may point its editor to another index (`git commit -a`) or repository.
+---Read the staged changes. `git commit` may set another index (`git commit -a`) or repository for its editor.
 ---@param done fun(problem?: string, staged?: CodeCompanion.Staged)
 function M.read(done)
   local told = vim.env

@@ -1,7 +1,8 @@
----Questions of the host's tools about open files, changes of them, and calls of the user's own tools: the `ask` event,
----answered by the verb `answer`.
+---Answers questions of the host's tools: about open files, changes to them, and calls of user-defined tools. They
+---arrive
+---as the `ask` event and are answered with the verb `answer`.
 ---
----Nothing here waits for the host, and the host does not wait for ever: what it has given up must not be begun.
+---Nothing here blocks on the host, and the host has a time limit: an expired question must not be started.
 
 local M = {}
 
@@ -28,7 +29,7 @@ local HANDLERS = {
   end,
 }
 
----Those whose answer comes later: `done(ok, result)` gives it.
+---Questions answered later, by `done(ok, result)`.
 ---@type table<string, fun(ask_id: integer, fields: table, done: fun(ok: boolean, result: any))>
 local SLOW = {
   run_tool = function(ask_id, fields, done)
@@ -54,7 +55,7 @@ local function finish(ask, reply, ok, result)
   end
 end
 
----Whether buffers may be changed now: not in the command-line window, not while text is locked.
+---Return whether buffers may be changed now: not in the command-line window or while text is locked.
 ---@return boolean
 local function is_free()
   return vim.fn.getcmdwintype() == "" and not vim.in_fast_event()
@@ -64,7 +65,7 @@ end
 ---@param reply CodeCompanion.Reply
 local function carry_out(ask, reply)
   if ask.until_ms > 0 and now() > ask.until_ms then
-    return -- the host has gone on without us
+    return -- the host has given up
   end
   if not is_free() then
     return vim.defer_fn(function()
@@ -87,7 +88,7 @@ local function carry_out(ask, reply)
   finish(ask, reply, ok, result)
 end
 
----An `ask` event of the host. Carried out outside of the batch that brought it: autocommands of the user may take long.
+---Answer an `ask` event. It is scheduled, apart from its batch of events: the user's autocommands may take long.
 ---@param ask table
 ---@param reply CodeCompanion.Reply Sends the answer, once
 function M.answer(ask, reply)

@@ -1,11 +1,11 @@
----What the events mean that concern no chat: these have no buffer to be shown in.
+---Handles events that belong to no chat and therefore have no buffer.
 
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 
 local M = {}
 
----What an event may ask of the host; `codecompanion.host` itself.
+---The functions of the host that an event may call; `codecompanion.host` itself.
 ---@class CodeCompanion.HostOfEvents
 ---@field request fun(verb: string, payload: table?, callback: CodeCompanion.HostCallback?)
 ---@field notify fun(verb: string, payload: table?)

@@ -1,10 +1,10 @@
----What a host is told first: the configuration, the keys, where things lie.
+---Builds the first request to a host: configuration, keys and paths.
 
 local M = {}
 
----Errors of the configuration are raised.
----@return table payload Of `hello`
----@return table<string, string> open The environment its process may have
+---Return the payload of `hello`; errors of the configuration are raised.
+---@return table payload Payload of `hello`
+---@return table<string, string> open Environment variables of its process
 function M.prepare()
   local config = require("codecompanion.config")
   local version = vim.version()
@@ -18,7 +18,7 @@ function M.prepare()
     adapters = adapters.entries,
     proxy = adapters.proxy,
     environment = hidden,
-    secrets = (config.secrets()), -- an error is shown by the config; the adapter says that it has no key
+    secrets = (config.secrets()), -- the configuration reports an error; the adapter reports the missing key
     data_dir = vim.fn.stdpath("data") .. "/codecompanion",
     cache_dir = vim.fn.stdpath("cache") .. "/codecompanion",
     state_dir = vim.fn.stdpath("state") .. "/codecompanion",

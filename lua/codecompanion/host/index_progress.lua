@@ -1,5 +1,5 @@
----How far the building of a code index is, on the command line; and, once there is an index, the host hears which files
----the editor writes, so that a question need not look at every file of a very large project.
+---Shows the progress of building a code index on the command line. Once an index exists, reports files written by the
+---editor to the host, so that a question does not require scanning every file of a very large project.
 
 local numbers = require("codecompanion.text.numbers")
 local say = require("codecompanion.say")
@@ -9,7 +9,7 @@ local M = {}
 
 local GROUP = "codecompanion_index"
 local is_following = false
----@type table<string, boolean> Folders whose index was being built, and whose vectors were being made
+---@type table<string, boolean> Folders whose index is being built, and whose vectors are being computed
 local building, making = {}, {}
 
 ---@param text string
@@ -19,7 +19,7 @@ local function hint(text)
   end
 end
 
----Tell the host of every file that is written or was found changed.
+---Report each file to the host that is written or found changed.
 ---@param notify fun(verb: string, payload: table)
 ---@param is_ready fun(): boolean
 local function follow(notify, is_ready)
@@ -38,7 +38,7 @@ local function follow(notify, is_ready)
   })
 end
 
----The state in one sentence.
+---Return the progress in one sentence.
 ---@param event CodeCompanion.Event.IndexProgress
 ---@return string
 function M.sentence(event)
@@ -68,7 +68,7 @@ end
 
 ---@param event CodeCompanion.Event.IndexProgress
 ---@param notify fun(verb: string, payload: table)
----@param is_ready fun(): boolean Whether the host runs
+---@param is_ready fun(): boolean Whether the host is running
 function M.show(event, notify, is_ready)
   if event.of_vectors then
     return show_vectors(event)

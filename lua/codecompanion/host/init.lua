@@ -1,10 +1,10 @@
----The Python host as the editor sees it: when one is started, what becomes of one that ends.
+---The Python host process: starts it, stops it and handles its exit.
 ---
----Nothing here waits for Python. The host is started by the first request, never before; when it dies the next request
----starts a new one. Requests and events: `host/wire.lua`; what an event means where no chat shows it:
----`host/events_without_chat.lua`.
+---Nothing here waits for Python. The first request starts the host; if the host dies, the next request starts a new
+---one.
+---`host/wire.lua` transports requests and events; `host/events_without_chat.lua` handles events that belong to no chat.
 ---
----A little longer than other files because everything in it reads and changes one state: what runs.
+---The file is longer than others because all of it reads and changes one state: the running process.
 
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
@@ -18,17 +18,17 @@ local M = {}
 
 local SLOW_START_MS = 20000
 local LEAVE_MS = 1500
-local CANNOT_RUN = 2 -- the exit status of `engine/__main__.py` under a Python that lacks something
+local CANNOT_RUN = 2 -- exit status of `engine/__main__.py` if its Python lacks a package
 
 local state = {
   status = "stopped", ---@type CodeCompanion.HostStatus
-  text = "", ---Why it failed, in a sentence
+  text = "", ---Error message, one sentence
   job = nil, ---@type integer? Our process
-  python = nil, ---@type string? What it runs with
-  leaving = nil, ---@type integer? A process that was asked to go
+  python = nil, ---@type string? Its interpreter
+  leaving = nil, ---@type integer? A process that is stopping
   start_after_leaving = false,
-  retired = false, ---Other modules have taken over
-  ready_ms = nil, ---@type number? From start to ready
+  retired = false, ---Reloaded modules have replaced these
+  ready_ms = nil, ---@type number? Time from start to ready
 }
 
 wire.subscribe(function(event)
@@ -39,7 +39,7 @@ wire.subscribe(function(event)
   end
 end)
 
----Whether a chat is on the screen: it says itself what keeps the host from coming. The chat buffers have this name.
+---Return whether a chat is visible, which then reports the host's problem itself. Chat buffers have this name.
 ---@return boolean
 local function is_chat_shown()
   return vim.iter(vim.api.nvim_list_wins()):any(function(win)
@@ -54,7 +54,7 @@ local function say_unless_chat_does(problem)
   end
 end
 
----The process is no longer ours.
+---Forget the process.
 ---@param status CodeCompanion.HostStatus
 ---@param text string
 local function let_go(status, text)
@@ -66,7 +66,7 @@ local function let_go(status, text)
   end
 end
 
----The host is gone or cannot come: tell everybody who waits.
+---Notify all waiting requests that the host has exited or cannot start.
 ---@param text string
 ---@param code integer
 ---@param stderr_tail string
@@ -77,8 +77,8 @@ local function on_gone(text, code, stderr_tail)
   wire.fail_all(text)
 end
 
----The host cannot be started, or refuses the configuration. The remote plugin calls it too, when its Python cannot run
----the host.
+---Handle a host that cannot be started or rejects the configuration. The remote plugin calls it, too, if its Python
+---cannot run the host.
 ---@param text string
 function M.on_failure(text)
   M.stop()
@@ -86,7 +86,7 @@ function M.on_failure(text)
   on_gone(text, -1, "")
 end
 
----Only the classic host can be gone unnoticed: for our own process `on_exit` comes.
+---Handle a lost channel. Only the classic host can exit unnoticed: for our own process `on_exit` is called.
 ---@return string why
 local function on_lost()
   local why = 'The classic Python host has ended. Restart Neovim, or use host = "private".'
@@ -94,7 +94,7 @@ local function on_lost()
   return why
 end
 
----Introduce ourselves on `channel`; what waits for the host follows when it has answered.
+---Send `hello` on `channel`; queued requests follow once it is answered.
 ---@param channel integer
 ---@param payload table
 local function greet(channel, payload)
@@ -129,7 +129,7 @@ local function greet(channel, payload)
   end, SLOW_START_MS)
 end
 
----The private environment is damaged (packages were deleted): make it again, and keep what waits for the host.
+---Reinstall the private environment, which is damaged (packages were deleted), and keep queued requests.
 ---@param code integer
 ---@return boolean begun
 local function repair(code)
@@ -158,7 +158,7 @@ local function on_exit(job, code, stderr_tail)
   if job ~= state.job or repair(code) then
     return
   end
-  local text = stderr_tail:match("codecompanion: ([^\n]+)") -- what `engine/__main__.py` has to say
+  local text = stderr_tail:match("codecompanion: ([^\n]+)") -- the error message of `engine/__main__.py`
   if state.status == "starting" then
     text = text or ("The Python host did not start (status %d); see :CodeCompanion health"):format(code)
     say_unless_chat_does(text)
@@ -167,7 +167,7 @@ local function on_exit(job, code, stderr_tail)
   on_gone(text, code, stderr_tail)
 end
 
----Start what is wanted and introduce ourselves.
+---Start the host with a function and send `hello`.
 ---@param begin fun(open: table<string, string>): integer?, string? Starts it; returns the channel, or the problem
 local function start_with(begin)
   local ok, payload, open = pcall(require("codecompanion.host.hello_request").prepare)
@@ -181,7 +181,8 @@ local function start_with(begin)
   greet(channel, payload)
 end
 
----Go on once the adapter of new chats is chosen, unless the host was stopped meanwhile: `hello` names it.
+---Call a function once the adapter of new chats is chosen, which `hello` includes, unless the host was stopped
+---meanwhile.
 ---@param go_on fun()
 local function with_adapter(go_on)
   require("codecompanion.adapters.default_adapter").when_known(require("codecompanion.config").options, function()
@@ -191,10 +192,10 @@ local function with_adapter(go_on)
   end)
 end
 
----Find what is to run and start it.
+---Find the Python to use and start the host.
 local function launch()
   if state.status ~= "starting" or wire.channel() then
-    return -- stopped meanwhile, or started by the one before
+    return -- stopped meanwhile, or started by the previous call
   end
   local process, options = require("codecompanion.host.process"), require("codecompanion.config").options
   local sandbox = options.sandbox
@@ -224,27 +225,27 @@ local function launch()
   end, is_chat_shown)
 end
 
----Start the host unless it runs. Returns at once; the work begins when what wants the host has been drawn.
+---Start the host unless it is running. Returns at once; the work begins after the next redraw.
 function M.start()
   if state.retired or state.status == "starting" or state.status == "ready" then
     return
   end
   state.status, state.text = "starting", ""
-  if state.leaving then -- two hosts would argue about who owns a chat
+  if state.leaving then -- two hosts would compete for the ownership of chats
     state.start_after_leaving, state.status = true, "stopped"
     return
   end
   vim.schedule(launch)
 end
 
----Send a request and forget it; failures come as `request_failed` events.
+---Send a request without a callback; failures arrive as `request_failed` events.
 ---@param verb string
 ---@param payload table? As in `requests.py`, without `id`
 function M.notify(verb, payload)
   M.request(verb, payload, nil)
 end
 
----Send a request; `callback` gets its answer, once, on the main loop.
+---Send a request; `callback` is called once with the answer, on the main loop.
 ---@param verb string
 ---@param payload table?
 ---@param callback CodeCompanion.HostCallback?
@@ -268,7 +269,7 @@ function M.request(verb, payload, callback)
   return request
 end
 
----Send a request whose failure is shown to the user in one line; `done` gets the result on success.
+---Send a request and show a failure in one line; `done` receives the result on success.
 ---@param verb string
 ---@param payload table
 ---@param done fun(result: any)
@@ -281,20 +282,20 @@ function M.ask(verb, payload, done)
   end)
 end
 
----Called by Python, which paces itself by what it returns.
+---Called by Python, which adapts its pace to the returned duration.
 M.on_events = wire.take
 
----The events include the host's own: `host_started` (ready, before queued requests are sent: the place to open chats
----again), `host_exit` `{code, stderr_tail, text, never_ready, wanted}`.
+---Events include the host's own: `host_started` (ready, but queued requests are not yet sent: the time to reopen
+---chats) and `host_exit` `{code, stderr_tail, text, never_ready, wanted}`.
 M.subscribe = wire.subscribe
 
 ---@return CodeCompanion.HostStatus status
----@return string text Why, when it failed
+---@return string text Error message, if it failed
 function M.status()
   return state.status, state.text
 end
 
----What runs, for `:checkhealth`.
+---Return details of the running process, for `:checkhealth`.
 ---@return { job: integer?, channel: integer?, pid: integer?, ready_ms: number?, pending: integer, queued: integer }
 function M.inspect()
   local ok, pid = pcall(vim.fn.jobpid, state.job or -1)
@@ -309,8 +310,8 @@ function M.inspect()
   }
 end
 
----Stop the host: it takes what was sent, writes what it has to, and goes.
----@param wait_ms integer? Wait that long for it (when Neovim itself leaves)
+---Stop the host: it processes the requests sent so far, saves its state and exits.
+---@param wait_ms integer? Maximum time to wait, used when Neovim exits
 function M.stop(wait_ms)
   local job = state.job
   let_go("stopped", "")
@@ -331,15 +332,15 @@ function M.stop(wait_ms)
   end, LEAVE_MS)
 end
 
----Stop the host for good: these modules are about to be exchanged, and the next ones start a host of their own.
+---Stop the host permanently: these modules will be replaced, and the new ones start their own host.
 ---@param wait_ms integer
 function M.retire(wait_ms)
   M.stop(wait_ms)
   state.retired = true
 end
 
----Restart the host as soon as no chat is in a turn, which would be lost.
----@param text string What the chats say then
+---Restart the host once no chat is in a turn, because a running turn would be lost.
+---@param text string Message shown in the chats
 function M.restart_when_idle(text)
   require("codecompanion.host.restart_when_idle").restart(function()
     M.restart(text)
@@ -347,7 +348,7 @@ function M.restart_when_idle(text)
 end
 
 ---Stop the host and start a new one.
----@param text? string What the chats say
+---@param text? string Message shown in the chats
 function M.restart(text)
   if wire.channel() and not state.job then
     return say.line('host = "python3" is shared with other plugins; restart Neovim', severity.WARN)
@@ -359,7 +360,7 @@ function M.restart(text)
   M.start()
 end
 
--- Not VimLeavePre: there the chats save their drafts.
+-- Not VimLeavePre: the chats save their drafts there.
 vim.api.nvim_create_autocmd("VimLeave", {
   group = vim.api.nvim_create_augroup("codecompanion_host", {}),
   desc = "Let the Python host finish writing",

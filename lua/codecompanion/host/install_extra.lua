@@ -1,9 +1,9 @@
----Packages that only some need (`environment.EXTRAS`), installed while Neovim runs: the host starts again with them.
+---Installs optional packages (`environment.EXTRAS`) at run time and restarts the host to use them.
 
 local M = {}
 
----Start the host again, with the packages that have just been installed.
----@param problem string? Why they were not
+---Restart the host with the newly installed packages.
+---@param problem string? Why the installation failed
 function M.restart_host(problem)
   local host = require("codecompanion.host")
   if not problem and host.status() ~= "stopped" then
@@ -11,9 +11,9 @@ function M.restart_host(problem)
   end
 end
 
----Install the packages of an extra because what was chosen needs them, unless they are wanted already or the user
----installs packages.
----@param extra string Of `environment.EXTRAS`
+---Install the packages of an extra that the user's choice requires, unless the extra is already enabled or the user
+---manages packages.
+---@param extra string A key of `environment.EXTRAS`
 function M.need(extra)
   local install = require("codecompanion.install")
   if not require("codecompanion.system.python_environment").wants(extra) and install.by_hand(extra) == nil then

@@ -1,38 +1,38 @@
----What the host said last of its MCP servers: for completion of their prompts and resources.
+---Caches the host's latest list of MCP servers, for completion of their prompts and resources.
 
 local M = {}
 
 local REFRESH_AFTER_MS = 100
 
 ---@class CodeCompanion.McpTool
----@field name string As the model calls it
----@field own_name string As the server calls it
+---@field name string Name used by the model
+---@field own_name string Name used by the server
 ---@field tokens integer
 ---@field offered boolean
 ---@field asks boolean
----@field hints string[] What the server says of it
----@field problem string Why it is not offered, "" when it is
+---@field hints string[] Hints given by the server
+---@field problem string Why it is not offered, "" if it is
 
 ---@class CodeCompanion.McpServer
 ---@field name string
 ---@field state string "off", "not started", "starting", "ready" or "failed"
 ---@field problem string
 ---@field lacks_packages boolean
----@field source string File it comes from, "" for the configuration
----@field line string What is started or reached
+---@field source string File that configures it, "" for the configuration
+---@field line string Its command line or address
 ---@field version string
 ---@field protocol string
 ---@field tools CodeCompanion.McpTool[]
----@field tokens integer Of the tools that are offered
+---@field tokens integer Token count of the offered tools
 ---@field resources string[][] Address and name
----@field prompts { [1]: string, [2]: string[], [3]: string[] }[] Name, names of the arguments, of the required ones
+---@field prompts { [1]: string, [2]: string[], [3]: string[] }[] Name, argument names, required argument names
 ---@field left_out string[]
----@field log string[] The newest lines of what it said
----@field older_lines integer How many there were before these
+---@field log string[] The latest lines of its log
+---@field older_lines integer Number of earlier lines
 
 ---@class CodeCompanion.McpFile
 ---@field path string
----@field servers string[] Names of those it does not switch off
+---@field servers string[] Names of servers that it does not disable
 ---@field trusted boolean
 ---@field problem string
 
@@ -42,7 +42,7 @@ M.servers = {}
 local watchers = {}
 local is_due = false
 
----Call `watcher` whenever something has changed.
+---Call `watcher` after each change.
 ---@param watcher fun()
 ---@return fun() unwatch
 function M.watch(watcher)
@@ -54,7 +54,7 @@ end
 
 ---@alias CodeCompanion.AskHost fun(verb: string, payload: table, done: fun(err: string?, result: any))
 
----The arguments of a prompt as they are typed: `<required> [optional]`.
+---Return the arguments of a prompt as typed: `<required> [optional]`.
 ---@param prompt { [1]: string, [2]: string[], [3]: string[] }
 ---@return string
 function M.arguments(prompt)
@@ -64,7 +64,7 @@ function M.arguments(prompt)
   return table.concat(shown, " ")
 end
 
----The resources of servers that run, as `#{mcp:server:address}`; templates have braces to be filled in.
+---Return the resources of running servers, as `#{mcp:server:address}`; templates contain braces to fill in.
 ---@param lead string
 ---@return string[]
 local function resources(lead)
@@ -80,7 +80,7 @@ local function resources(lead)
   return found
 end
 
----Offer `#{mcp:…}` in messages, once there is a server.
+---Offer `#{mcp:…}` in messages, once a server exists.
 local function offer_resources()
   if #M.servers > 0 then
     require("codecompanion.editor_context").register({
@@ -94,8 +94,8 @@ local function offer_resources()
   end
 end
 
----Ask the host about the servers of Neovim's working folder, where the next message is written.
----@param request CodeCompanion.AskHost `host.request`
+---Request the servers for Neovim's working folder, where the next message is written.
+---@param request CodeCompanion.AskHost The function `host.request`
 local function ask(request)
   request("show_mcp", { chat = "", cwd = vim.fn.getcwd() }, function(err, result)
     if not err then
@@ -108,7 +108,7 @@ local function ask(request)
   end)
 end
 
----Something has changed: ask again soon, once for many changes.
+---Request the list again after a change, debounced.
 ---@param request CodeCompanion.AskHost
 ---@param is_ready fun(): boolean
 function M.changed(request, is_ready)

@@ -1,8 +1,8 @@
 ---Protect Neovim's environment and memory from the user's other programs, including those that the host starts.
 ---
 ---Every program of the user may read `/proc/<nvim>/environ`, which contains the keys. Linux denies this for a process
----that is not dumpable (man 2 prctl); such a process writes no core dump, and no debugger of the user can attach to
----it. The host does the same in `python/codecompanion/engine/own_memory.py`. With `sandbox = "off"` nothing changes.
+---that is not dumpable (man 2 prctl); such a process writes no core dump, and the user's debuggers cannot attach to it.
+---The host does the same in `python/codecompanion/engine/own_memory.py`. With `sandbox = "off"` nothing changes.
 
 local M = {}
 
@@ -14,7 +14,7 @@ function M.close()
     return false
   end
   if not rawget(_G, "jit") then
-    return false -- without LuaJIT `require` would look for an `ffi.lua`, also in the folder Neovim runs in
+    return false -- without LuaJIT, `require` would search for an `ffi.lua`, even in the working folder
   end
   local ffi = require("ffi")
   pcall(ffi.cdef, "int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);")

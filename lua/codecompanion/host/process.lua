@@ -1,4 +1,4 @@
----The two ways to a Python host: a process of our own, or the one remote plugins share.
+---The two ways to run a Python host: as our own process, or in the one shared by remote plugins.
 
 local uv = vim.uv or vim.loop
 
@@ -6,12 +6,12 @@ local M = {}
 
 local STDERR_LINES = 40
 
----@return string path The remote plugin
+---@return string path Path of the remote plugin
 local function plugin_file()
   return require("codecompanion.install").root() .. "/rplugin/python3/codecompanion_host.py"
 end
 
----@param lines string[] The tail so far; the last one is not finished
+---@param lines string[] The tail so far; the last line is incomplete
 ---@param chunk string[]
 ---@return string[]
 local function append_tail(lines, chunk)
@@ -20,9 +20,9 @@ local function append_tail(lines, chunk)
   return #lines > STDERR_LINES and vim.list_slice(lines, #lines - STDERR_LINES + 1) or lines
 end
 
----The environment of a host: ours on the path, and nothing of another Python, whose home would keep it from starting.
----Without cached bytecode it takes twice as long to answer.
----@param open table<string, string> What it may have of Neovim's
+---Return the environment of a host: our modules on the path, and no settings of another Python, whose home would
+---prevent it from starting. Without cached bytecode its startup takes twice as long.
+---@param open table<string, string> Variables of Neovim's environment that it may have
 ---@param root string
 ---@return table<string, string>
 local function environment(open, root)
@@ -31,9 +31,9 @@ local function environment(open, root)
   return own
 end
 
----Start a host of our own.
+---Start our own host process.
 ---@param python string
----@param open table<string, string> The environment it may have
+---@param open table<string, string> Environment variables it may have
 ---@param on_exit fun(job: integer, code: integer, stderr_tail: string)
 ---@return integer? job
 ---@return string? problem
@@ -46,8 +46,8 @@ function M.launch(python, open, on_exit)
   end
   local ok, job = pcall(vim.fn.jobstart, command, {
     rpc = true,
-    cwd = root, -- the editor's folder may be gone by now, and nothing of ours may depend on it
-    clear_env = true, -- it must not inherit the keys
+    cwd = root, -- the editor's folder may no longer exist, and nothing may depend on it
+    clear_env = true, -- the process must not inherit the keys
     env = environment(open, root),
     on_stderr = function(_, chunk)
       stderr = append_tail(stderr, chunk)
@@ -62,7 +62,7 @@ function M.launch(python, open, on_exit)
   return nil, ("%s cannot be started; run :CodeCompanion install"):format(python)
 end
 
----Connect to the python3 host all remote plugins share (after `:UpdateRemotePlugins`).
+---Connect to the python3 host shared by all remote plugins (after `:UpdateRemotePlugins`).
 ---@return integer? channel
 ---@return string? problem
 function M.connect_classic()

@@ -1,10 +1,10 @@
----A restart of the host that is put off until no chat is in a turn, which would be lost.
+---Delays a restart of the host until no chat is in a turn, because a running turn would be lost.
 
 local M = {}
 
----@type table<string, true> Chats in which something runs
+---@type table<string, true> Chats with running work
 local busy = {}
----@type fun()? The restart that waits
+---@type fun()? The delayed restart
 local waiting = nil
 
 local function go_on()
@@ -19,7 +19,7 @@ end
 function M.note(event)
   busy[event.chat] = event.state ~= "idle" or nil
   if waiting then
-    vim.schedule(go_on) -- not while the host waits for what taking this event costs
+    vim.schedule(go_on) -- not now, because the host is waiting for this event to be handled
   end
 end
 
@@ -29,7 +29,7 @@ function M.restart(restart)
   vim.schedule(go_on)
 end
 
----The host is gone: nothing runs in it, and there is nothing to restart.
+---Reset the state after the host has exited.
 function M.forget()
   busy, waiting = {}, nil
 end

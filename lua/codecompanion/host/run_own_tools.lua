@@ -1,19 +1,19 @@
----Runs tools of the user's own: the host asks for one by name, the answer is the result as the model reads it.
+---Runs user-defined tools: the host requests one by name, and the answer is the result as the model reads it.
 ---
----The function runs in the editor, with the user's rights; one that takes long has to be asynchronous, or the editor
----stands still. What it returns is data: text, or what JSON can hold.
+---The function runs in the editor with the user's rights; a slow one must be asynchronous, or it blocks the editor. Its
+---result is data: text, or values that JSON supports.
 
 local plain = require("codecompanion.values.plain")
 
 local M = {}
 
----What a tool knows of its call.
+---The context passed to a tool.
 ---@class CodeCompanion.ToolContext
----@field root string The folder that tools work in
----@field cwd string The working folder of the editor
----@field chat string Id of the chat
----@field is_cancelled fun(): boolean The call was stopped: nobody waits for a result any more
----@field on_cancel fun(callback: fun()) Called when the call is stopped
+---@field root string Folder that tools work in
+---@field cwd string Working folder of the editor
+---@field chat string Chat id
+---@field is_cancelled fun(): boolean Whether the call was stopped and its result will be ignored
+---@field on_cancel fun(callback: fun()) Registers a function that is called when the call is stopped
 
 ---@class CodeCompanion.ToolRun
 ---@field name string
@@ -25,7 +25,7 @@ local MAX_BYTES = 20000000
 local EXPECTED =
   'expected a string, { status = "success" or "error", data = … }, or nothing and a call of done(result)'
 
----@type table<integer, CodeCompanion.ToolRun> By the number of the question
+---@type table<integer, CodeCompanion.ToolRun> By number of the host's question
 local runs = {}
 
 ---@param name string
@@ -34,7 +34,7 @@ local function note(name, text)
   require("codecompanion.system.log").append(("tool %s: %s"):format(name, text))
 end
 
----Note what went wrong, and list it for `:CodeCompanion problems`.
+---Record a failure, and list it in `:CodeCompanion problems`.
 ---@param name string
 ---@param text string
 local function failed(name, text)
@@ -42,8 +42,8 @@ local function failed(name, text)
   require("codecompanion.config").failed(("interactions.chat.tools.%s: %s"):format(name, text))
 end
 
----One character after the other; what is none is replaced.
----@param run string Bytes that are not ASCII
+---Replace invalid UTF-8 in a run of bytes.
+---@param run string Non-ASCII bytes
 ---@return string
 local function repaired(run)
   local out, at = {}, 1
@@ -79,7 +79,7 @@ local function text_of(data)
   return plain.is_utf8(data) and data or (data:gsub("[\128-\255]+", repaired))
 end
 
----@param result any What the function returned, or gave to `done`
+---@param result any Returned by the function, or passed to `done`
 ---@return { text: string, is_error: boolean }
 local function outcome(name, result)
   local data, is_error = result, false
@@ -95,10 +95,10 @@ local function outcome(name, result)
   return { text = text, is_error = is_error }
 end
 
----The functions of a tool, each called like that of the user's own: arguments, context, done.
+---Return the functions of a tool, each with the signature of a user-defined one: arguments, context, done.
 ---@param callback function|table
 ---@return (fun(arguments: table, context: table, done: fun(result: any)): any)[]
----@return boolean can_wait Whether the last one can call `done` later
+---@return boolean can_wait Whether the last one may call `done` later
 local function steps_of(callback)
   if type(callback) == "function" then
     local known = debug.getinfo(callback, "u")
@@ -135,8 +135,8 @@ local function first_line(err)
   return (tostring(err):match("^[^\n]*"))
 end
 
----Run a tool; `done` is called once, with the result. What comes after that, or after the call was stopped, is dropped.
----@param number integer The question of the host
+---Run a tool; `done` is called once, with the result. Later results, and results of a stopped call, are dropped.
+---@param number integer Number of the host's question
 ---@param fields { name: string, arguments: table, root: string, chat: string }
 ---@param done fun(ok: boolean, result: any)
 function M.run(number, fields, done)
@@ -187,8 +187,8 @@ function M.run(number, fields, done)
   step(1)
 end
 
----Stop a call: nobody waits for it any more. The tool is told, if it asked to be.
----@param number integer The question of the host
+---Stop a call whose result is no longer needed, and notify the tool if it registered a callback.
+---@param number integer Number of the host's question
 function M.stop(number)
   local run = runs[number]
   if not run then
@@ -203,7 +203,7 @@ function M.stop(number)
   end
 end
 
----Stop all calls: the host that waited for them is gone.
+---Stop all calls, because the host that requested them has exited.
 function M.stop_all()
   for _, number in ipairs(vim.tbl_keys(runs)) do
     M.stop(number)

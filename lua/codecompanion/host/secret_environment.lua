@@ -1,16 +1,17 @@
----Which variables of Neovim's environment the host's process is started without, because they look like a secret.
+---Finds variables of Neovim's environment that look like secrets; the host's process is started without them.
 ---
----Every program of the user can read the environment of a process (`/proc/<pid>/environ`). What is left out here goes
----to the host in the message `hello`, and in `give_environment` when it changes. More may be left out than is secret:
----what the programs of a model get is decided by the host, out of both (`tools/commands/command_environment.py`).
+---Every program of the user can read the environment of a process (`/proc/<pid>/environ`). Hidden variables are sent to
+---the host in the message `hello`, and in `give_environment` after a change. Variables that are not secret may be
+---hidden,
+---too: the host decides from both parts which ones the model's programs get (`tools/commands/command_environment.py`).
 
 local M = {}
 
-local MIN_VALUE_LENGTH = 8 -- a shorter value of a header may be any word
-local MIN_KEY_LENGTH = 16 -- letters after `sk-` and the like
+local MIN_VALUE_LENGTH = 8 -- a shorter header value may be any word
+local MIN_KEY_LENGTH = 16 -- letters after a prefix such as `sk-`
 
 ---@class CodeCompanion.SecretRules
----@field names table<string, true> Variables that adapters name
+---@field names table<string, true> Variables named by adapters
 ---@field patterns string[] Lua patterns of names, in upper case
 ---@field plain string[]
 ---@field beginnings string[]
@@ -18,7 +19,7 @@ local MIN_KEY_LENGTH = 16 -- letters after `sk-` and the like
 
 ---@type CodeCompanion.SecretRules?
 local rules
----What was told the host last, and everything as it was looked at then.
+---Variables last sent to the host, and the whole environment at that time.
 ---@type table<string, string>, table<string, string>
 local told, seen = {}, {}
 
@@ -42,8 +43,8 @@ local function matches(text, list)
   return false
 end
 
----@param settings table What `hello` sends
----@param adapters { keys: string[], sent: string[] } Where they have their keys; what goes to their endpoints
+---@param settings table Settings sent with `hello`
+---@param adapters { keys: string[], sent: string[] } Sources of their keys; data sent to their endpoints
 ---@return CodeCompanion.SecretRules
 local function make_rules(settings, adapters)
   local environment = require("codecompanion.system.python_environment")
@@ -106,16 +107,16 @@ local function is_secret(name, value)
   return false
 end
 
----Divide the environment as it is now; what follows is told by `changes`.
----@param settings table What `hello` sends
+---Split the current environment; `changes` reports later changes.
+---@param settings table Settings sent with `hello`
 ---@param adapters { keys: string[], sent: string[] }
----@return table<string, string> open For the host's process
----@return table<string, string> hidden To be told in `hello`
+---@return table<string, string> open Variables of the host's process
+---@return table<string, string> hidden Variables to send with `hello`
 function M.divide(settings, adapters)
   rules = make_rules(settings, adapters)
   seen = vim.uv.os_environ()
   local open = {}
-  told = vim.empty_dict() -- so that it is an object as JSON
+  told = vim.empty_dict() -- encoded as an object in JSON
   for name, value in pairs(seen) do
     local side = is_secret(name, value) and told or open
     side[name] = value
@@ -123,7 +124,7 @@ function M.divide(settings, adapters)
   return open, vim.tbl_extend("force", vim.empty_dict(), told)
 end
 
----What has to be told since the last time, nil when nothing changed.
+---Return the changes since the last call, or nil if there are none.
 ---@return { changed: table<string, string>, gone: string[] }? payload
 function M.changes()
   if not rules then

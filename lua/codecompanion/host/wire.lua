@@ -1,6 +1,6 @@
----Requests to the host and events from it, over a channel that `init.lua` opens and closes.
+---Sends requests to the host and receives its events, over a channel that `init.lua` opens and closes.
 ---
----Requests are `rpcnotify`, answers come as `reply` events. What an event means is known by those who subscribe.
+---Requests use `rpcnotify`, answers arrive as `reply` events. Subscribers interpret the events.
 
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
@@ -15,24 +15,24 @@ local M = {}
 ---@field verb string
 ---@field payload table
 ---@field callback CodeCompanion.HostCallback?
----@field id integer? Of a request with a callback, once it was sent
+---@field id integer? Set for a request with a callback, once it was sent
 
 local SILENT_MS = 3000
 
----These are answered by an event at once, whatever the model and the tools are doing.
+---Verbs that trigger an event at once, whatever the model and the tools are doing.
 local ANSWERED_AT_ONCE = { submit = true, compact = true, regenerate = true, go_on = true }
 
 local state = {
-  channel = nil, ---@type integer? Where requests go: our process, or the classic host
-  on_lost = nil, ---@type fun(): string? What to do when the channel turns out to be closed; returns why
-  queue = {}, ---@type CodeCompanion.HostRequest[] Made before the host was ready
-  pending = {}, ---@type table<integer, CodeCompanion.HostRequest> Sent, not answered
+  channel = nil, ---@type integer? Channel of our process or of the classic host
+  on_lost = nil, ---@type fun(): string? Called when the channel is found closed; returns why
+  queue = {}, ---@type CodeCompanion.HostRequest[] Requested before the host was ready
+  pending = {}, ---@type table<integer, CodeCompanion.HostRequest> Sent, but not answered
   next_id = 0,
-  batches = 0, ---How many batches of events have come
-  silent_since = nil, ---@type integer? The batch after which a silence was told
+  batches = 0, ---Number of received batches of events
+  silent_since = nil, ---@type integer? Batch after which silence was reported
 }
 
----In the order in which they came; a new list whenever it changes, since the old one may be gone through.
+---In order of arrival; replaced by a new list on each change, because the old one may be in iteration.
 ---@type fun(event: table)[]
 local subscribers = {}
 ---@type table<fun(event: table), true>
@@ -40,8 +40,8 @@ local is_subscribed = {}
 ---@type table<string, true>
 local said = {}
 
----Call `receive`; what goes wrong in it is said once and keeps nobody else from what came.
----@param what string What could not be shown, with a place for its name
+---Call `receive`; an error is reported once and does not affect other receivers.
+---@param what string What could not be shown: a format string for the name
 ---@param name string
 ---@param receive function
 ---@param ... any
@@ -53,7 +53,7 @@ local function guarded(what, name, receive, ...)
   end
 end
 
----Give an event to all subscribers.
+---Pass an event to all subscribers.
 ---@param event table
 function M.dispatch(event)
   for _, subscriber in ipairs(subscribers) do
@@ -63,7 +63,7 @@ function M.dispatch(event)
   end
 end
 
----Call `subscriber` with every event but replies.
+---Call `subscriber` with every event except replies.
 ---@param subscriber fun(event: table)
 ---@return fun() unsubscribe
 function M.subscribe(subscriber)
@@ -87,11 +87,11 @@ local function fail(request, err)
     return
   end
   local chat = request.payload.chat or ""
-  -- `gone`: it never reached a host; what the chat has to say about that comes with `host_exit`.
+  -- `gone`: it never reached a host; the chat reports the reason on `host_exit`.
   M.dispatch({ type = "request_failed", chat = chat, verb = request.verb, error = err, gone = true })
 end
 
----Answer everything that waits with `err`.
+---Fail all waiting requests with `err`.
 ---@param err string
 function M.fail_all(err)
   local queue, pending = state.queue, state.pending
@@ -104,7 +104,7 @@ function M.fail_all(err)
   end
 end
 
----Say so when nothing comes from a host that should have answered: suspended, or busy for too long.
+---Warn if nothing arrives from a host that should have answered: it is suspended, or busy for too long.
 local function watch()
   local channel, batches = state.channel, state.batches
   vim.defer_fn(function()
@@ -115,14 +115,14 @@ local function watch()
   end, SILENT_MS)
 end
 
----From here on requests go to `channel`.
+---Send requests to `channel` from now on.
 ---@param channel integer
----@param on_lost fun(): string Called when it turns out to be closed, after which nothing waits any more; returns why
+---@param on_lost fun(): string Called when the channel is found closed, after which no request waits; returns why
 function M.open(channel, on_lost)
   state.channel, state.on_lost = channel, on_lost
 end
 
----No request goes anywhere; those that were sent may still be answered.
+---Stop sending requests; those already sent may still be answered.
 function M.close()
   state.channel = nil
 end
@@ -132,8 +132,8 @@ function M.channel()
   return state.channel
 end
 
----@return integer pending Requests that were sent and not answered
----@return integer queued Those that wait for the host
+---@return integer pending Number of unanswered requests
+---@return integer queued Number of requests that wait for the host
 function M.counts()
   return vim.tbl_count(state.pending), #state.queue
 end
@@ -170,13 +170,13 @@ function M.send(request)
   end
 end
 
----Keep a request until the host is ready.
+---Queue a request until the host is ready.
 ---@param request CodeCompanion.HostRequest
 function M.keep(request)
   table.insert(state.queue, request)
 end
 
----Send what was kept, in the order in which it was asked.
+---Send queued requests in order.
 function M.send_kept()
   local queue = state.queue
   state.queue = {}
@@ -185,7 +185,7 @@ function M.send_kept()
   end
 end
 
----Forget what was sent: nobody will answer it, and it will be sent again.
+---Drop sent requests, which will not be answered and will be sent again.
 function M.forget_sent()
   state.pending = {}
 end
@@ -199,7 +199,7 @@ local function take_reply(event)
   end
 end
 
----Answer what the host asks of the editor; another one asks other questions by the same numbers.
+---Answer a question of the host on its own channel, because another host reuses the question numbers.
 ---@param event CodeCompanion.Event.Ask
 local function take_question(event)
   local channel = state.channel
@@ -210,9 +210,9 @@ local function take_question(event)
   end)
 end
 
----Take a batch of events.
+---Handle a batch of events.
 ---@param json string A JSON array of events
----@return number cost_ms What handling them cost
+---@return number cost_ms Duration of handling them
 function M.take(json)
   local began = uv.hrtime()
   state.batches = state.batches + 1

@@ -1,9 +1,10 @@
----When the private Python environment is made (`build.lua`, `:CodeCompanion install`, first use), who is told, and what
----Python the host runs with. Everything runs in child processes (`make_environment.lua`): the editor never waits.
+---Installs the private Python environment (`build.lua`, `:CodeCompanion install`, first use), reports progress and
+---chooses
+---the host's Python. All work is done in child processes (`make_environment.lua`): the editor never blocks.
 
 local uv = vim.uv or vim.loop
 
--- build.lua loads this file while the plugin is not on the runtimepath yet.
+-- build.lua loads this file before the plugin is on the runtimepath.
 local here = vim.fs.dirname(debug.getinfo(1, "S").source:sub(2))
 local system = vim.fs.dirname(here) .. "/system"
 local environment = dofile(system .. "/python_environment.lua")
@@ -23,20 +24,20 @@ M.log_path = make.log_path
 local WAIT_MS = 250
 
 ---@class CodeCompanion.InstallProgress
----@field text string What is being done: "12 of 37 downloaded"
----@field began integer `vim.uv.now()` when it began
----@field elsewhere boolean Another Neovim does it
----@field again boolean There is an environment already, of an older version
+---@field text string Current step: "12 of 37 downloaded"
+---@field began integer `vim.uv.now()` at its start
+---@field elsewhere boolean Another Neovim is installing
+---@field again boolean An environment of an older version exists
 
----@type CodeCompanion.InstallProgress? The installation that runs, nil when none does
+---@type CodeCompanion.InstallProgress? The running installation, or nil
 M.progress = nil
 
----@type { report: CodeCompanion.Report, done: fun(problem: string?) }[] Who waits for the installation that runs
+---@type { report: CodeCompanion.Report, done: fun(problem: string?) }[] Callers that wait for the running installation
 local waiting = {}
 ---@type table<fun(), true>
 local watchers = {}
 
----Call `watcher` whenever `progress` has changed.
+---Call `watcher` after each change of `progress`.
 ---@param watcher fun()
 function M.watch(watcher)
   watchers[watcher] = true
@@ -54,7 +55,7 @@ local function tell(text, elsewhere)
   end
 end
 
----What is being installed, in a few words; "" when nothing is.
+---Return a short description of the running installation, or "".
 ---@return string
 function M.describe()
   local progress = M.progress
@@ -106,7 +107,7 @@ local function work(claim)
   end)()
 end
 
----Install, or wait for whoever installs already: another Neovim, or the plugin manager in this one.
+---Install, or wait for an installation by another Neovim or by the plugin manager in this one.
 local function begin()
   local path = environment.data_dir() .. "/installing"
   local claim = claims.take(path)
@@ -134,14 +135,14 @@ local function begin()
       if made and made.fresh then
         return finished()
       end
-      begin() -- it failed or was killed
+      begin() -- the other installation failed or was killed
     end)
   )
 end
 
----Make a new environment, or wait for the one that is being made.
+---Build a new environment, or wait for the running installation.
 ---@param report CodeCompanion.Report
----@param done fun(problem: string?) Called on the main loop; the environment in use is untouched when it failed
+---@param done fun(problem: string?) Called on the main loop; after a failure the environment in use is unchanged
 function M.run(report, done)
   table.insert(waiting, { report = report, done = done })
   if not M.progress then
@@ -157,22 +158,22 @@ local function show(message)
   require("codecompanion.say").hint(text)
 end
 
----@return string path As a person writes it
+---@return string path Shortened for display
 local function short_log_path()
   return vim.fn.fnamemodify(M.log_path(), ":~")
 end
 
----What the user has to do for the packages of an extra, when they go without our help.
----@param extra string Of `environment.EXTRAS`
----@return string? instruction nil where `:CodeCompanion install` does it
+---Return instructions for installing the packages of an extra, if the user has to do it.
+---@param extra string A key of `environment.EXTRAS`
+---@return string? instruction nil if `:CodeCompanion install` does it
 function M.by_hand(extra)
   local python = (require("codecompanion.config").options.python or {}).host_prog
   local text = "run `%s -m pip install %s`, then :CodeCompanion restart"
   return python and text:format(python, environment.EXTRAS[extra])
 end
 
----`:CodeCompanion install {extra}`: from now on with the packages of that extra.
----@param extra string Of `environment.EXTRAS`
+---Run `:CodeCompanion install {extra}`: enable the extra permanently and install its packages.
+---@param extra string A key of `environment.EXTRAS`
 ---@param done fun(problem: string?)?
 function M.add(extra, done)
   local say, severity = require("codecompanion.say"), require("codecompanion.severity")
@@ -196,7 +197,7 @@ function M.add(extra, done)
   end)
 end
 
----`:CodeCompanion install`: install with progress on the command line.
+---Run `:CodeCompanion install` with progress on the command line.
 ---@param done fun(problem: string?)?
 function M.run_visibly(done)
   M.run(show, function(problem)
@@ -214,7 +215,7 @@ function M.run_visibly(done)
   end)
 end
 
----The environment step of lazy.nvim, after installing and updating: runs inside its coroutine.
+---Build the environment for lazy.nvim after an install or update; runs in its coroutine.
 ---@async
 function M.build()
   local current = environment.find()
@@ -224,7 +225,7 @@ function M.build()
   end
   local message, is_over, problem = nil, false, nil
   M.run(function()
-    message = "Python packages: " .. M.progress.text -- lazy.nvim's window leaves about thirty columns
+    message = "Python packages: " .. M.progress.text -- lazy.nvim's window has about thirty columns left
   end, function(result)
     is_over, problem = true, result
   end)
@@ -234,7 +235,7 @@ function M.build()
     message = nil
     coroutine.yield(text)
     if has_async and async.running() then
-      async.sleep(50) -- not a hot loop while pip works
+      async.sleep(50) -- avoid a busy loop while pip works
     end
   end
   if problem then
@@ -243,7 +244,7 @@ function M.build()
   coroutine.yield("the Python environment is ready")
 end
 
----What the environment would be made with; for `:checkhealth`.
+---Find the tool that would build the environment, for `:checkhealth`.
 ---@param answer fun(problem: string?, tool: string)
 function M.find_tool(answer)
   if programs.find("uv") ~= "" then
@@ -255,7 +256,7 @@ function M.find_tool(answer)
   end)()
 end
 
----Whether `resolve` would answer without installing anything.
+---Return whether `resolve` can answer without installing anything.
 ---@return boolean
 function M.can_start()
   local options = require("codecompanion.config").options
@@ -263,7 +264,7 @@ function M.can_start()
   return options.host == "python3" or configured ~= nil or environment.find() ~= nil
 end
 
----Whether `python` has everything the host needs.
+---Check whether `python` has everything the host needs.
 ---@param python string
 ---@param answer fun(fit: boolean)
 local function try_provider(python, answer)
@@ -273,9 +274,9 @@ local function try_provider(python, answer)
   end)()
 end
 
----Make the private environment because somebody waits for the host.
+---Build the private environment because a request waits for the host.
 ---@param done fun(problem: string?, python: string?)
----@param is_told fun(): boolean Whether the user sees it already: a chat that is shown says so itself
+---@param is_told fun(): boolean Whether a visible chat already reports it
 local function install_for_use(done, is_told)
   local function report(text)
     if not is_told() then
@@ -283,7 +284,7 @@ local function install_for_use(done, is_told)
     end
   end
   M.run(report, function(problem)
-    local made = environment.find() -- after a failure the one before, if there was one
+    local made = environment.find() -- after a failure, the previous one if there was one
     if made and problem then
       local text = "%s. The previous environment is used; details: %s"
       require("codecompanion.say").line(text:format(problem, short_log_path()), require("codecompanion.severity").WARN)
@@ -298,7 +299,7 @@ local function install_for_use(done, is_told)
   end)
 end
 
----Whether there are MCP servers to start, so that the packages they need are installed.
+---Return whether MCP servers are configured, which require further packages.
 ---@return boolean
 local function are_mcp_servers_configured()
   local mcp = require("codecompanion.config").options.mcp or {}
@@ -310,10 +311,10 @@ local function are_mcp_servers_configured()
   return false
 end
 
----Give the Python the host shall run with: the configured one, the private environment, `g:python3_host_prog` if it
----has the packages; else the private environment is made now.
+---Find the Python for the host: the configured one, the private environment, or `g:python3_host_prog` if it has the
+---packages; otherwise build the private environment now.
 ---@param done fun(problem: string?, python: string?)
----@param is_told fun(): boolean Whether the user sees already that something is installed
+---@param is_told fun(): boolean Whether the user already sees the installation
 function M.resolve(done, is_told)
   local configured = (require("codecompanion.config").options.python or {}).host_prog
   if configured then
@@ -324,7 +325,7 @@ function M.resolve(done, is_told)
     return done(nil, path)
   end
   if not environment.wants("mcp") and are_mcp_servers_configured() then
-    environment.want("mcp", true) -- the environment does not fit its lock file any more
+    environment.want("mcp", true) -- the environment now differs from its lock file
   end
   if not environment.wants("sdk") and require("codecompanion.install.official_clients").are_needed() then
     environment.want("sdk", true)

@@ -1,8 +1,9 @@
----One installation at a time on this machine: a file that says which editor installs and what it is doing.
+---A lock for one installation at a time on this machine: a file that names the installing editor and its current step.
 ---
----Its owner writes it again every few seconds. A file whose owner was killed, or has not written for a while (it is
----suspended, or its process id was given to somebody else), counts for nothing: each installation has a folder of its
----own, so the worst that two at once do is work twice.
+---The owner rewrites the file every few seconds. A file is ignored if its owner was killed or has not written for a
+---while
+---(it is suspended, or its process id was reused). Each installation has its own folder, so at worst two concurrent
+---installations do the work twice.
 
 local uv = vim.uv or vim.loop
 
@@ -13,7 +14,7 @@ local STALE_S = 20
 
 ---@class CodeCompanion.InstallHolder
 ---@field pid integer
----@field text string What it is doing
+---@field text string Its current step
 
 ---@param path string
 ---@param text string
@@ -27,9 +28,9 @@ local function write(path, text)
   end
 end
 
----Who installs right now, as far as can be told.
+---Return the current owner of the lock, as far as can be determined.
 ---@param path string
----@return CodeCompanion.InstallHolder? holder nil when nobody does
+---@return CodeCompanion.InstallHolder? holder nil if there is none
 function M.holder(path)
   local stat = uv.fs_stat(path)
   local descriptor = stat and uv.fs_open(path, "r", 0)
@@ -46,11 +47,11 @@ function M.holder(path)
 end
 
 ---@class CodeCompanion.InstallClaim
----@field tell fun(text: string) Say what is being done
+---@field tell fun(text: string) Updates the current step
 ---@field release fun()
 
----Take the claim unless somebody has it. A folder that cannot be written is better explained by the tools, so the claim
----is given without a file there.
+---Acquire the lock unless it is held. If the folder is not writable, the lock is granted without a file, because the
+---tools report that error better.
 ---@param path string
 ---@return CodeCompanion.InstallClaim? claim
 function M.take(path)
@@ -61,7 +62,7 @@ function M.take(path)
   uv.fs_unlink(path)
   local descriptor, _, code = uv.fs_open(path, "wx", 384)
   if not descriptor and code == "EEXIST" then
-    return nil -- somebody was faster
+    return nil -- another process was faster
   end
   local timer, last = nil, ""
   if descriptor then

@@ -1,8 +1,8 @@
----What uv and pip print, in our words: how far they are, and why they failed.
+---Translates the output of uv and pip into progress and error messages.
 
 local M = {}
 
----What a tool's output means, first match wins.
+---Patterns of tool output and their messages; the first match wins.
 ---@type { [1]: string, [2]: string }[]
 local MEANINGS = {
   { "No space left on device", "the disk is full" },
@@ -30,10 +30,10 @@ local MEANINGS = {
   { "[Nn]o solution found", "a package is not on the index, or not for this system" },
 }
 
----Say why a tool failed and what that means; the reason first, because a command line cuts the end.
+---Return why a tool failed, and the consequence; the reason comes first because a command line cuts the end.
 ---@param output string
 ---@param consequence string "the Python packages were not installed"
----@return string sentence Without a full stop
+---@return string sentence Without a period
 function M.explain(output, consequence)
   for _, meaning in ipairs(MEANINGS) do
     if output:find(meaning[1]) then
@@ -45,18 +45,18 @@ function M.explain(output, consequence)
   return ("%s: %s"):format(consequence, last ~= "" and last or "the tool said nothing")
 end
 
----How many packages a lock file names; some may be for other systems only.
----@param lock string The text of requirements.lock
+---Count the packages in a lock file; some may be for other systems only.
+---@param lock string Contents of requirements.lock
 ---@return integer
 function M.count(lock)
   local _, count = ("\n" .. lock):gsub("\n[%w][%w._-]*==", "")
   return count
 end
 
----Read along while a tool installs packages.
----@param total integer What the lock file names
----@param report fun(text: string) Called when there is something new: "12 of 37 downloaded"
----@return fun(chunk: string) take Give it the output as it comes, in pieces of any size
+---Return a function that follows the output of a tool that installs packages.
+---@param total integer Number of packages in the lock file
+---@param report fun(text: string) Called on progress: "12 of 37 downloaded"
+---@return fun(chunk: string) take Call it with the output, in chunks of any size
 function M.reader(total, report)
   local rest, taken = "", 0
   ---@param line string

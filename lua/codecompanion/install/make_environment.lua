@@ -1,5 +1,6 @@
----Makes a Python environment with child processes: with `uv` when it is present, else with `venv` and pip and the
----hashes of the lock file. Loaded by `install/init.lua`, which says when.
+---Builds a Python environment in child processes: with `uv` if available, otherwise with `venv`, pip and the hashes of
+---the
+---lock file. `install/init.lua` decides when.
 
 local uv = vim.uv or vim.loop
 
@@ -25,7 +26,7 @@ except ImportError:
 print(*sys.version_info[:3], complete)
 ]]
 local ASK_VERSION = "import platform; print(platform.python_version())"
--- The user's own Python settings must not leak into the environment.
+-- The user's Python settings must not affect the environment.
 local CLEAN = {
   PYTHONPATH = "",
   PYTHONHOME = "",
@@ -52,13 +53,13 @@ function M.log(text)
   end
 end
 
----@type vim.SystemObj? The tool that runs
+---@type vim.SystemObj? The running tool
 local tool_running
 
----Run a command; only inside `run`. Returns exit status and all output.
+---Run a command, only inside `run`, and return its exit status and all output.
 ---@async
 ---@param command string[]
----@param read? fun(chunk: string) Gets the output as it comes, on the main loop
+---@param read? fun(chunk: string) Called with each chunk of output, on the main loop
 ---@return integer code
 ---@return string printed
 function M.execute(command, read)
@@ -90,7 +91,7 @@ function M.execute(command, read)
   return coroutine.yield()
 end
 
----Find a Python that can make an environment.
+---Find a Python that can build an environment.
 ---@async
 ---@return string? python
 ---@return string? problem
@@ -156,7 +157,7 @@ local function make(dir, report)
   return has_uv and "uv" or "pip"
 end
 
----Check the environment in `dir` and put the stamp on it: from now on it is the one in use.
+---Check the environment in `dir` and stamp it, which puts it into use.
 ---@async
 ---@param dir string
 ---@param tool string
@@ -168,8 +169,8 @@ local function finish(dir, tool)
   if code ~= 0 then
     return output.explain(printed, "the new Python environment does not work")
   end
-  -- The host writes bytecode itself, but its first start would take twice as long; a folder that is read-only stays
-  -- as it is.
+  -- The host writes bytecode itself, but its first start would take twice as long; a read-only folder stays
+  -- unchanged.
   M.execute({ python, "-I", "-m", "compileall", "-q", environment.root() .. "/python/codecompanion" })
   local _, version = M.execute({ python, "-I", "-c", ASK_VERSION })
   local stamp = {
@@ -183,8 +184,8 @@ local function finish(dir, tool)
   end
 end
 
----Remove installations nobody needs: those that were never finished, and all but the newest two (another editor may
----still use the last one). Only while we have the claim: nobody else is making one then.
+---Remove obsolete installations: incomplete ones, and all but the newest two (another editor may still use the
+---previous one). Only while holding the lock, so that no other installation is running.
 ---@async
 ---@param python string
 local function clean_up(python)
@@ -226,7 +227,7 @@ function M.install(report)
   return problem
 end
 
----End the tool that runs: Neovim leaves.
+---Stop the running tool, because Neovim exits.
 function M.stop()
   if tool_running then
     tool_running:kill("sigterm")

@@ -1,8 +1,8 @@
----Whether an adapter sends through an official client (`transport = "sdk"`), so that what it needs is installed.
+---Checks whether an adapter uses an official client (`transport = "sdk"`), whose packages must then be installed.
 
 local M = {}
 
----@return boolean needed By an adapter that is configured, or that new chats use
+---@return boolean needed By a configured adapter, or by the one of new chats
 function M.are_needed()
   local config = require("codecompanion.config")
   local adapters, http = require("codecompanion.adapters"), config.options.adapters.http

@@ -1,4 +1,4 @@
----Items that are text of buffers: one, all, what is selected, what is on the screen.
+---Items with text of buffers: one buffer, all, the selection, the visible lines.
 
 local api = vim.api
 local lines = require("codecompanion.editor_context.buffer_lines")
@@ -7,7 +7,7 @@ local place = require("codecompanion.editor_context.working_window")
 
 ---@param at CodeCompanion.EditorContext.At
 ---@return integer? bufnr
----@return string? problem What was named is not there
+---@return string? problem The named buffer does not exist
 local function wanted(at)
   if at.argument == "" then
     return at.bufnr

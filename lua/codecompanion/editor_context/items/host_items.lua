@@ -1,5 +1,6 @@
----Items that the host reads itself by their argument (`codecompanion.session.editor_context.by_host`), and the one that
----asks it for code.
+---Items that the host reads by their argument (`codecompanion.session.editor_context.by_host`), and the one that asks
+---it
+---to gather code.
 
 local MAX_OFFERED = 200
 

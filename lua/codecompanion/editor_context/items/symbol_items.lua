@@ -1,4 +1,4 @@
----The symbol under the cursor as language servers know it: what it is, where it is defined, where it is used.
+---The symbol under the cursor according to language servers: its kind, its definition and its references.
 
 local api = vim.api
 local lines = require("codecompanion.editor_context.buffer_lines")
@@ -40,7 +40,7 @@ local function request(client, method, params, bufnr, handler)
   return sent == true
 end
 
----Where the cursor is, as a client counts columns.
+---Return the position of the cursor in the client's offset encoding.
 ---@param at CodeCompanion.EditorContext.At
 ---@param client vim.lsp.Client
 ---@return table
@@ -66,7 +66,7 @@ local function params_of(at, client)
   }
 end
 
----Locations in whatever form a server gives them.
+---Return the locations of a result, which servers return in several forms.
 ---@param result any
 ---@return { path: string, range: table }[]
 local function locations(result)
@@ -85,7 +85,7 @@ local function locations(result)
   return found
 end
 
----Lines of a file, from its buffer where it is loaded.
+---Return lines of a file, from its buffer if it is loaded.
 ---@param path string
 ---@param first integer 1-based
 ---@param count integer
@@ -164,7 +164,7 @@ local function hover_text(result)
   return ok and vim.trim(table.concat(converted, "\n")) or ""
 end
 
----@param answers table<string, any[]> Results by what was asked
+---@param answers table<string, any[]> Results by request
 ---@param symbol string
 ---@return CodeCompanion.EditorContext.Text[]
 local function texts_of(answers, symbol)
@@ -196,7 +196,7 @@ local function symbol_at(at)
   return word
 end
 
----What can be asked of the servers of a buffer.
+---Return the requests that the servers of a buffer support.
 ---@param bufnr integer
 ---@return { client: vim.lsp.Client, what: string }[]
 local function questions(bufnr)
@@ -212,12 +212,12 @@ local function questions(bufnr)
   return found
 end
 
----Ask all servers of a buffer; `done` gets what they said so far whenever one more has answered.
+---Ask all servers of a buffer; `done` receives the results so far after each response.
 ---@param at CodeCompanion.EditorContext.At
 ---@param done fun(answers: table<string, any[]>, waiting: integer)
 local function ask(at, done)
   local answers, asked = { hover = {}, definition = {}, references = {} }, questions(at.bufnr)
-  local waiting = #asked -- all of them, before the first one answers
+  local waiting = #asked -- count all of them before the first one responds
   for _, one in ipairs(asked) do
     local answered = false
     local function handler(_, result)
