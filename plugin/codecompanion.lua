@@ -1,12 +1,12 @@
--- Commands and <Plug> maps only; everything else is loaded by the first of them.
+-- Only commands and <Plug> maps; the first use of one loads everything else.
 local source = debug.getinfo(1, "S").source
 
 local taken = vim.fn.exists(":CodeCompanion") == 2
--- A plugin manager that reloads forgets `loaded_…`, while the commands are still there.
+-- A plugin manager that reloads clears `loaded_…`, while the commands still exist.
 local ours = vim.g.codecompanion_source == source
 
 if vim.g.loaded_codecompanion or (taken and not ours) then
-  -- Ours again (fine), switched off by the user (fine), or another plugin's, which then owns the commands.
+  -- Ours again (fine), disabled by the user (fine), or another plugin's, which then owns the commands.
   if taken and not ours then
     require("codecompanion.commands.conflict").report_commands()
   end
@@ -14,7 +14,7 @@ if vim.g.loaded_codecompanion or (taken and not ours) then
 end
 vim.g.loaded_codecompanion, vim.g.codecompanion_source = source, source
 
--- Short on purpose: reading and compiling this file is most of what it adds to the start of Neovim.
+-- Kept short: reading and compiling this file is most of its cost at startup.
 local api = vim.api
 
 ---@param name string
@@ -75,7 +75,7 @@ command("CodeCompanionContext", "context", "Show which code a question would get
 command("CodeCompanionCost", "cost", "Show what the chat has cost", {})
 command("CodeCompanionTrace", "trace", "Show a turn of the chat call by call, by default the newest", { nargs = "?" })
 
--- Chats come back by the names of their buffers: `:e`, `:b`, session files. Nothing is loaded before.
+-- Chats are reopened by the names of their buffers: `:e`, `:b`, session files. Nothing is loaded before.
 local group = api.nvim_create_augroup("codecompanion.buffers", {})
 api.nvim_create_autocmd({ "BufReadCmd", "BufFilePost" }, {
   group = group,
@@ -91,7 +91,7 @@ api.nvim_create_autocmd({ "BufReadCmd", "BufFilePost" }, {
 ---@param keys string
 ---@param desc string
 local function plug(mode, name, keys, desc)
-  -- Not vim.keymap.set: loading that module costs more than all the rest of this file.
+  -- Not vim.keymap.set: loading that module costs more than the rest of this file.
   api.nvim_set_keymap(mode, ("<Plug>(CodeCompanion%s)"):format(name), keys, { desc = desc, noremap = true })
 end
 
@@ -113,7 +113,7 @@ plug("n", "Always", "<Cmd>CodeCompanion always<CR>", "Accept, and choose what ru
 plug("n", "Skip", "<Cmd>CodeCompanion skip<CR>", "Skip the hunk under the cursor")
 plug("x", "Skip", ":CodeCompanion skip<CR>", "Skip the selected hunks")
 
--- Maps of Insert mode cost nothing before it.
+-- Insert mode mappings are defined on first use.
 api.nvim_create_autocmd("InsertEnter", {
   group = group,
   once = true,

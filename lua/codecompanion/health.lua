@@ -1,5 +1,5 @@
----`:checkhealth codecompanion`: everything that must be there, with what to do when it is not. One section after the
----other, as they are read, therefore a little longer than other files.
+---`:checkhealth codecompanion`: checks all requirements and names a remedy for each missing one. The sections are in
+---display order, so the file is longer than others.
 
 local uv = vim.uv or vim.loop
 local health = vim.health
@@ -37,7 +37,7 @@ local function check_neovim()
   end
 end
 
----What requests are shaped by.
+---Report the options that shape requests.
 ---@param opts table `interactions.chat.opts`
 ---@return string
 local function context_values(opts)
@@ -63,7 +63,7 @@ local function context_values(opts)
   )
 end
 
----Wait for the host, for a bounded time; not while its packages are being installed.
+---Wait for the host for a limited time, unless its packages are being installed.
 ---@return string status
 ---@return string text
 local function wait_for_host()
@@ -79,7 +79,7 @@ end
 
 local function check_configuration()
   health.start("Configuration")
-  local status = wait_for_host() -- it checks what adapters and policies say
+  local status = wait_for_host() -- the host checks adapters and policies
   local ok, found = pcall(function()
     return require("codecompanion.config").findings()
   end)
@@ -121,7 +121,7 @@ local function check_configuration()
   health.info(context_values(require("codecompanion.config").options.interactions.chat.opts))
 end
 
----There is no environment: whether one can be made here, and when it will be.
+---Report whether a missing environment can be built here, and when.
 ---@param install table
 local function check_what_can_be_made(install)
   local problem, tool
@@ -214,9 +214,9 @@ local function check_host()
   end
 end
 
----Where the key of an adapter comes from and whether it is there; never what it is.
+---Return where an adapter's key is configured and whether it exists, never the key itself.
 ---@param settings CodeCompanion.AdapterSettings
----@return boolean? there nil when only the host can know
+---@return boolean? there nil if only the host can know
 ---@return string text
 local function key_of(settings)
   local source = settings.key
@@ -251,7 +251,7 @@ local function key_of(settings)
 end
 
 ---@param settings CodeCompanion.AdapterSettings
----@return string text Whether the official client that it sends through is installed, "" when it needs none
+---@return string text Whether its official client is installed, "" if it needs none
 local function client_of(settings)
   local install = require("codecompanion.install")
   if settings.transport ~= "sdk" then
@@ -266,8 +266,8 @@ local function client_of(settings)
     or "; its official client is installed when the host starts"
 end
 
----What the configuration says something about, and what it uses.
----@return table<string, string> purposes By name of adapter
+---Return the adapters that the configuration mentions or uses.
+---@return table<string, string> purposes By adapter name
 local function configured_adapters()
   local config = require("codecompanion.config")
   local reference = require("codecompanion.config.settings_for_host").adapter_reference
@@ -290,7 +290,7 @@ local function configured_adapters()
   return found
 end
 
----Say which adapter new chats use where the configuration names none, and why.
+---Report which adapter new chats use if the configuration names none, and why.
 local function check_choice()
   local choice, options = require("codecompanion.adapters.default_adapter"), require("codecompanion.config").options
   if not choice.is_automatic(options) then
@@ -312,7 +312,7 @@ local function check_choice()
   health.ok(("Chosen for new chats: %s, because %s; %s"):format(name, made.why, fix))
 end
 
----Each adapter that is configured or in use with its address and key; of the others, which keys are there.
+---Report the address and key of each adapter that is configured or in use; for the others, which keys exist.
 local function check_adapters()
   health.start("Adapters")
   check_choice()
@@ -326,7 +326,7 @@ local function check_adapters()
       local there, text = key_of(settings)
       local purpose = configured[name]
       if purpose then
-        -- Neither a password nor a token that stands in the address.
+        -- Omit passwords and tokens in the address.
         local address = settings.address:gsub("?.*$", ""):gsub("//[^/]*@", "//")
         local where = address ~= "" and ", " .. address or ""
         local line = ("%s%s: %s%s; %s%s"):format(name, purpose, settings.kind, where, text, client_of(settings))
@@ -374,7 +374,7 @@ end
 
 ---@param path string
 ---@param what string
----@param lost string What does not work without it
+---@param lost string Feature that does not work without it
 local function check_folder(path, what, lost)
   pcall(vim.fn.mkdir, path, "p", 448)
   local probe = ("%s/.probe-%d"):format(path, uv.os_getpid())

@@ -1,21 +1,21 @@
----The public API. Thin: every function requires what it needs when it is called, so that loading this costs nothing.
+---The public API. Every function loads its modules when it is called, so that loading this file is cheap.
 
 local M = {}
 
----Whether no chat can be shown here; the user is told why.
+---Return whether no chat can be shown here; if so, notify the user of the reason.
 ---@return boolean
 local function is_refused()
   return require("codecompanion.commands.command_line_window").refuses()
 end
 
----Configure the plugin. Options: |codecompanion-options|. Calling it is not needed to use the defaults.
+---Configure the plugin. Options: |codecompanion-options|. The call is optional: without it the defaults apply.
 ---
----It costs next to nothing: the table is looked at when an option is first needed, and at the latest right after
----start-up, so that mistakes are seen.
+---It is cheap: the options are checked when one is first needed, at the latest right after startup, so mistakes are
+---reported.
 ---@param opts? CodeCompanion.Options
 function M.setup(opts)
   opts = opts == nil and {} or opts
-  package.loaded["codecompanion_given"] = { opts = opts } -- the configuration is not loaded yet: it takes it from here
+  package.loaded["codecompanion_given"] = { opts = opts } -- read by the configuration, which is loaded later
   local loaded = package.loaded["codecompanion.config"]
   if loaded then
     loaded.setup(opts)
@@ -24,7 +24,7 @@ function M.setup(opts)
     require("codecompanion.inline.begin")(opts)
   end
   if type(opts) == "table" and next(opts) == nil then
-    return -- nothing can be wrong with the defaults
+    return -- the defaults need no check
   end
   local function check()
     local config = require("codecompanion.config")
@@ -45,8 +45,8 @@ function M.setup(opts)
   end
 end
 
----What lazy.nvim calls before it unloads the modules (`:Lazy reload`): drafts are saved, the host goes, and once the
----new modules are there the chats are drawn again from the history.
+---Prepare for unloading; called by lazy.nvim (`:Lazy reload`). Drafts are saved and the host is stopped; once the new
+---modules are loaded, the chats are redrawn from the history.
 function M.deactivate()
   require("codecompanion.commands.reload").deactivate()
 end
@@ -62,7 +62,7 @@ function M.chat(opts)
   return require("codecompanion.chat").open(opts)
 end
 
----Show the last chat, or hide it when it is shown; opens one when there is none.
+---Show the last chat, or hide it if it is visible; open a new one if there is none.
 ---@return CodeCompanion.Chat?
 function M.toggle()
   if is_refused() then
@@ -71,8 +71,8 @@ function M.toggle()
   return require("codecompanion.chat").toggle()
 end
 
----Bring a chat back from the history.
----@param id? string Id of a stored chat, or "last"; without it a list is shown
+---Reopen a chat from the history.
+---@param id? string Chat id, or "last"; defaults to showing a list
 function M.resume(id)
   require("codecompanion.values.arguments").optional("id", id, "string")
   if is_refused() then
@@ -81,8 +81,8 @@ function M.resume(id)
   return require("codecompanion.chat").resume(id)
 end
 
----Restore a chat from a checkpoint beside the database, as a chat of its own.
----@param id? string Id of a chat or of one of its checkpoints; without it a list is shown
+---Restore a chat from a checkpoint file as a new chat.
+---@param id? string Id of a chat or of one of its checkpoints; defaults to showing a list
 function M.restore(id)
   require("codecompanion.values.arguments").optional("id", id, "string")
   if is_refused() then
@@ -91,9 +91,9 @@ function M.restore(id)
   return require("codecompanion.chat").restore(id)
 end
 
----Use a prompt of the prompt library, as `:CodeCompanion /{name}` does; in visual mode with the selection.
----@param name string Its alias, or its name
----@param argument? string What it wants to know
+---Use a prompt of the prompt library, like `:CodeCompanion /{name}`; in Visual mode with the selection.
+---@param name string Alias or name
+---@param argument? string Answer to the prompt's question
 function M.prompt(name, argument)
   require("codecompanion.values.arguments").text("name", name)
   require("codecompanion.values.arguments").optional("argument", argument, "string")
@@ -103,21 +103,21 @@ function M.prompt(name, argument)
   require("codecompanion.commands.use_prompt").by_name(name, argument or "")
 end
 
----Compact the chat of this buffer, or the last chat, whatever its size.
----@param instructions? string What the summary should take care of
+---Compact the chat of this buffer, or the last chat, regardless of its size.
+---@param instructions? string Instructions for the summary
 function M.compact(instructions)
   require("codecompanion.values.arguments").optional("instructions", instructions, "string")
   return require("codecompanion.chat").compact(instructions)
 end
 
----The chat of the current buffer, otherwise the one that was used last.
+---Return the chat of the current buffer, otherwise the most recently used one.
 ---@return CodeCompanion.Chat?
 function M.last_chat()
   return require("codecompanion.chat").current()
 end
 
----Attach files to the chat in use (a new one when there is none) and show it.
----@param paths string[] Those that cannot be read are named, the others are attached
+---Attach files to the current chat (a new one if there is none) and show it.
+---@param paths string[] Unreadable ones are reported, the others are attached
 function M.attach(paths)
   require("codecompanion.values.arguments").paths(paths)
   if is_refused() then
@@ -126,12 +126,13 @@ function M.attach(paths)
   return require("codecompanion.chat.slash.attach_paths").attach_to_current(paths)
 end
 
----What a chat is doing and how full its context is, as an item for 'statusline' (a `%` is written twice); empty when
----there is no chat.
----@param bufnr? integer Buffer of a chat; without a number (lualine.nvim passes its component) the chat in use
+---Return the state of a chat and its context usage as an item for 'statusline' (`%` is doubled); empty if there is no
+---chat.
+---@param bufnr? integer Chat buffer; defaults to the current chat, also for a non-number (lualine.nvim passes its
+---component)
 ---@return string
 function M.statusline(bufnr)
-  -- A status line is drawn all the time: it must not load the chat.
+  -- Status lines are redrawn constantly, so this must not load the chat.
   local chats = package.loaded["codecompanion.chat"]
   local chat = nil
   if chats and type(bufnr) == "number" then
@@ -142,7 +143,7 @@ function M.statusline(bufnr)
   return chat and require("codecompanion.chat.state.chat_status").component(chat.bufnr) or ""
 end
 
----A tab line like Neovim's own, in which chats have their titles; for 'tabline'.
+---Return a tab line like Neovim's own that shows the titles of chats; for 'tabline'.
 ---@return string
 function M.tabline()
   return require("codecompanion.chat.window.tabline").line()

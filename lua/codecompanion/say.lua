@@ -1,5 +1,5 @@
----The one voice of the plugin: on the command line or through `vim.notify`, in the buffer of a chat, or as a passing
----hint. Nothing else prints. No sentence ever ends in a hit-enter prompt (lesson 38).
+---Shows all messages of the plugin: on the command line or through `vim.notify`, in a chat buffer, or as a transient
+---hint. Nothing else prints. No message ever causes a hit-enter prompt (lesson 38).
 
 local severity = require("codecompanion.severity")
 
@@ -7,19 +7,19 @@ local M = {}
 
 local PREFIX = "codecompanion: "
 local REPEATED_MS = 500
----Cells that notification plugins put beside a line. Several of them cut it at the edge of the screen.
+---Cells that notification plugins add beside a line. Some of them cut it at the edge of the screen.
 local NOTIFIED_MARGIN = 12
 local HIGHLIGHTS = {
   [severity.ERROR] = "ErrorMsg",
   [severity.WARN] = "WarningMsg",
 }
 
----Whether `vim.notify` is Neovim's own: it writes to the command line, where two messages in a row, or one that is too
----long, stop the editor until a key is pressed.
+---Return whether `vim.notify` is Neovim's own: it writes to the command line, where two messages in a row, or a long
+---one, block the editor until a key is pressed.
 ---@return boolean
 local function is_builtin_notify()
   if type(vim.notify) ~= "function" then
-    return false -- nvim-notify is a table that is called
+    return false -- nvim-notify is a callable table
   end
   local source = debug.getinfo(vim.notify, "S").source
   return source:find("^@vim/") ~= nil or source:find("^=?%?") ~= nil -- 0.12 has no names in its own modules
@@ -27,7 +27,7 @@ end
 
 local last, last_at = "", 0
 
----What was said a moment ago is not said again: one event may reach several who report it.
+---Return whether a message was just shown: one event may be reported by several callers.
 ---@param line string
 ---@return boolean
 local function is_repeated(line)
@@ -43,11 +43,11 @@ local function one_line(text)
   return vim.trim((text:gsub("%s*\n%s*", " "):gsub("\t", " "):gsub("%z", "^@")))
 end
 
----The first of several ways to say the same that fits; who speaks is left out, and folders of a path, before a word is.
+---Return the first variant of a message that fits; the plugin's name and the folders of paths are omitted before words.
 ---@param texts string[]
----@param room integer Cells there are
+---@param room integer Available cells
 ---@return string line
----@return boolean is_whole Whether it says all there is
+---@return boolean is_whole Whether nothing was omitted
 function M.fitting(texts, room)
   local function fits(line)
     return vim.api.nvim_strwidth(line) <= room
@@ -69,9 +69,9 @@ function M.fitting(texts, room)
   return brief.line(one_line(texts[#texts]), room), false
 end
 
----Say something on the command line, or through the `vim.notify` of a notification plugin.
----@param text string|string[] What to say; a list says the same in fewer and fewer words, for narrow screens
----@param level? CodeCompanion.Severity INFO when not given
+---Show a message on the command line, or through the `vim.notify` of a notification plugin.
+---@param text string|string[] The message; a list contains variants, longest first, for narrow screens
+---@param level? CodeCompanion.Severity INFO by default
 function M.line(text, level)
   vim.schedule(function()
     local whole = type(text) == "table" and text[1] or text --[[@as string]]
@@ -86,20 +86,20 @@ function M.line(text, level)
       return
     end
     if #vim.api.nvim_list_uis() > 0 then
-      vim.cmd.redraw() -- forgets the message before, so that this one has the line for itself
+      vim.cmd.redraw() -- clears the previous message, so that this one has the line to itself
       local is_whole
       line, is_whole = M.fitting(type(text) == "table" and text or { whole }, vim.v.echospace)
       if not is_whole then
-        require("codecompanion.system.log").append(one_line(whole)) -- what does not fit can be read there
+        require("codecompanion.system.log").append(one_line(whole)) -- the full text can be read there
       end
     end
     vim.api.nvim_echo({ { line, HIGHLIGHTS[level] } }, true, {})
   end)
 end
 
----The callback of a request whose answer is one sentence: it is said, or the error is.
----@param done? fun() Called after a success
----@param refuse? fun(reason: string) Takes the error in the place of the command line
+---Return a callback for a request answered with one sentence: it shows the answer or the error.
+---@param done? fun() Called after success
+---@param refuse? fun(reason: string) Receives the error instead of the command line
 ---@return fun(err: string?, sentence: string?)
 function M.answer(done, refuse)
   return function(err, sentence)
@@ -118,7 +118,7 @@ end
 
 local said_once = {}
 
----Say something that would be said again and again, once.
+---Show a recurring message only once.
 ---@param text string
 ---@param level? CodeCompanion.Severity
 function M.once(text, level)
@@ -128,7 +128,7 @@ function M.once(text, level)
   end
 end
 
----A short answer to a key: it leaves no trace in `:messages` and is cut before it could ask for a key.
+---Show a short response to a key: it is not stored in `:messages` and is cut before it could cause a prompt.
 ---@param text string
 function M.hint(text)
   local line, room = one_line(text), math.max(vim.v.echospace - 1, 1)
@@ -138,21 +138,21 @@ function M.hint(text)
   vim.api.nvim_echo({ { line } }, false, {})
 end
 
----Take what stands on the command line away, such as the question of Neovim's own `vim.ui.input`.
+---Clear the command line, for example of the question of Neovim's own `vim.ui.input`.
 function M.nothing()
   vim.api.nvim_echo({ { "" } }, false, {})
 end
 
----How a sentence is put into the buffer of a chat; the chat gives it when it is loaded.
+---Function that puts a message into a chat buffer; set when the chat is loaded.
 ---@type fun(chat: table, text: string, level: CodeCompanion.Severity, hint?: string, while_paused?: boolean)?
 M.draw = nil
 
----Say something in the buffer of a chat, below what is there; the same sentence twice in a row is said once.
+---Show a message in a chat buffer below its content; the same message twice in a row is shown once.
 ---@param chat CodeCompanion.Chat
 ---@param text string
----@param level? CodeCompanion.Severity INFO when not given
----@param hint? string What can be done about it now
----@param while_paused? boolean It is taken away when editing and compaction are not paused any more
+---@param level? CodeCompanion.Severity INFO by default
+---@param hint? string Suggested action
+---@param while_paused? boolean It is removed when editing and compaction are no longer paused
 function M.chat(chat, text, level, hint, while_paused)
   if chat.tail_kind == "notice" and chat.said == text then
     return -- one failure may be reported for several requests

@@ -1,4 +1,4 @@
----How serious a sentence for the user is: the values of `vim.log.levels`, under the names the host sends, too.
+---Severity of a message to the user: the values of `vim.log.levels`, under the names that the host sends.
 
 ---@enum CodeCompanion.Severity
 return {

@@ -1,6 +1,5 @@
 ---Turns an entry of `adapters.http` into the settings sent to the host: merges its layers, calls its functions and
----drops
----unsupported keys. The host decides what an entry means (addresses, headers, parameters, options):
+---drops unsupported keys. The host decides what an entry means (addresses, headers, parameters, options):
 ---`python/codecompanion/adapters/entries/resolve.py`.
 
 local builtin = require("codecompanion.adapters.builtin_adapters")

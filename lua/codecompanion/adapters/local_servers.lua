@@ -1,5 +1,5 @@
----Finds out which servers on this machine or network respond, and lists their models. Asks all of them at once,
----without blocking.
+---Finds out which servers on this machine or network respond, and lists their models. Asks all of them at once, without
+---blocking.
 
 local uv = vim.uv
 

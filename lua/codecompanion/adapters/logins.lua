@@ -1,5 +1,4 @@
----Adapters that use a login instead of a key, by kind. Checks whether a login exists, without asking or reading it,
----and
+---Adapters that use a login instead of a key, by kind. Checks whether a login exists, without asking or reading it, and
 ---names the remedy if there is none.
 
 local environment = require("codecompanion.system.python_environment")

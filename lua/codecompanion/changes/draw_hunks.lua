@@ -1,7 +1,6 @@
 ---Draws hunks in a buffer that contains one of the two texts: its lines are highlighted, and lines of the other text
----are
----virtual lines. Removed lines are always above the added ones. The text is unchanged, and the cursor's line keeps its
----position on the screen.
+---are virtual lines. Removed lines are always above the added ones. The text is unchanged, and the cursor's line keeps
+---its position on the screen.
 
 local api = vim.api
 local fit = require("codecompanion.text.fit")

@@ -78,8 +78,7 @@ end
 ---@field hunks CodeCompanion.PlacedHunk[]
 
 ---Set `b:codecompanion_edit` for status lines and other plugins. It covers all edits of a buffer; `label` and `chat`
----are
----those of a running edit, otherwise of the newest.
+---are those of a running edit, otherwise of the newest.
 ---@param bufnr integer
 ---@param shown CodeCompanion.PresentedEdit[] In the order they began
 local function publish(bufnr, shown)

@@ -2,8 +2,7 @@
 ---
 ---No copy of the buffer is kept: the positions of the open hunks are computed from the base, the hunks and the current
 ---text after each user's change. Each decision is a step in the buffer's undo history, even a rejection: undo reopens
----its
----hunks, redo decides them again.
+---its hunks, redo decides them again.
 
 local api = vim.api
 local hunks = require("codecompanion.changes.hunks")
@@ -59,8 +58,7 @@ end
 ---@param base string[]
 ---@param theirs string[]
 ---@param older? CodeCompanion.Proposal The proposal for these lines that this one replaces: undoing its accepted hunks
----reopens this proposal for the
----earlier text
+---reopens this proposal for the earlier text
 ---@return CodeCompanion.Proposal
 function M.new(place, base, theirs, older)
   local proposal = { region = place, now = undecided(base, theirs), steps = {}, placed = {} }

@@ -35,8 +35,7 @@ function Proposed:shown()
 end
 
 ---Return the current text. The lines of a buffer do not record whether the text ends with a newline or whether one
----empty
----line is a text: the proposal, or the newest skip, decides that.
+---empty line is a text: the proposal, or the newest skip, decides that.
 ---@return CodeCompanion.Text
 function Proposed:text()
   local newest, state = self.start, 0

@@ -5,8 +5,7 @@ local say = require("codecompanion.say")
 local M = {}
 
 ---Stop the nearest request: the edit in place under the cursor; otherwise the buffer's other edits, a command line and
----a
----commit message; if none of those is running, the edits of other buffers.
+---a commit message; if none of those is running, the edits of other buffers.
 ---@return string[] stopped Descriptions of the stopped requests
 local function stop_nearest()
   local stopping = require("codecompanion.edit_in_place.stop_edits")

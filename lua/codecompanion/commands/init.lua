@@ -44,8 +44,8 @@ local function is_first_argument(line, position)
   return line:sub(1, position):match("^.-CodeCompanion%a*!?%s+%S*$") ~= nil
 end
 
----Return whether several words are an instruction for an edit in place: with a range always, without one if they do
----not begin with a subcommand, not even a mistyped one.
+---Return whether several words are an instruction for an edit in place: with a range always, without one if they do not
+---begin with a subcommand, not even a mistyped one.
 ---@param args { fargs: string[], range: integer }
 ---@return boolean
 local function is_instruction(args)

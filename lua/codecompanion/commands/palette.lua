@@ -1,6 +1,5 @@
 ---The palette, `:CodeCompanion` and `:CodeCompanionActions`: one list of available actions: prompts, open chats and
----common
----commands. It uses `vim.ui.select`, so telescope, fzf-lua, snacks or mini.pick can display it.
+---common commands. It uses `vim.ui.select`, so telescope, fzf-lua, snacks or mini.pick can display it.
 
 local api = vim.api
 local choice = require("codecompanion.adapters.default_adapter")

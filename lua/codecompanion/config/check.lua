@@ -4,8 +4,7 @@
 ---
 ---The check is in Lua because mistakes are reported right after startup (4 ms, once, when idle), while starting a host
 ---for it would take 150 ms or more, and because keymaps, windows and roles need their defaults before a host exists.
----The
----host checks the meaning of values (triggers, policies, adapters).
+---The host checks the meaning of values (triggers, policies, adapters).
 
 local foreign = require("codecompanion.config.unsupported_options")
 local moved = require("codecompanion.config.renamed_options")

@@ -136,8 +136,8 @@ local AUTO_SUBMIT = {
     .. " tool asks before it runs",
 }
 
----Keys of codecompanion.nvim that restrict which data is sent or what runs without asking, and that are not
----supported here. They count as mistakes, because relying on them would be unsafe. `when` limits this to some values.
+---Keys of codecompanion.nvim that restrict which data is sent or what runs without asking, and that are not supported
+---here. They count as mistakes, because relying on them would be unsafe. `when` limits this to some values.
 ---@type table<string, { when?: (fun(value: any): boolean), text: string }>
 local REFUSED = {
   ["interactions.chat.opts.prompt_decorator"] = {

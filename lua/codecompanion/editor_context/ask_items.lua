@@ -1,6 +1,5 @@
 ---Evaluates items, at once or with a time limit, and converts the results for the wire. User-defined functions run
----here;
----each of their failures is reported in one sentence.
+---here; each of their failures is reported in one sentence.
 
 local lines = require("codecompanion.editor_context.buffer_lines")
 

@@ -1,6 +1,5 @@
 ---Editor context mentioned in a message (`#{diagnostics}`), evaluated when the message is sent. Built-in and
----user-defined
----items (`interactions.chat.editor_context`) work the same way; only mentioned items are evaluated.
+---user-defined items (`interactions.chat.editor_context`) work the same way; only mentioned items are evaluated.
 
 local mentions = require("codecompanion.editor_context.mentions")
 local place = require("codecompanion.editor_context.working_window")

@@ -1,6 +1,5 @@
 ---Changes a loaded file: applies minimal hunks as one undo block, so that marks, folds, cursors and views are
----preserved,
----then saves it unless it had unsaved changes.
+---preserved, then saves it unless it had unsaved changes.
 
 local api = vim.api
 local buffers = require("codecompanion.files.loaded_files")

@@ -1,8 +1,7 @@
 ---`:CodeCompanion commit`: writes a commit message for the staged changes in the style of the repository.
 ---
 ---The message is inserted into the commit buffer above the comments, as one undo step; text typed there is kept.
----Without
----a commit buffer it is shown in its own window.
+---Without a commit buffer it is shown in its own window.
 
 local api = vim.api
 local say = require("codecompanion.say")

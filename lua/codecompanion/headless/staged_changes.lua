@@ -1,6 +1,5 @@
 ---The staged changes in the repository of the current folder for a model: the diff without contents of key files, cut
----to
----the available space, and the latest commits. The host reads them: the editor does not run git.
+---to the available space, and the latest commits. The host reads them: the editor does not run git.
 
 local M = {}
 

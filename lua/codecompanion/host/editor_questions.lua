@@ -1,6 +1,5 @@
 ---Answers questions of the host's tools: about open files, changes to them, and calls of user-defined tools. They
----arrive
----as the `ask` event and are answered with the verb `answer`.
+---arrive as the `ask` event and are answered with the verb `answer`.
 ---
 ---Nothing here blocks on the host, and the host has a time limit: an expired question must not be started.
 

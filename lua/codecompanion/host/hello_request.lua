@@ -3,7 +3,7 @@
 local M = {}
 
 ---Return the payload of `hello`; errors of the configuration are raised.
----@return table payload Payload of `hello`
+---@return table payload
 ---@return table<string, string> open Environment variables of its process
 function M.prepare()
   local config = require("codecompanion.config")

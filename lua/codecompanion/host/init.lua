@@ -285,8 +285,8 @@ end
 ---Called by Python, which adapts its pace to the returned duration.
 M.on_events = wire.take
 
----Events include the host's own: `host_started` (ready, but queued requests are not yet sent: the time to reopen
----chats) and `host_exit` `{code, stderr_tail, text, never_ready, wanted}`.
+---Events include the host's own: `host_started` (ready, but queued requests are not yet sent: the time to reopen chats)
+---and `host_exit` `{code, stderr_tail, text, never_ready, wanted}`.
 M.subscribe = wire.subscribe
 
 ---@return CodeCompanion.HostStatus status

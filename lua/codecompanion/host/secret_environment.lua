@@ -2,8 +2,8 @@
 ---
 ---Every program of the user can read the environment of a process (`/proc/<pid>/environ`). Hidden variables are sent to
 ---the host in the message `hello`, and in `give_environment` after a change. Variables that are not secret may be
----hidden,
----too: the host decides from both parts which ones the model's programs get (`tools/commands/command_environment.py`).
+---hidden, too: the host decides from both parts which ones the model's programs get
+---(`tools/commands/command_environment.py`).
 
 local M = {}
 

@@ -1,8 +1,8 @@
----Takes a suggestion over into the text: all of it, its next line, its next word (R-262).
+---Accepts a suggestion: all of it, its next line or its next word (R-262).
 ---
----Each time is one undo step, between two `i_CTRL-G_u`. The text is put in by the API and not typed: no indenting, no
----'textwidth', no abbreviations, no mappings of auto-pairs. |nvim_paste()| is told of it, which is how Neovim learns
----what `.` repeats; `vim.paste` is in the meantime the function that puts it in, so that nothing else is pasted.
+---Each acceptance is one undo step, between two `i_CTRL-G_u`. The API inserts the text, so indenting, 'textwidth',
+---abbreviations and mappings of auto-pairs do not apply. |nvim_paste()| is called to record the text for `.`; meanwhile
+---`vim.paste` is replaced by the function that inserts it, so nothing else is pasted.
 
 local flow = require("codecompanion.inline.flow")
 
@@ -14,7 +14,7 @@ local M = {}
 
 local NEXT_WORD = [[^\_s*\%(\k\+\|\%(\k\@!\S\)\+\)]]
 
----The part of a text that is taken over.
+---Return the part of a text to accept.
 ---@param text string
 ---@param part CodeCompanion.SuggestionPart
 ---@return string
@@ -37,7 +37,7 @@ local function insert(place, text)
   api.nvim_win_set_cursor(0, { place.row + #lines, #lines == 1 and place.col + last or last })
 end
 
----Put a part of the suggestion in, now that the undo step has begun. The keys of `start` call it.
+---Insert a part of the suggestion, inside the new undo step. The keys of `start` call it.
 ---@param part CodeCompanion.SuggestionPart
 function M.finish(part)
   local rest, here = flow.rest()
@@ -58,8 +58,8 @@ function M.finish(part)
   flow.on_accepted(rest:sub(#taken + 1))
 end
 
----Take a part of the suggestion over. What follows happens before the next key: a mapping may be waiting for its
----answer, and must not change the text itself.
+---Accept a part of the suggestion. The insertion runs before the next key: an expression mapping may be waiting for the
+---result, and must not change the text itself.
 ---@param part CodeCompanion.SuggestionPart
 ---@return boolean accepted There is a suggestion
 function M.start(part)

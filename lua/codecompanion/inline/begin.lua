@@ -1,9 +1,8 @@
----Begins with completion at the cursor when `setup()` says so: with the first Insert mode, and nothing of it is loaded
----before.
+---Enables completion at the cursor if `setup()` says so: on the first Insert mode, and nothing of it is loaded before.
 
 local GROUP = "codecompanion.complete"
 
----@param opts any What was given to `setup()`, not checked yet
+---@param opts any Argument of `setup()`, not checked yet
 return function(opts)
   local inline = package.loaded["codecompanion.inline"]
   if inline then
@@ -23,7 +22,7 @@ return function(opts)
     pattern = { "*:i*", "i*:*" },
     desc = "Begin with completion at the cursor",
     callback = function()
-      -- At once: what was typed until completion has begun may be an insert into a block of lines.
+      -- At once, because the first text may be an insert into a block of lines.
       require("codecompanion.inline.eligible").on_mode(vim.v.event.old_mode, vim.v.event.new_mode)
       if not has_begun then
         has_begun = true

@@ -25,7 +25,7 @@ end
 ---@param callback fun(result: table)
 function M:complete(params, callback)
   local context = params.context
-  self.cancel() -- nobody waits for the one before any more
+  self.cancel() -- the previous request is obsolete
   self.cancel = menu.ask(context.bufnr, context.cursor.row - 1, context.cursor.col - 1, function(items)
     callback({ isIncomplete = true, items = items })
   end)

@@ -1,4 +1,4 @@
----How completion is doing, in words: for status lines and for `:CodeCompanion complete status`.
+---Describes the state of completion, for status lines and `:CodeCompanion complete status`.
 
 local flow = require("codecompanion.inline.flow")
 local pace = require("codecompanion.inline.request_pace")
@@ -7,16 +7,16 @@ local shorter = require("codecompanion.inline.short_reasons")
 local source = require("codecompanion.inline.source")
 
 local M = {
-  is_on = false, ---Whether completion is on
+  is_on = false, ---Whether completion is enabled
 }
 
-local ANSWER_MS = 1000 -- so long the host, which may be starting, is waited for
+local ANSWER_MS = 1000 -- maximum time to wait for the host, which may be starting
 
 local last = ""
----What the host said: which address is asked.
+---Address in use, as reported by the host.
 local address = ""
 
----For status lines: `completing`, `suggestion 1/3`, `no suggestions` after a failure; "" when there is nothing to say.
+---Return text for status lines: `completing`, `suggestion 1/3`, `no suggestions` after a failure, or "".
 ---@return string
 function M.component()
   if not M.is_on then
@@ -31,7 +31,7 @@ function M.component()
   return source.state().is_failure and "no suggestions" or ""
 end
 
----Something may have changed: let status lines be drawn again if it has.
+---Redraw status lines if the state has changed.
 function M.changed()
   local now = M.component()
   if now ~= last then
@@ -40,7 +40,7 @@ function M.changed()
   end
 end
 
----When the server that failed is asked again.
+---Return when the failed server will be asked again.
 ---@param options table `completion` of the options
 ---@return string
 local function next_try(options)
@@ -52,7 +52,7 @@ local function next_try(options)
     or "asked again at the next pause in Insert mode"
 end
 
----Why nothing comes by itself, in fewer and fewer words; empty when something may.
+---Return why no suggestions appear automatically, longest form first; empty if they may.
 ---@param bufnr integer
 ---@param options table `completion` of the options
 ---@return string[]
@@ -71,7 +71,7 @@ local function why_not(bufnr, options)
   return why ~= "" and { why } or {}
 end
 
----The address of the options, without a password or a query.
+---Return the address of the options, without password and query.
 ---@param options table `completion` of the options
 ---@return string
 local function plain_url(options)
@@ -79,7 +79,7 @@ local function plain_url(options)
   return url
 end
 
----What is used, and how.
+---Return the settings in use.
 ---@param options table `completion` of the options
 ---@return string
 function M.settings(options)
@@ -89,7 +89,7 @@ function M.settings(options)
   return ("%s at %s%s, %s"):format(options.model, options.endpoint, url ~= "" and " " .. url or "", when)
 end
 
----Who is asked: an address that the host has not named yet is the one of the options.
+---Return the endpoint in use: the address reported by the host, otherwise the one in the options.
 ---@param options table `completion` of the options
 ---@return string
 local function asked(options)
@@ -100,7 +100,7 @@ local function asked(options)
   return ("Completion is on (%s, %s%s)"):format(options.endpoint, model, where ~= "" and ", " .. where or "")
 end
 
----@return string? sentence That options of completion are not as they were meant
+---@return string? sentence Says that options of completion are invalid
 local function mistakes()
   for _, problem in ipairs(require("codecompanion.config").findings().problems) do
     if problem:find("completion%.%w") then
@@ -109,8 +109,8 @@ local function mistakes()
   end
 end
 
----What it is doing, and why nothing comes: the same in fewer and fewer words, for `say.line`.
----@param bufnr? integer The current buffer when not given
+---Return what completion is doing and why nothing appears, longest form first, for `say.line`.
+---@param bufnr? integer Defaults to the current buffer
 ---@return string[]
 function M.sentences(bufnr)
   if not M.is_on then
@@ -128,7 +128,7 @@ function M.sentences(bufnr)
   return { ("%s; %s"):format(what, rest[1]), "Completion is on; " .. rest[1], unpack(rest) }
 end
 
----Everything that is known of it, for whoever asks: nothing is left out.
+---Return the full status, without omissions.
 ---@param bufnr integer
 ---@return string[] lines
 function M.lines(bufnr)
@@ -145,7 +145,7 @@ function M.lines(bufnr)
   return lines
 end
 
----Say all of it: in one row where that has room, and where there is nothing wrong.
+---Show the full status: in one row if it fits and there is no problem.
 local function tell_all()
   local bufnr, sentences = vim.api.nvim_get_current_buf(), M.sentences()
   if not M.is_on then
@@ -157,14 +157,15 @@ local function tell_all()
     return say.line(row)
   end
   if vim.api.nvim_get_mode().mode ~= "n" then
-    return say.line(sentences) -- whoever types on meanwhile is not taken away
+    return say.line(sentences) -- do not move a user who keeps typing
   end
   local float = require("codecompanion.screen.float")
   float.open({ title = "Completion", lines = lines, footer = "q close" })
 end
 
----Say so on the command line.
----@param asks_host boolean All of it, once the host, who is asked nothing before a first pause, has said what it knows
+---Show the status on the command line.
+---@param asks_host boolean Whether to show the full status, after asking the host, which is not started before a first
+---pause
 function M.tell(asks_host)
   if not (asks_host and M.is_on) then
     return say.line(M.sentences())
@@ -179,7 +180,7 @@ function M.tell(asks_host)
   source.check(vim.api.nvim_get_current_buf(), function(is_problem, where)
     address = where
     if is_told and (is_problem or where ~= "") then
-      return say.line(M.sentences()) -- a host that had to be started first
+      return say.line(M.sentences()) -- the host had to be started first
     end
     tell()
   end)

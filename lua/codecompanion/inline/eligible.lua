@@ -1,5 +1,5 @@
----Where and when there may be suggestions (R-262, R-266): of a buffer, and of this moment. Each "no" is a sentence,
----which `:CodeCompanion complete status` shows.
+---Decides where and when suggestions may appear (R-262, R-266): in a buffer, and at this moment. Each refusal is a
+---sentence, which `:CodeCompanion complete status` shows.
 
 local menus = require("codecompanion.inline.open_menus")
 
@@ -11,10 +11,10 @@ local MEGABYTE = 1024 * 1024
 local MAX_LINE_BYTES = 10000
 local VISUAL_BLOCK = "\22"
 
----What the host said of a buffer: under this name it gets nothing (a secret file).
+---The host's refusals by buffer: with this name it gets no suggestions (a secret file).
 ---@type table<integer, { name: string, why: string }>
 local refused = {}
----Text is being inserted into a block of lines: Neovim repeats what is typed, and only that.
+---Text is being inserted into a block of lines: Neovim repeats typed text only.
 local in_block = false
 
 ---@return table `completion` of the options
@@ -22,7 +22,7 @@ local function options()
   return require("codecompanion.config").options.completion
 end
 
----Keep what the host said of a buffer, until it has another name.
+---Store the host's refusal for a buffer, until its name changes.
 ---@param bufnr integer
 ---@param why string
 function M.refuse(bufnr, why)
@@ -34,7 +34,7 @@ function M.forget(bufnr)
   refused[bufnr] = nil
 end
 
----Note a change of the mode: an insert that comes out of a visual block is one into all of its lines.
+---Record a mode change: Insert mode entered from a visual block inserts into all of its lines.
 ---@param from string
 ---@param to string
 function M.on_mode(from, to)
@@ -62,7 +62,7 @@ local function file_problem(bufnr)
   end
 end
 
----Why there is never a suggestion in a buffer, nil: there may be.
+---Return why a buffer never gets suggestions, or nil.
 ---@param bufnr integer
 ---@return string?
 function M.buffer_problem(bufnr)
@@ -92,7 +92,7 @@ function M.buffer_problem(bufnr)
   return file_problem(bufnr)
 end
 
----Why there is no suggestion at this moment in the current window, nil: there may be.
+---Return why the current window gets no suggestion at this moment, or nil.
 ---@return string?
 function M.moment_problem()
   if api.nvim_get_mode().mode ~= "i" then

@@ -1,7 +1,7 @@
----The order of what happens with ghost text: a key → a pause → a question → an answer → it is shown; and what a key
----does to a suggestion that is shown. Nothing here waits.
+---The flow of ghost text: key → pause → request → response → display; and the effect of a key on a visible suggestion.
+---Nothing here blocks.
 ---
----Longer than other files because every step reads and changes one state: what is offered, what is asked.
+---The file is longer than others because every step reads and changes one state: the current offer and request.
 
 local eligible = require("codecompanion.inline.eligible")
 local ghost = require("codecompanion.inline.ghost")
@@ -13,21 +13,21 @@ local source = require("codecompanion.inline.source")
 local uv = vim.uv or vim.loop
 
 local M = {
-  by_hand = false, ---Only what is asked for: completion is off, but for `:CodeCompanionComplete`
+  by_hand = false, ---Manual requests only: `:CodeCompanionComplete` works although completion is off
 }
 
-local MORE = 3 -- how many suggestions are asked for when the user wants another one
+local MORE = 3 -- number of suggestions to request when the user wants another one
 
 ---@class CodeCompanion.Offer : CodeCompanion.Suggestions
 ---@field index integer
----@field has_more boolean More were asked for already
+---@field has_more boolean More were already requested
 
 ---@type CodeCompanion.Offer?
 local offer
 ---@type { cancel: fun(), place: CodeCompanion.Place, is_waiting: boolean? }?
 local question
 local timer ---@type uv.uv_timer_t?
-local typed_tick ---@type integer? `b:changedtick` after the last key that changed the text
+local typed_tick ---@type integer? `b:changedtick` after the last key that changed text
 local on_change = function() end
 
 ---@return table `completion` of the options
@@ -35,7 +35,7 @@ local function options()
   return require("codecompanion.config").options.completion
 end
 
----Whether a pause asks.
+---Return whether a pause triggers a request.
 ---@return boolean
 local function is_automatic()
   return not M.by_hand and options().trigger == "automatic"
@@ -51,7 +51,7 @@ local function stop_waiting()
   end
 end
 
----Draw what is left of the suggestion here, or take it away when a menu is open.
+---Draw the rest of the suggestion, or hide it if a menu is open.
 ---@param place CodeCompanion.Place
 ---@param text string
 local function draw(place, text)
@@ -67,7 +67,7 @@ local function tick()
   return vim.api.nvim_buf_get_changedtick(0)
 end
 
----Take the suggestion away, and whatever was asked.
+---Remove the suggestion and cancel the request.
 function M.drop()
   local was_busy = offer ~= nil or question ~= nil
   stop_waiting()
@@ -81,7 +81,7 @@ function M.drop()
   end
 end
 
----What is left of the suggestion at the cursor.
+---Return the rest of the suggestion at the cursor.
 ---@return string? rest
 ---@return CodeCompanion.Place here
 function M.rest()
@@ -89,13 +89,13 @@ function M.rest()
   return offer and place_of.rest(offer.items[offer.index], offer.place, here) or nil, here
 end
 
----Whether a suggestion stands at the cursor and can be seen.
+---Return whether a suggestion at the cursor is visible.
 ---@return boolean
 function M.is_shown()
   return offer ~= nil and ghost.is_shown()
 end
 
----Which of how many is shown.
+---Return the index of the visible suggestion and their number.
 ---@return integer? index
 ---@return integer? count
 function M.shown()
@@ -109,7 +109,7 @@ function M.is_asking()
   return question ~= nil and question.is_waiting == true
 end
 
----Ask again by itself when a server that failed may be asked again, as long as somebody stays in Insert mode.
+---Request again automatically when a failed server may be asked, as long as the user stays in Insert mode.
 local function wait_for_server()
   local rest_ms = pace.rest_ms()
   if timer and rest_ms > 0 and is_automatic() and not timer:is_active() then
@@ -117,13 +117,13 @@ local function wait_for_server()
   end
 end
 
----Say why there is nothing at the cursor, until the next key.
+---Show why there is no suggestion at the cursor, until the next key.
 ---@param why string
 function M.hint(why)
   ghost.hint(place_of.here(), why)
 end
 
----Take an answer, if it still fits what stands there now.
+---Accept a response if it still fits the current text.
 ---@param suggestions CodeCompanion.Suggestions?
 ---@param is_manual boolean?
 local function on_answer(suggestions, is_manual)
@@ -152,7 +152,7 @@ local function on_answer(suggestions, is_manual)
   end
 end
 
----Ask for suggestions at the cursor, unless that was asked already.
+---Request suggestions at the cursor, unless the request is already running.
 ---@param how { manual?: boolean }
 function M.ask(how)
   local place = place_of.here()
@@ -172,7 +172,7 @@ function M.ask(how)
   on_change()
 end
 
----A pause in typing.
+---Handle a pause in typing.
 function M.on_pause()
   if offer or eligible.moment_problem() then
     return
@@ -185,7 +185,7 @@ local function wait_for_pause()
   timer:start(pace.pause_ms(options()), 0, vim.schedule_wrap(M.on_pause))
 end
 
----The text was changed in Insert mode.
+---Handle a text change in Insert mode.
 function M.on_text()
   typed_tick = tick()
   pace.key()
@@ -204,20 +204,20 @@ function M.on_text()
   end
 end
 
----The text was changed while a menu of words is open.
+---Handle a text change while a completion menu is open.
 function M.on_text_with_menu()
   typed_tick = tick()
   stop_waiting()
   ghost.clear()
 end
 
----The cursor was moved in Insert mode; keys that change the text do that too.
+---Handle a cursor movement in Insert mode; keys that change text cause one, too.
 function M.on_move()
   local cursor = vim.api.nvim_win_get_cursor(0)
   ghost.clear_hint(cursor[1] - 1, cursor[2])
   if offer or question then
     if tick() ~= typed_tick then
-      return -- on_text comes
+      return -- on_text follows
     end
     local rest = M.rest()
     if offer and not rest then
@@ -228,7 +228,7 @@ function M.on_move()
   end
 end
 
----Insert mode begins.
+---Handle the start of Insert mode.
 function M.on_enter()
   typed_tick = tick()
   if is_automatic() then
@@ -236,7 +236,7 @@ function M.on_enter()
   end
 end
 
----A menu of words was opened or closed: never both at once.
+---Handle a completion menu that opens or closes: a menu and a suggestion are never shown together.
 function M.on_menu()
   vim.schedule(function()
     local rest, here = M.rest()
@@ -249,7 +249,7 @@ function M.on_menu()
   end)
 end
 
----Show the next or the previous suggestion; asks for more when there is only one.
+---Show the next or the previous suggestion; request more if there is only one.
 ---@param step 1|-1
 function M.cycle(step)
   local current = offer
@@ -282,8 +282,8 @@ function M.cycle(step)
   on_change()
 end
 
----A part of the suggestion now stands in the text and the cursor after it: go on with what is left of it, or ask for
----the next one at once.
+---Continue after a part of the suggestion was inserted and the cursor moved after it: show the rest, or request the
+---next suggestion at once.
 ---@param left string
 function M.on_accepted(left)
   typed_tick = tick()
@@ -302,7 +302,7 @@ function M.on_accepted(left)
   on_change()
 end
 
----@param listener fun() Called when what `shown` and `is_asking` say has changed
+---@param listener fun() Called when the result of `shown` or `is_asking` changes
 function M.listen(listener)
   on_change = listener
 end

@@ -1,5 +1,5 @@
----Draws a suggestion at the cursor: its first line in the line, the others as virtual lines below it. Nothing of it is
----in the buffer.
+---Draws a suggestion at the cursor: its first line in the cursor's line, the others as virtual lines below it. The
+---buffer is unchanged.
 
 local fit = require("codecompanion.text.fit")
 local shorter = require("codecompanion.inline.short_reasons")
@@ -15,13 +15,13 @@ local MAX_ROWS = 40
 local NOTICE_MS = 8000
 local ns = api.nvim_create_namespace("codecompanion.ghost")
 local notice_ns = api.nvim_create_namespace("codecompanion.ghost_notice")
-local noticed, notices = nil, 0 ---@type integer?, integer In which buffer; how many there were
+local noticed, notices = nil, 0 ---@type integer?, integer Buffer of the notice; number of notices
 ---@type { bufnr: integer, id: integer, is_hint: boolean?, row: integer, col: integer }?
 local drawn
----@type { rest: string, row: integer, after: string, virt_lines: table }? The lines below, as they were drawn last
+---@type { rest: string, row: integer, after: string, virt_lines: table }? The virtual lines as last drawn
 local kept
 
----Tabs as the blanks that they are at this column: in virtual text they would be `^I`.
+---Expand tabs to spaces at this column: in virtual text they would appear as `^I`.
 ---@param text string
 ---@param column integer Display column at which it begins
 ---@return string
@@ -43,10 +43,10 @@ local function without_tabs(text, column)
 end
 
 ---@class CodeCompanion.GhostRoom
----@field columns integer Of text in the window
----@field rows integer Below the cursor's line, with the suggestion's first line in it
+---@field columns integer Text columns of the window
+---@field rows integer Rows below the cursor's line, including the suggestion's first line
 
----How much of a suggestion can be seen: virtual lines below the window's last row are lost.
+---Return how much of a suggestion is visible: virtual lines below the window's last row are not.
 ---@param place CodeCompanion.Place
 ---@param column integer Display column of the cursor
 ---@param first string
@@ -60,7 +60,7 @@ local function room_for(place, column, first)
   return { columns = columns, rows = math.min(rows, MAX_ROWS) }
 end
 
----The first line over the rest of the cursor's line, which then stands at the end of the last line of the suggestion.
+---Draw the first line over the rest of the cursor's line, which moves to the end of the suggestion's last line.
 ---@param first string
 ---@param place CodeCompanion.Place
 ---@param column integer
@@ -81,7 +81,7 @@ local function more(number)
   return ("… %d more line%s"):format(number, number == 1 and "" or "s")
 end
 
----The buffer may be shown in other windows too, where nobody types.
+---Restrict the marks to this window: others that show the buffer are not being typed in.
 ---@param bufnr integer
 local function only_here(bufnr)
   if not api.nvim__ns_set then
@@ -91,8 +91,8 @@ local function only_here(bufnr)
   pcall(api.nvim__ns_set, ns, { wins = windows })
 end
 
----The rows below the cursor's line; the last one says how many lines have no room.
----@param lines string[] Without the first
+---Return the rows below the cursor's line; the last one shows the number of lines that do not fit.
+---@param lines string[] Without the first line
 ---@param room CodeCompanion.GhostRoom
 ---@return table virt_lines
 ---@return boolean is_whole
@@ -119,7 +119,7 @@ end
 ---@return table mark For `nvim_buf_set_extmark()`
 local function mark_of(place, text)
   local lines = vim.split(text, "\n", { plain = true })
-  local column = vim.fn.virtcol({ place.row + 1, place.col }) -- where the cursor's character begins
+  local column = vim.fn.virtcol({ place.row + 1, place.col }) -- start of the cursor's character
   local first = without_tabs(table.remove(lines, 1), column)
   local mark = { hl_mode = "combine", virt_text = { { first, GHOST } }, virt_text_pos = "inline" }
   if #lines == 0 then
@@ -127,7 +127,7 @@ local function mark_of(place, text)
   end
   local rest = text:sub(text:find("\n", 1, true), -1)
   if kept and drawn and kept.rest == rest and kept.row == place.row and kept.after == place.after then
-    mark.virt_lines = kept.virt_lines -- somebody types along the first line
+    mark.virt_lines = kept.virt_lines -- the user is typing along the first line
     return mark
   end
   local room = room_for(place, column, first)
@@ -149,7 +149,7 @@ local function mark_of(place, text)
   return mark
 end
 
----Draw a suggestion in the current window, in the place of the one before.
+---Draw a suggestion in the current window, replacing the previous one.
 ---@param place CodeCompanion.Place
 ---@param text string
 function M.show(place, text)
@@ -165,7 +165,7 @@ function M.show(place, text)
   drawn = ok and { bufnr = place.bufnr, id = id, row = place.row, col = place.col } or nil
 end
 
----Take it away.
+---Remove the suggestion.
 function M.clear()
   if drawn then
     pcall(api.nvim_buf_del_extmark, drawn.bufnr, ns, drawn.id)
@@ -174,7 +174,7 @@ function M.clear()
 end
 
 ---@param why string
----@return string[] texts The same in fewer and fewer words
+---@return string[] texts Longest form first
 local function hints(why)
   return vim.tbl_map(function(form)
     return "no suggestions" .. (form ~= "" and ": " .. form or "")
@@ -183,7 +183,7 @@ end
 
 ---@param place CodeCompanion.Place
 ---@param texts string[]
----@return table mark The first of the texts that fits after the cursor's line
+---@return table mark The first text that fits after the cursor's line
 local function hint_mark(place, texts)
   local info = vim.fn.getwininfo(api.nvim_get_current_win())[1]
   local columns = info.width - info.textoff
@@ -194,10 +194,10 @@ local function hint_mark(place, texts)
   return { virt_text = { { (text:gsub("\n", " ")), HINT } }, hl_mode = "combine" }
 end
 
----Say after the cursor's line why there is nothing, until the next key. The command line is no place for it: in Insert
----mode 'showmode' takes it.
+---Show after the cursor's line why there is no suggestion, until the next key. On the command line 'showmode' would
+---overwrite it in Insert mode.
 ---@param place CodeCompanion.Place
----@param why string In as many of its words as fit the window
+---@param why string Shortened to fit the window
 function M.hint(place, why)
   M.clear()
   M.clear_notice()
@@ -206,7 +206,7 @@ function M.hint(place, why)
   drawn = ok and { bufnr = place.bufnr, id = id, is_hint = true, row = place.row, col = place.col } or nil
 end
 
----Take away what was said of a failure.
+---Remove the notice of a failure.
 function M.clear_notice()
   if noticed and api.nvim_buf_is_valid(noticed) then
     api.nvim_buf_clear_namespace(noticed, notice_ns, 0, -1)
@@ -214,9 +214,10 @@ function M.clear_notice()
   noticed = nil
 end
 
----Say after the cursor's line that there will be none, and where more is said; for some seconds, whatever is typed.
+---Show after the cursor's line that there will be no suggestions, and where to read more; for some seconds, whatever is
+---typed.
 ---@param place CodeCompanion.Place
----@param why string In as many of its words as fit the window
+---@param why string Shortened to fit the window
 function M.notice(place, why)
   M.clear_notice()
   local texts = hints(why)
@@ -239,7 +240,7 @@ function M.is_shown()
   return drawn ~= nil and not drawn.is_hint
 end
 
----Take a hint away, unless it is one for this place.
+---Remove a hint, unless it is for this place.
 ---@param row? integer 0-based
 ---@param col? integer
 function M.clear_hint(row, col)

@@ -1,5 +1,5 @@
----Completion at the cursor, the editor's side (R-262): switched on and off, and what keys and commands do. What happens
----while somebody types is in `flow`.
+---Completion at the cursor, the editor's side (R-262): enables and disables it and runs keys and commands. `flow`
+---handles typing.
 
 local eligible = require("codecompanion.inline.eligible")
 local flow = require("codecompanion.inline.flow")
@@ -15,7 +15,7 @@ local M = {}
 
 local GROUP = "codecompanion.complete"
 
-local has_begun = false ---Whether it was switched on or off, by the configuration or by hand
+local has_begun = false ---Whether it was enabled or disabled, automatically or by the user
 
 ---@return table `completion` of the options
 local function options()
@@ -56,7 +56,7 @@ local function watch_typing()
   on("User", "Show a menu or a suggestion", flow.on_menu, { "BlinkCmpMenuOpen", "BlinkCmpMenuClose" })
 end
 
----What the sources for menus and Neovim's own completion need too.
+---Watch places for menu sources and Neovim's own completion, too.
 local function watch_places()
   on({ "InsertLeave", "BufLeave" }, "Remember what was edited and visited", function(args)
     recent.visit(args.buf)
@@ -66,8 +66,8 @@ local function watch_places()
   end)
 end
 
----Switch completion on for this session.
----@param by_hand? boolean Only for what is asked for with `:CodeCompanionComplete`
+---Enable completion for this session.
+---@param by_hand? boolean Only for requests with `:CodeCompanionComplete`
 function M.enable(by_hand)
   has_begun = true
   flow.by_hand = by_hand == true
@@ -95,7 +95,7 @@ function M.enable(by_hand)
   require("codecompanion.inline.suggestion_keys").set(options().keymaps, M)
 end
 
----Switch it off for this session.
+---Disable completion for this session.
 function M.disable()
   has_begun = true
   if not status.is_on then
@@ -112,23 +112,23 @@ function M.disable()
   status.changed()
 end
 
----Begin as the configuration says; the first Insert mode calls it.
+---Start as configured; called on the first Insert mode.
 function M.start()
   if options().enabled then
     M.enable()
   end
 end
 
----Begin now as the configuration says, unless something was said since: a command may come before any Insert mode.
+---Start now as configured, unless already enabled or disabled: a command may run before any Insert mode.
 function M.begin()
   if not has_begun then
     M.start()
   end
 end
 
----Take a part of the suggestion at the cursor over.
----@param part? CodeCompanion.SuggestionPart "all" when not given
----@return boolean accepted There was one
+---Accept a part of the suggestion at the cursor.
+---@param part? CodeCompanion.SuggestionPart "all" by default
+---@return boolean accepted There was a suggestion
 function M.accept(part)
   return require("codecompanion.inline.accept").start(part or "all")
 end
@@ -144,7 +144,7 @@ function M.cycle(step)
   return is_shown
 end
 
----Take the suggestion away.
+---Remove the suggestion.
 ---@return boolean
 function M.dismiss()
   local is_shown = flow.is_shown()
@@ -153,13 +153,13 @@ function M.dismiss()
   return is_shown
 end
 
----Whether a suggestion can be seen.
+---Return whether a suggestion is visible.
 ---@return boolean
 function M.is_shown()
   return flow.is_shown()
 end
 
----Ask now, in Insert mode; from Normal mode insert after the cursor begins.
+---Request suggestions now; in Normal mode, start Insert mode after the cursor first.
 function M.complete()
   M.begin()
   if not status.is_on then
@@ -167,7 +167,7 @@ function M.complete()
   end
   local mode = api.nvim_get_mode().mode
   if mode:sub(1, 2) == "ni" then
-    return vim.schedule(M.complete) -- i_CTRL-O: Insert mode is back then
+    return vim.schedule(M.complete) -- i_CTRL-O: Insert mode resumes afterwards
   elseif mode:sub(1, 1) == "n" then
     api.nvim_feedkeys(vim.keycode("a<Cmd>lua require('codecompanion.inline').complete()<CR>"), "n", false)
     return
@@ -181,7 +181,7 @@ function M.complete()
   end
 end
 
----The configuration has changed: begin again as it says now.
+---Restart with the changed configuration.
 function M.reconfigure()
   M.disable()
   M.start()

@@ -1,5 +1,6 @@
----Suggestions for Neovim's own |vim.lsp.inline_completion| (0.12): a language server that runs in the editor and offers
----nothing but `textDocument/inlineCompletion`.
+---Suggestions for Neovim's own |vim.lsp.inline_completion| (0.12): a language server inside the editor that only
+---supports
+---`textDocument/inlineCompletion`.
 
 local eligible = require("codecompanion.inline.eligible")
 local place_of = require("codecompanion.inline.suggestion_place")
@@ -30,7 +31,7 @@ local function complete(params, done)
     end)
     return function() end
   end
-  local position = params.position -- in bytes: the server says so
+  local position = params.position -- in bytes, as the server's capabilities declare
   local place = place_of.at(bufnr, position.line, position.character)
   return source.ask({ place = place, manual = manual, count = manual and MORE or 1 }, function(suggestions)
     local items = vim.tbl_map(function(text)
@@ -40,7 +41,7 @@ local function complete(params, done)
   end)
 end
 
----The server: what a process would be on the other side of a pipe.
+---Return the in-process server, in place of a process at the other end of a pipe.
 ---@param dispatchers vim.lsp.rpc.Dispatchers
 ---@return vim.lsp.rpc.PublicClient
 local function server(dispatchers)
@@ -102,7 +103,7 @@ local function attach(bufnr)
   end
 end
 
----Offer suggestions in this buffer and in those that follow.
+---Offer suggestions in this buffer and in later ones.
 function M.start()
   api.nvim_create_autocmd({ "InsertEnter", "FileType" }, {
     group = api.nvim_create_augroup(GROUP, { clear = true }),

@@ -1,4 +1,4 @@
----Suggestions as entries of a completion menu: what the sources for blink.cmp and nvim-cmp share.
+---Suggestions as entries of a completion menu, shared by the sources for blink.cmp and nvim-cmp.
 
 local place_of = require("codecompanion.inline.suggestion_place")
 local source = require("codecompanion.inline.source")
@@ -16,7 +16,7 @@ end
 
 ---@param text string
 ---@param place CodeCompanion.Place
----@param word string What stands before the cursor of the word that is being typed
+---@param word string Text before the cursor that belongs to the current word
 ---@return table item As in the language server protocol
 local function item_of(text, place, word)
   local first = vim.trim(text:match("^\n*([^\n]*)"))
@@ -40,10 +40,10 @@ local function item_of(text, place, word)
   }
 end
 
----Ask for the entries of a menu.
+---Request the entries of a menu.
 ---@param bufnr integer
 ---@param row integer 0-based
----@param col integer 0-based bytes
+---@param col integer 0-based, in bytes
 ---@param callback fun(items: table[]) Not called after `cancel`
 ---@return fun() cancel
 function M.ask(bufnr, row, col, callback)

@@ -1,9 +1,9 @@
----Whether a menu of words is open: Neovim's own, or that of blink.cmp or nvim-cmp. A suggestion and a menu are never
+---Detects an open completion menu: Neovim's own, or that of blink.cmp or nvim-cmp. A suggestion and a menu are never
 ---shown together.
 
 local M = {}
 
----The plugins, and how each is asked.
+---The plugins, and the function that reports their menu.
 local PLUGINS = { ["blink.cmp"] = "is_menu_visible", cmp = "visible" }
 
 local watched = false
@@ -25,8 +25,8 @@ function M.is_open()
   return false
 end
 
----nvim-cmp has events of its own, and may be loaded at any time.
----@param callback fun() Called when its menu was opened or closed
+---Watch nvim-cmp, which has its own events and may be loaded at any time.
+---@param callback fun() Called when its menu opens or closes
 function M.watch_cmp(callback)
   local cmp = package.loaded.cmp
   if watched or type(cmp) ~= "table" or not cmp.event then

@@ -1,4 +1,4 @@
----The <Plug> maps of Insert mode, defined when it begins for the first time: until then they cost nothing.
+---Defines the <Plug> maps of Insert mode when it is first entered, so that they do not slow down startup.
 
 ---@type { [1]: string, [2]: string, [3]: string }[]
 local PLUGS = {

@@ -1,4 +1,4 @@
----The pieces of code that were edited or visited last: the host adds them to what the model sees (issue 11).
+---The most recently edited or visited pieces of code, which the host adds to the model's prompt (issue 11).
 
 local api = vim.api
 
@@ -7,10 +7,10 @@ local M = {}
 local MAX_PLACES = 8
 local MARGIN = 12 -- lines above and below the cursor
 
----@type { path: string, start: integer, end: integer }[] The newest first, lines 1-based and inclusive
+---@type { path: string, start: integer, end: integer }[] Newest first; lines are 1-based and inclusive
 local places = {}
 
----Note where the cursor is, as a place worth knowing.
+---Record the cursor's position.
 ---@param bufnr integer The current buffer
 function M.visit(bufnr)
   local path = api.nvim_buf_get_name(bufnr)

@@ -1,8 +1,8 @@
----How long a pause must be before the server is asked, and how long it is left alone after it failed (R-261).
+---Determines how long a pause triggers a request, and how long a failed server is left alone (R-261).
 ---
----The pause follows the time the server takes (a slow one is asked less often, most of its answers would come too late)
----and the rhythm of typing (a pause is longer than the gap between two keys), between half and twice of what is
----configured.
+---The pause adapts to the server's response time (a slow one is asked less often, because most of its responses would
+---be late) and to the typing rhythm (a pause is longer than the gap between two keys), within half and twice the
+---configured value.
 
 local uv = vim.uv or vim.loop
 
@@ -10,8 +10,8 @@ local M = {}
 
 local MIN_PAUSE_MS = 50
 local SMOOTHING = 0.3 -- weight of the newest value
-local RHYTHM = 1.5 -- a pause is this much longer than the usual gap between two keys
-local MAX_GAP_MS = 1000 -- what takes longer is no gap between two keys
+local RHYTHM = 1.5 -- a pause is longer than the usual gap between two keys by this factor
+local MAX_GAP_MS = 1000 -- a longer gap is not part of the typing rhythm
 local FIRST_RETRY_MS, MAX_RETRY_MS = 1000, 60000
 
 local gap_ms, answer_ms ---@type number?, number?
@@ -25,7 +25,7 @@ local function smoothed(old, new)
   return old and old + SMOOTHING * (new - old) or new
 end
 
----A key was typed now.
+---Record a key press.
 function M.key()
   local now = uv.hrtime() / 1e6
   local gap = now - key_at
@@ -46,26 +46,26 @@ function M.pause_ms(options)
   return math.floor(math.max(MIN_PAUSE_MS, usual / 2, math.min(wanted, 2 * usual)))
 end
 
----The server has answered.
+---Record a response.
 ---@param ms number
 function M.answered(ms)
   answer_ms = smoothed(answer_ms, ms)
   failures, retry_at = 0, 0
 end
 
----The server could not be asked, or has failed.
+---Record a failed request.
 function M.failed()
   failures = failures + 1
   retry_at = uv.now() + math.min(FIRST_RETRY_MS * 2 ^ (failures - 1), MAX_RETRY_MS)
 end
 
----How long nothing is asked by itself, because it failed.
----@return integer ms 0: ask
+---Return how long automatic requests stay paused after a failure.
+---@return integer ms 0: not paused
 function M.rest_ms()
   return math.max(retry_at - uv.now(), 0)
 end
 
----Forget everything, as after a change of the configuration.
+---Reset all measurements, after a change of the configuration.
 function M.reset()
   gap_ms, answer_ms, key_at, failures, retry_at = nil, nil, 0, 0, 0
 end

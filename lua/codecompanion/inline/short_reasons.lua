@@ -1,13 +1,13 @@
----Why there are no suggestions, in fewer and fewer words: what fits a command line of 80 columns, or of 60.
+---Shortens the reason for missing suggestions in steps, to fit a command line of 80 or 60 columns.
 
----Each takes something away that is worth less than the rest.
+---Each step removes the least important part.
 ---@type { [1]: string, [2]: string }[]
 local STEPS = {
   { "^completion: ", "" },
   { "^the Python packages are ", "" },
-  { "^(there is nothing at .* %(404%)).*$", "%1" }, -- but here the address is worth more
+  { "^(there is nothing at .* %(404%)).*$", "%1" }, -- except here, where the address matters more
   { "^there is (nothing at) https?://", "%1 " },
-  { "%. The provider says: (.*)$", ": %1" }, -- what it says is worth more than what is to be done
+  { "%. The provider says: (.*)$", ": %1" }, -- the message matters more than the remedy
   { "%. %u.*$", "" },
   { "%.$", "" },
   { " %b()", "" },
@@ -19,7 +19,7 @@ local STEPS = {
 }
 
 ---@param why string
----@return string[] forms All of it first
+---@return string[] forms The full text first
 return function(why)
   local forms = { why }
   for _, step in ipairs(STEPS) do

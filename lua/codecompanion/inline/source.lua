@@ -1,5 +1,5 @@
----Asks the host for suggestions (`complete_code`): the one source of the ghost text, the completion menus and Neovim's
----own inline completion. What was answered last is kept: who has only typed along is answered from it.
+---Requests suggestions from the host (`complete_code`): the single source of ghost text, completion menus and Neovim's
+---own inline completion. The last response is cached and reused while the user types along the suggestion.
 
 local eligible = require("codecompanion.inline.eligible")
 local host = require("codecompanion.host")
@@ -17,29 +17,29 @@ local uv = vim.uv or vim.loop
 local M = {}
 
 ---@class CodeCompanion.Suggestions
----@field place CodeCompanion.Place What they are for
----@field items string[] Text to insert at the place, the best first
+---@field place CodeCompanion.Place Place they were requested for
+---@field items string[] Texts to insert at the place, best first
 
 ---@class CodeCompanion.SuggestionQuery
 ---@field place CodeCompanion.Place
----@field manual? boolean The user asks: even if the server failed a moment ago
----@field count? integer How many suggestions are wanted, 1 when not given
+---@field manual? boolean The user requested it: ask even if the server has just failed
+---@field count? integer Number of suggestions, 1 by default
 
 local NOT_INSTALLED = "the Python packages are not installed; run :CodeCompanion install"
 
 ---@type CodeCompanion.Suggestions?
 local kept
 local said_not_installed = false
----Why nothing came the last time, "" when something did; whether that was a failure.
+---Why the last request had no result, or ""; and whether that was a failure.
 local why, is_failure = "", false
----Whether the server's model cannot fill in: it is asked again only when the user wants it; which model answers.
+---Whether the server's model cannot fill in, so only manual requests are sent; and the model in use.
 local is_stopped, model = false, "" ---@type boolean, string
 local waiting = 0
----Failures that were said since it last worked, without their figures; what is still to be shown at the cursor.
+---Failures reported since the last success, without figures; and the one still to be shown at the cursor.
 local said, news = {}, nil ---@type table<string, true>, string?
 
 ---@param query CodeCompanion.SuggestionQuery
----@return CodeCompanion.Suggestions? suggestions From those that are here already
+---@return CodeCompanion.Suggestions? suggestions From the cache
 local function from_kept(query)
   local items = kept and place_of.fitting(kept.items, kept.place, query.place) or {}
   return #items >= (query.count or 1) and { place = query.place, items = items } or nil
@@ -70,7 +70,7 @@ local function payload_of(query)
   }
 end
 
----Say something after Insert mode: there 'showmode' would take it off the command line, and nobody is disturbed.
+---Report a failure after Insert mode: until then 'showmode' would hide it, and typing is not interrupted.
 ---@param reason string
 local function say_later(reason)
   local texts = vim.tbl_map(function(form)
@@ -88,19 +88,19 @@ local function say_later(reason)
   })
 end
 
----Something failed: it is said once, until it works again.
+---Record a failure, which is reported once until requests succeed again.
 ---@param text string
 local function fail(text)
   why, is_failure = text, true
   pace.failed()
   local kind = text:gsub("%. The provider says: .*$", ""):gsub("%d+", "")
-  if not said[kind] and host.status() ~= "failed" then -- a host that is gone says so itself
+  if not said[kind] and host.status() ~= "failed" then -- a failed host reports itself
     said[kind], news = true, text
     say_later(text)
   end
 end
 
----What failed and has not been shown at the cursor yet; once.
+---Return a failure that has not been shown at the cursor yet, once.
 ---@return string?
 function M.news()
   local text = news
@@ -145,7 +145,7 @@ local function take(query, result, ms)
   return kept
 end
 
----Why nothing can be asked now, nil: it can.
+---Return why no request is possible now, or nil.
 ---@param query CodeCompanion.SuggestionQuery
 ---@return string?
 function M.problem(query)
@@ -159,11 +159,11 @@ function M.problem(query)
   end
 end
 
----Ask for suggestions. `callback` is called once, on the main loop and never before this returns; not after `cancel`.
+---Request suggestions. `callback` is called once, on the main loop, never before this returns and not after `cancel`.
 ---@param query CodeCompanion.SuggestionQuery
 ---@param callback fun(suggestions: CodeCompanion.Suggestions?)
 ---@return fun() cancel
----@return boolean is_waiting For the host; else the answer is here already
+---@return boolean is_waiting For the host; otherwise the response was cached
 function M.ask(query, callback)
   local request, is_done = nil, false ---@type CodeCompanion.HostRequest?, boolean
   local function finish(suggestions)
@@ -183,7 +183,7 @@ function M.ask(query, callback)
       said_not_installed, news = true, problem
       say_later(problem)
     end
-    if pace.rest_ms() == 0 then -- else it is the failure that matters
+    if pace.rest_ms() == 0 then -- otherwise the failure is more important
       why, is_failure = problem or "", false
     end
     vim.schedule(function()
@@ -214,18 +214,18 @@ function M.ask(query, callback)
     request ~= nil
 end
 
----Ask the host whether there could be suggestions in a buffer: it knows which files are secret, whether there is such
----an adapter, and which address is asked. The server is not asked.
+---Ask the host whether suggestions are possible in a buffer: it knows secret files, adapters and the endpoint. No
+---request is sent to the server.
 ---@param bufnr integer
----@param done fun(is_problem: boolean, address: string) `is_problem`: there could be none
+---@param done fun(is_problem: boolean, address: string) `is_problem`: suggestions are not possible
 function M.check(bufnr, done)
   if M.problem({ place = { bufnr = bufnr }, manual = true }) then
-    return done(false, "") -- that is known
+    return done(false, "") -- already known
   end
   local payload = { path = api.nvim_buf_get_name(bufnr), cwd = vim.fn.getcwd(), count = 0 }
   host.request("complete_code", payload, function(err, result)
     if err or not api.nvim_buf_is_valid(bufnr) then
-      return done(false, "") -- a host that cannot start says so itself
+      return done(false, "") -- a host that cannot start reports itself
     elseif result.off then
       eligible.refuse(bufnr, result.why)
     elseif result.failed then
@@ -236,12 +236,12 @@ function M.check(bufnr, done)
   end)
 end
 
----Forget the last answer: its suggestion was not wanted.
+---Drop the last response, whose suggestion was rejected.
 function M.forget()
   kept = nil
 end
 
----Forget the suggestions that are kept, as after a change of the configuration.
+---Clear the cache, after a change of the configuration.
 function M.reset()
   kept, why, is_failure, said, news = nil, "", false, {}, nil
   is_stopped, model = false, ""

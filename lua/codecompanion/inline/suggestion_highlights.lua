@@ -1,4 +1,4 @@
----Highlight groups of suggestions: name, link, what it is for. The help lists them with those of the chat.
+---Highlight groups of suggestions: name, link, purpose. The help lists them with those of the chat.
 
 local M = {}
 
@@ -10,8 +10,8 @@ M.groups = {
 
 local GREY, GREY_OF_16 = 244, 8
 
----What a group looks like: that of another one, and where that one has no colour without 'termguicolors' (those of
----Neovim's own colour scheme have none), grey and italic, so that nobody takes it for code.
+---Return the attributes of a group: those of its link. If that has no colour without 'termguicolors' (as in Neovim's
+---own colour scheme), use grey italics, which cannot be mistaken for code.
 ---@param link string
 ---@return vim.api.keyset.highlight
 local function look(link)
@@ -24,7 +24,7 @@ local function look(link)
   return vim.tbl_extend("force", base --[[@as table]], own)
 end
 
----Define the groups; a definition of the user's stays.
+---Define the groups; the user's definitions take precedence.
 function M.define()
   for _, group in ipairs(M.groups) do
     vim.api.nvim_set_hl(0, group[1], look(group[2]))

@@ -1,14 +1,14 @@
----The keys of `completion.keymaps`, in Insert mode, as long as completion is on. While there is no suggestion a key
----does what it did before.
+---Insert mode mappings of `completion.keymaps`, active while completion is enabled. Without a suggestion, a key keeps
+---its previous function.
 
 local uv = vim.uv or vim.loop
 
 local M = {}
 
-local AGAIN_MS = 1500 -- a key that is pressed once more so soon is meant for a suggestion
-local ALT = vim.keycode("<M-x>"):sub(1, -2) -- how a key with Alt and nothing else begins
+local AGAIN_MS = 1500 -- a key repeated within this time is meant for a suggestion
+local ALT = vim.keycode("<M-x>"):sub(1, -2) -- prefix of a key with only the Alt modifier
 
----What each key does; those that answer false had nothing to do.
+---Actions of the keys; one that returns false had nothing to do.
 ---@type table<string, fun(inline: table): boolean>
 local ACTIONS = {
   accept = function(inline)
@@ -35,7 +35,7 @@ local ACTIONS = {
   end,
 }
 
----@type { lhs: string, before: table, acted_at: number? }[] What is mapped, and what was before
+---@type { lhs: string, before: table, acted_at: number? }[] The mappings, and those they replaced
 local mapped = {}
 
 ---@param keys string
@@ -44,9 +44,9 @@ local function feed(keys, is_remapped)
   vim.api.nvim_feedkeys(keys, is_remapped and "mi" or "ni", true)
 end
 
----Do what Neovim does with a key that is not mapped. With Alt it reads `<M-x>` as `<Esc>x`, mappings included, but only
----when it was typed; what a mapping gives back was not, and would be inserted as `x`. Nothing, when it has just taken a
----word and is pressed once more than there are words: nobody wants to leave Insert mode then.
+---Return the keys that Neovim would use without a mapping. It reads a typed `<M-x>` as `<Esc>x`, mappings included, but
+---the result of a mapping would be inserted as `x`. Return nothing for a repeated key just after it accepted a word:
+---the user does not want to leave Insert mode then.
 ---@param index integer
 ---@return string keys
 local function unmapped(index)
@@ -61,14 +61,14 @@ local function unmapped(index)
   return ""
 end
 
----Call what a key called before, now that it may change the text. The keys of `former` call it.
+---Call the callback of the previous mapping, now that it may change the text. The keys of `former` call it.
 ---@param index integer
 function M.call(index)
   mapped[index].before.callback()
 end
 
----Do what a key did before.
----@param index integer Which of `mapped`
+---Return the keys that run the previous function of a key.
+---@param index integer Index in `mapped`
 ---@return string keys
 local function former(index)
   local before = mapped[index].before
@@ -125,7 +125,7 @@ function M.set(keymaps, inline)
   end
 end
 
----Give the keys back.
+---Restore the previous mappings.
 function M.remove()
   for index = #mapped, 1, -1 do
     local one = mapped[index]

@@ -1,4 +1,4 @@
----A place in a buffer, and what is left of a suggestion for it once somebody has typed on (R-262).
+---A place in a buffer, and the rest of a suggestion for it after more text was typed (R-262).
 
 local api = vim.api
 
@@ -7,16 +7,16 @@ local M = {}
 ---@class CodeCompanion.Place
 ---@field bufnr integer
 ---@field row integer 0-based
----@field col integer 0-based bytes
----@field before string The line up to the cursor
----@field after string The line from the cursor on
+---@field col integer 0-based, in bytes
+---@field before string The line before the cursor
+---@field after string The line after the cursor
 ---@field line_count integer
 
----The longest piece of text that auto-pairs put after the cursor: `})`, `"""`.
+---Maximum length of the text that auto-pairs insert after the cursor: `})`, `"""`.
 local MAX_CLOSING = 3
 local CLOSING = "^[%)%]}>\"'`]+$"
 
----Where the cursor of the current window is.
+---Return the place of the cursor in the current window.
 ---@return CodeCompanion.Place
 function M.here()
   local cursor, line = api.nvim_win_get_cursor(0), api.nvim_get_current_line()
@@ -30,10 +30,10 @@ function M.here()
   }
 end
 
----A place that a completion plugin names.
+---Return the place given by a completion plugin.
 ---@param bufnr integer
 ---@param row integer 0-based
----@param col integer 0-based bytes
+---@param col integer 0-based, in bytes
 ---@return CodeCompanion.Place
 function M.at(bufnr, row, col)
   local line = api.nvim_buf_get_lines(bufnr, row, row + 1, false)[1] or ""
@@ -47,10 +47,10 @@ function M.at(bufnr, row, col)
   }
 end
 
----What was written between two places, when nothing else was changed.
+---Return the text typed between two places, if nothing else changed.
 ---@param from CodeCompanion.Place
 ---@param now CodeCompanion.Place
----@return string? typed nil: something else was changed
+---@return string? typed nil: something else changed
 local function typed_between(from, now)
   if from.bufnr ~= now.bufnr or from.line_count + now.row - from.row ~= now.line_count then
     return nil
@@ -68,11 +68,11 @@ local function typed_between(from, now)
   return table.concat(lines, "\n")
 end
 
----The text without what auto-pairs have put after the cursor meanwhile, which stands there already.
+---Return the text without a closing part that auto-pairs have inserted after the cursor since.
 ---@param text string
 ---@param from CodeCompanion.Place
 ---@param now CodeCompanion.Place
----@return string? text nil: what stands after the cursor does not fit any more
+---@return string? text nil: it does not match the text after the cursor
 local function without_closing(text, from, now)
   if now.after == from.after then
     return text
@@ -90,11 +90,11 @@ local function without_closing(text, from, now)
   return not text:find(closing, 1, true) and text or nil
 end
 
----What is left of a suggestion that was made for `from`.
+---Return the rest of a suggestion that was made for `from`.
 ---@param text string
 ---@param from CodeCompanion.Place
 ---@param now CodeCompanion.Place
----@return string? rest nil: it does not fit any more; "" when all of it has been typed
+---@return string? rest nil: it no longer fits; "" when all of it was typed
 function M.rest(text, from, now)
   local typed = typed_between(from, now)
   if not typed or not vim.startswith(text, typed) then
@@ -103,7 +103,7 @@ function M.rest(text, from, now)
   return without_closing(text:sub(#typed + 1), from, now)
 end
 
----Those of several suggestions that still fit, shortened to what is left of them.
+---Return the suggestions that still fit, reduced to their rest.
 ---@param items string[]
 ---@param from CodeCompanion.Place
 ---@param now CodeCompanion.Place

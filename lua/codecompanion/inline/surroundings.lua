@@ -1,11 +1,11 @@
----The text around a place as the host is told it (`complete_code`, R-256): 8,000 characters before the cursor, 2,000
----after it, and the top of the file above those. Its cost depends on these numbers, not on the size of the file.
+---The text around a place for the host (`complete_code`, R-256): 8,000 characters before the cursor, 2,000 after it,
+---and the beginning of the file. The cost depends on these limits, not on the file size.
 
 local api = vim.api
 
 local M = {}
 
----@class CodeCompanion.Surroundings What the host is told of the text (`complete_code`)
+---@class CodeCompanion.Surroundings Payload of `complete_code`
 ---@field before string
 ---@field after string
 ---@field head string
@@ -31,9 +31,9 @@ local function last_chars(text, chars)
   return all <= chars and text or vim.fn.strcharpart(text, all - chars)
 end
 
----Whole lines from `row` on, in one direction, until there are `bytes` of them.
+---Return whole lines from `row` in one direction, up to a number of bytes.
 ---@param bufnr integer
----@param row integer First one
+---@param row integer First row
 ---@param step 1|-1
 ---@param bytes integer
 ---@return string[] lines From top to bottom
@@ -53,8 +53,8 @@ local function lines_from(bufnr, row, step, bytes)
   return found
 end
 
----The text around a place: at most 8,000 characters before it, 2,000 after it, and the 20,000 from the top of the file
----that stand above those. Its cost depends on these, not on the size of the file.
+---Return the text around a place: at most 8,000 characters before it, 2,000 after it, and 20,000 from the beginning of
+---the file above those. The cost depends on these limits, not on the file size.
 ---@param place CodeCompanion.Place
 ---@return CodeCompanion.Surroundings
 function M.of(place)

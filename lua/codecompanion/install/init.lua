@@ -1,6 +1,5 @@
 ---Installs the private Python environment (`build.lua`, `:CodeCompanion install`, first use), reports progress and
----chooses
----the host's Python. All work is done in child processes (`make_environment.lua`): the editor never blocks.
+---chooses the host's Python. All work is done in child processes (`make_environment.lua`): the editor never blocks.
 
 local uv = vim.uv or vim.loop
 

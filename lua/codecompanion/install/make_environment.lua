@@ -1,6 +1,5 @@
 ---Builds a Python environment in child processes: with `uv` if available, otherwise with `venv`, pip and the hashes of
----the
----lock file. `install/init.lua` decides when.
+---the lock file. `install/init.lua` decides when.
 
 local uv = vim.uv or vim.loop
 
@@ -169,8 +168,7 @@ local function finish(dir, tool)
   if code ~= 0 then
     return output.explain(printed, "the new Python environment does not work")
   end
-  -- The host writes bytecode itself, but its first start would take twice as long; a read-only folder stays
-  -- unchanged.
+  -- The host writes bytecode itself, but its first start would take twice as long; a read-only folder stays unchanged.
   M.execute({ python, "-I", "-m", "compileall", "-q", environment.root() .. "/python/codecompanion" })
   local _, version = M.execute({ python, "-I", "-c", ASK_VERSION })
   local stamp = {
@@ -184,8 +182,8 @@ local function finish(dir, tool)
   end
 end
 
----Remove obsolete installations: incomplete ones, and all but the newest two (another editor may still use the
----previous one). Only while holding the lock, so that no other installation is running.
+---Remove obsolete installations: incomplete ones, and all but the newest two (another editor may still use the previous
+---one). Only while holding the lock, so that no other installation is running.
 ---@async
 ---@param python string
 local function clean_up(python)

@@ -1,9 +1,9 @@
----`:CodeCompanion audit`: show the host's audit log, or export it as JSON Lines.
+---`:CodeCompanion audit`: shows the host's audit log, or exports it as JSON Lines.
 
 local M = {}
 
----@param chat? { id: string } The current one
----@param arguments string[] `all`, `export {file}`; none: the current chat, or all chats without one
+---@param chat? { id: string } The current chat
+---@param arguments string[] `all`, `export {file}`; none: the current chat, or all chats if there is none
 function M.run(chat, arguments)
   local host = require("codecompanion.host")
   local say = require("codecompanion.say")

@@ -1,4 +1,4 @@
----`:CodeCompanion index`: the index of the code below the current folder.
+---`:CodeCompanion index`: the code index of the current folder.
 
 local host = require("codecompanion.host")
 local numbers = require("codecompanion.text.numbers")
@@ -14,7 +14,7 @@ local function size(bytes)
   return bytes < 1e6 and ("%d kB"):format(math.ceil(bytes / 1000)) or ("%.1f MB"):format(bytes / 1e6)
 end
 
----@param found table The answer of `index_project`
+---@param found table Result of `index_project`
 ---@return string
 function M.sentence(found)
   if found.phase == "unusable" or found.files == 0 then
@@ -34,9 +34,9 @@ function M.sentence(found)
   return ("%s (%s)"):format(head, what)
 end
 
----For `:checkhealth`: what is indexed of the current folder.
+---Return the state of the current folder's index, for `:checkhealth`.
 ---@param wait_ms integer
----@return string? sentence nil when the host does not say
+---@return string? sentence nil if the host does not respond
 ---@return boolean? is_usable
 function M.examine(wait_ms)
   local sentence, is_usable
@@ -51,7 +51,7 @@ function M.examine(wait_ms)
   return sentence, is_usable
 end
 
----@param arguments string[] `--rebuild`, `status` or nothing
+---@param arguments string[] `--rebuild`, `status` or none
 function M.run(arguments)
   local what = arguments[1]
   if what ~= nil and what ~= "--rebuild" and what ~= "status" then

@@ -1,4 +1,4 @@
----Ask the host for the content of a page; while the host starts, a float under the page's title says so.
+---Requests the content of a page from the host; while the host starts, a float with the page's title says so.
 
 local api = vim.api
 local float = require("codecompanion.screen.float")
@@ -12,7 +12,7 @@ local M = {}
 ---@param title string
 ---@param verb string
 ---@param payload table
----@param done fun(now: any) Not called when the user has closed the float meanwhile
+---@param done fun(now: any) Not called if the user has closed the float meanwhile
 function M.ask(title, verb, payload, done)
   if host.status() == "ready" then
     return host.ask(verb, payload, done)

@@ -1,5 +1,5 @@
----`:CodeCompanion login`: shows the page that the user signs in at, until the host has a login. A page either wants a
----code typed in, or comes back by itself to the host on this machine.
+---`:CodeCompanion login`: shows the sign-in page until the host has a login. The page either asks for a code or
+---redirects to the host on this machine.
 
 local api = vim.api
 local choose = require("codecompanion.screen.choose")
@@ -12,10 +12,10 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
-local NEW = "new" -- an account that was not logged in here before
+local NEW = "new" -- an account that was not used here before
 local ANOTHER = "Another account"
 
----@class CodeCompanion.LoginPage What `login_code` tells
+---@class CodeCompanion.LoginPage Progress reported by `login_code`
 ---@field adapter string
 ---@field code string "" = none
 ---@field url string
@@ -40,7 +40,7 @@ local function close()
   end
 end
 
----Whether a browser that comes back to this machine cannot be the user's.
+---Return whether the browser cannot be redirected to this machine, because the session is remote.
 ---@return boolean
 local function is_remote()
   return (vim.env.SSH_CONNECTION or "") ~= "" or (vim.env.SSH_TTY or "") ~= ""
@@ -70,7 +70,7 @@ local function lines_of(page)
       .. " address of that page and press p."
   end
   lines[#lines + 1] = ("Waiting for your browser to come back, for %s at most."):format(minutes)
-  return vim.list_extend(lines, { "", page.url }) -- it is long: what there is to do comes before it
+  return vim.list_extend(lines, { "", page.url }) -- the long address comes after the instructions
 end
 
 ---@param page CodeCompanion.LoginPage
@@ -82,7 +82,8 @@ local function open_page(page)
   end
 end
 
----Ask for the address that the browser ended at. Its code is of no use to anybody, but need not stay in the history.
+---Ask for the address that the browser was redirected to. Its code is useless to others, but is kept out of the
+---history.
 ---@param page CodeCompanion.LoginPage
 local function ask_for_address(page)
   choose.input({ prompt = "Address the browser ended at: " }, function(address)
@@ -115,7 +116,7 @@ local function ask_for_account(page, start)
 end
 
 ---@param page CodeCompanion.LoginPage
----@return string[] What stands below the window
+---@return string[] Hints below the window
 local function hints_of(page)
   if not page.comes_back then
     return { "y copy the code", "o open the page", "q stop" }
@@ -182,7 +183,7 @@ local function show(page, restart)
   end
 end
 
----Show what a first login has to say, then go on.
+---Show the notice of a first login, then continue.
 ---@param notice { title: string, text: string }
 ---@param done fun()
 local function show_notice(notice, done)
@@ -211,7 +212,7 @@ local function tell(adapter, result)
 end
 
 ---@param adapter string
----@param account string "" = the one used last
+---@param account string "" = the last used account
 ---@param done fun(ok: boolean)
 local function start(adapter, account, done)
   local is_replaced = false
@@ -258,7 +259,7 @@ local function with_adapter(adapter, what, with)
   end)
 end
 
----Log in, and say how it went.
+---Log in, and report the result.
 ---@param adapter? string
 ---@param done? fun(ok: boolean)
 function M.start(adapter, done)

@@ -1,5 +1,5 @@
----`:CodeCompanion mcp`: the MCP servers of a folder, what they are doing, their tools and what each costs, and keys for
----them. In a chat it is the folder of the chat, elsewhere Neovim's working folder.
+---`:CodeCompanion mcp`: the MCP servers of a folder with their state, their tools and the cost of each, and keys to
+---manage them. In a chat it shows the chat's folder, elsewhere Neovim's working folder.
 
 local api = vim.api
 local fit = require("codecompanion.text.fit")
@@ -25,16 +25,16 @@ local NOTHING = {
 }
 
 ---@class CodeCompanion.McpShown
----@field root string The folder it is about
+---@field root string The folder
 ---@field servers CodeCompanion.McpServer[]
----@field files CodeCompanion.McpFile[] Files of the project that bring servers
+---@field files CodeCompanion.McpFile[] Project files that configure servers
 
 ---@class CodeCompanion.McpLine
 ---@field file? CodeCompanion.McpFile
 ---@field server? CodeCompanion.McpServer
 ---@field tool? CodeCompanion.McpTool
 
----@param text string From a server
+---@param text string Text from a server
 ---@return string
 local function shown(text)
   return visible.line((text:gsub("%s+", " "))).text
@@ -57,7 +57,7 @@ end
 ---@param root string
 ---@return string
 local function short_path(path, root)
-  local below = root:gsub("/$", "") .. "/" -- joinpath keeps no slash at the end from 0.12 on
+  local below = root:gsub("/$", "") .. "/" -- joinpath keeps no trailing slash since 0.12
   return vim.startswith(path, below) and path:sub(#below + 1) or vim.fn.fnamemodify(path, ":~")
 end
 
@@ -82,7 +82,7 @@ local function put_server(server, root, put)
     put("    " .. shown(server.problem), { server = server })
   end
   local where = server.source ~= "" and ("from %s · "):format(short_path(server.source, root)) or ""
-  local what = vim.split(server.line, "\n")[1]:sub(#server.name + 3) -- its name stands above
+  local what = vim.split(server.line, "\n")[1]:sub(#server.name + 3) -- its name is shown above
   put("    " .. shown(where .. what), { server = server })
   if server.version ~= "" then
     put("    " .. shown(("%s · protocol %s"):format(server.version, server.protocol)), { server = server })
@@ -116,7 +116,7 @@ end
 
 ---@param now CodeCompanion.McpShown
 ---@return string[] lines
----@return CodeCompanion.McpLine[] about What each line is about
+---@return CodeCompanion.McpLine[] about The subject of each line
 local function page(now)
   local lines, about = {}, {}
   for index, server in ipairs(now.servers) do
@@ -149,7 +149,7 @@ local function page(now)
 end
 
 ---@class CodeCompanion.McpPlace
----@field chat string Its id, "" for none
+---@field chat string Chat id, "" for none
 ---@field cwd string
 
 ---@param place CodeCompanion.McpPlace
@@ -236,8 +236,8 @@ local function show(place, now)
   end)
 end
 
----Show the servers of the folder of a chat, or of Neovim's working folder.
----@param chat? string Its id
+---Show the servers of a chat's folder, or of Neovim's working folder.
+---@param chat? string Chat id
 function M.open(chat)
   local place = { chat = chat or "", cwd = vim.fn.getcwd() }
   load(place, function(now)

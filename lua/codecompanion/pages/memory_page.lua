@@ -1,6 +1,5 @@
----`:CodeCompanion memory`: what is remembered of a project (your own entries, notes of models, summaries of earlier
----chats), and keys to open, search and delete it. In a chat it is the project of the chat, elsewhere that of Neovim's
----working folder.
+---`:CodeCompanion memory`: the memory of a project (your own entries, notes of models, summaries of earlier chats), and
+---keys to open, search and delete it. In a chat it shows the chat's project, elsewhere that of Neovim's working folder.
 
 local api = vim.api
 local choose = require("codecompanion.screen.choose")
@@ -40,15 +39,15 @@ local NOTHING = {
 
 ---@class CodeCompanion.MemoryShown
 ---@field folder string
----@field user string The user's own file, "" if it is not used
----@field project string The project's file, "" if it is not used
----@field unused? string[] Why files of the user or the project are not used
+---@field user string The user's own file, "" if unused
+---@field project string The project's file, "" if unused
+---@field unused? string[] Why files of the user or the project are unused
 ---@field of integer
----@field others integer Entries of other projects
+---@field others integer Number of entries of other projects
 ---@field entries CodeCompanion.MemoryEntry[]
 
 ---@class CodeCompanion.MemoryPlace
----@field chat string Its id, "" for none
+---@field chat string Chat id, "" for none
 ---@field cwd string
 ---@field query string
 ---@field everything boolean
@@ -76,7 +75,7 @@ end
 ---@param now CodeCompanion.MemoryShown
 ---@param place CodeCompanion.MemoryPlace
 ---@return string[] lines
----@return CodeCompanion.MemoryLine[] about What each line is about
+---@return CodeCompanion.MemoryLine[] about The subject of each line
 local function page(now, place)
   local lines, about = {}, {}
   for _, entry in ipairs(now.entries) do
@@ -126,7 +125,7 @@ local function open_file(path, line)
   pcall(api.nvim_win_set_cursor, 0, { line, 0 })
 end
 
----What keeps a folder from being created, "" = nothing.
+---Return what prevents the creation of a folder, or "".
 ---@param folder string
 ---@return string
 local function obstacle(folder)
@@ -137,8 +136,8 @@ local function obstacle(folder)
   return vim.fn.isdirectory(found) == 1 and "" or found
 end
 
----Open a file that the user writes; a new one begins with an example, and its folder is created when it is saved. A
----cloned repository may have anything in its place: reading a FIFO would block the editor.
+---Open a file that the user writes. A new one starts with an example, and saving it creates its folder. A cloned
+---repository may contain anything at this path: reading a FIFO would block the editor.
 ---@param path string
 local function edit(path)
   local there = vim.uv.fs_stat(path)
@@ -184,7 +183,7 @@ local function edit_own(now)
   end)
 end
 
----Say the answer or the error; the list is read again after either, because another Neovim may have changed it.
+---Show the result or the error, and reload the list in either case, because another Neovim may have changed it.
 ---@param done fun()
 ---@return fun(err: string?, sentence: string?)
 local function said_then(done)
@@ -280,9 +279,9 @@ local function show(place, now)
   end)
 end
 
----Show what is remembered of the project of a chat, or of Neovim's working folder.
----@param chat? string Its id
----@param query? string Only what answers it
+---Show the memory of a chat's project, or of Neovim's working folder.
+---@param chat? string Chat id
+---@param query? string Search terms; nil shows everything
 function M.open(chat, query)
   local place = { chat = chat or "", cwd = vim.fn.getcwd(), query = query or "", everything = false }
   load(place, function(now)

@@ -21,7 +21,7 @@ local NARROW_FOOTER = { "T folder", "t file", "K read", "x revoke", "q" }
 local NARROW = 60
 local DIMMED = "codecompanion.trust"
 
----Milliseconds before a key on the page decides.
+---Time in milliseconds before a key on the page decides.
 M.UNREAD_MS = 500
 
 ---@param width integer

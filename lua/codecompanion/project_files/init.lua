@@ -1,5 +1,5 @@
----The project's files by name, for completion and `/file`: listed by the host, cached, and listed again when they are
----requested later. Nothing here blocks.
+---File names of the project for completion and `/file`: listed by the host, cached, and refreshed on later requests.
+---Nothing here blocks.
 
 local api = vim.api
 local matching = require("codecompanion.project_files.matching")
@@ -9,27 +9,27 @@ local uv = vim.uv or vim.loop
 local M = {}
 
 local FRESH_MS = 5000
----Without git so many files are listed, so many entries at a time.
+---Limits without git: total files, entries per step, depth.
 local MAX_WALKED, STEP, MAX_DEPTH = 20000, 300, 12
 local SKIPPED = { [".git"] = true, node_modules = true, [".venv"] = true, __pycache__ = true, target = true }
 
 ---@class CodeCompanion.ProjectFiles
 ---@field text? string Names relative to the folder, each between NULs; nil: not listed yet
----@field lower? string The same in lower case
----@field at number When it was listed
----@field waiting? fun()[] Called when the list that is being made is there
+---@field lower? string `text` in lower case
+---@field at number Time of the listing
+---@field waiting? fun()[] Called when the listing is complete
 
 ---@type table<string, CodeCompanion.ProjectFiles> By folder
 local known = {}
 
----The folder that names in a message are relative to, as the host has it.
+---Return the folder that names in a message are relative to, as in the host.
 ---@return string
 function M.folder()
   local root = vim.tbl_get(require("codecompanion.config").options, "workspace", "root")
   return vim.fs.normalize(type(root) == "string" and root ~= "" and root or vim.fn.getcwd())
 end
 
----Files below a folder where git lists none; a piece at a time.
+---List files below a folder without git, in small steps.
 ---@param folder string
 ---@param done fun(text: string)
 local function walk(folder, done)
@@ -54,7 +54,7 @@ local function walk(folder, done)
   vim.schedule(step)
 end
 
----The names that git lists, from the host, which runs nothing of the folder; without a host, all files.
+---List the names that git knows, through the host, which runs nothing from the folder; without a host, list all files.
 ---@param folder string
 ---@param done fun(text: string)
 local function list(folder, done)
@@ -70,9 +70,9 @@ local function list(folder, done)
   end)
 end
 
----List the files of a folder unless that has just been done.
+---List the files of a folder, unless it was listed recently.
 ---@param folder string
----@param done? fun() Called when they are known: at once where they are
+---@param done? fun() Called once they are known, possibly at once
 function M.look(folder, done)
   local entry = known[folder] or { at = 0 }
   known[folder] = entry
@@ -94,14 +94,14 @@ function M.look(folder, done)
   end
 end
 
----Whether the files of a folder are known; they may have changed since.
+---Return whether the files of a folder are known; the list may be outdated.
 ---@param folder string
 ---@return boolean
 function M.is_known(folder)
   return known[folder] ~= nil and known[folder].text ~= nil
 end
 
----Every file of the working folder, as it is now.
+---Pass all current files of the working folder to a callback.
 ---@param callback fun(paths: string[])
 function M.all(callback)
   list(vim.fn.getcwd(), function(text)
@@ -109,7 +109,7 @@ function M.all(callback)
   end)
 end
 
----Files of open buffers below a folder, those used last first.
+---Return open files below a folder, most recently used first.
 ---@param folder string
 ---@return string[]
 local function open_names(folder)
@@ -134,11 +134,11 @@ local function is_there(folder, name)
   return name:find("%c") == nil and uv.fs_stat(folder .. "/" .. name) ~= nil
 end
 
----Names of files, and folders with a `/` at the end, that fit what is typed: open ones, those that go on from it as a
----path, those of which a part begins with it or contains it, then what git ignores.
+---Return names of files, and folders with a trailing `/`, that match the typed text: open files, path completions,
+---names in which a part begins with it or contains it, then files ignored by git.
 ---@param lead string
 ---@param max integer
----@param folder? string The working folder when nil
+---@param folder? string Defaults to the working folder
 ---@return string[]
 function M.fitting(lead, max, folder)
   folder = folder or vim.fs.normalize(vim.fn.getcwd())
@@ -158,11 +158,11 @@ function M.fitting(lead, max, folder)
       take(matching.find(entry.text, entry.lower, lead, max))
     end
   end
-  take(require("codecompanion.system.literal_paths").beginning_with(lead, folder), true) -- ignored ones too
+  take(require("codecompanion.system.literal_paths").beginning_with(lead, folder), true) -- includes ignored files
   return found
 end
 
----Call `show` when the files are known, if the cursor is still where it was, in insert mode and after the same text.
+---Call `show` when the files are known, if the cursor has not moved in Insert mode and the text before it is unchanged.
 ---@param folder string
 ---@param show fun()
 function M.when_known(folder, show)

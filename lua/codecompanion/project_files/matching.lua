@@ -1,13 +1,13 @@
----Which of many names fit what is typed. The names are one text, each between NULs, so that a hundred thousand are
----looked through by a few plain searches in it.
+---Matches typed text against many names. The names are one text, each between NULs, so a few plain searches cover a
+---hundred thousand of them.
 
 local M = {}
 
----So many places of the text are looked at for each way to fit: a letter stands in nearly every name.
+---Maximum number of positions checked for each kind of match: a single letter occurs in nearly every name.
 local MAX_PLACES = 5000
 
 ---@param text string
----@param at integer A place in a name
+---@param at integer Position inside a name
 ---@return integer first
 ---@return integer last
 local function name_around(text, at)
@@ -19,7 +19,7 @@ local function name_around(text, at)
   return first, last - 1
 end
 
----Whether the parts of a path stand in it in their order.
+---Return whether a path contains the parts in order.
 ---@param path string
 ---@param parts string[]
 ---@return boolean
@@ -35,7 +35,7 @@ local function has_parts(path, parts)
   return true
 end
 
----Shorter names first, then by the alphabet.
+---Sort names by length, then alphabetically.
 ---@param names string[]
 ---@return string[]
 local function sorted(names)
@@ -48,7 +48,7 @@ local function sorted(names)
   return names
 end
 
----Go through the places of `needle`; `take` returns whether it has enough.
+---Visit the positions of `needle` until `take` returns true.
 ---@param lower string
 ---@param needle string
 ---@param take fun(first: integer, last: integer, at: integer): boolean?
@@ -66,7 +66,7 @@ local function each(lower, needle, take)
   end
 end
 
----Paths that go on from `lead`, each up to its next `/`.
+---Return paths that continue `lead`, each up to its next `/`.
 ---@param text string
 ---@param lower string
 ---@param lead string In lower case
@@ -84,11 +84,11 @@ local function going_on(text, lower, lead)
   return found
 end
 
----Names that fit `lead`, whatever its case, best first: paths that go on from it (folders end with `/`), files whose
----own name begins with it, those of which it stands in the name, those of which it stands somewhere in the path.
----Where there are slashes in it, what stands before the last one must stand in the path before, in its order.
+---Return names that match `lead` regardless of case, best first: paths that continue it (folders end with `/`), files
+---whose own name begins with it, names that contain it, paths that contain it. If it contains slashes, the parts before
+---the last one must occur in the folders, in order.
 ---@param text string Names, each between NULs
----@param lower string The same in lower case
+---@param lower string `text` in lower case
 ---@param lead string
 ---@param max integer
 ---@return string[]
@@ -105,7 +105,7 @@ function M.find(text, lower, lead, max)
     has[name] = true
   end
   ---@param needle string
-  ---@param is_own boolean It must stand in the last part
+  ---@param is_own boolean It must occur in the last path component
   local function take(needle, is_own)
     local names = {}
     each(lower, needle, function(first, last, at)
@@ -126,7 +126,7 @@ function M.find(text, lower, lead, max)
   return vim.list_slice(found, 1, max)
 end
 
----The same of a few names, without folders and in their own order.
+---Match a few names, without folders, and keep their order.
 ---@param names string[]
 ---@param lead string
 ---@param max integer

@@ -1,6 +1,6 @@
----The prompts that come with the plugin, written as a user writes one in `prompt_library`. Few: what people do daily.
+---The built-in prompts, written like a user's entries in `prompt_library`. Only a few for daily use.
 
----Say what the prompt is about: the selection goes along by itself; else the file the user is in.
+---Return words about the prompt's subject: the selection, which is attached anyway, or the current file.
 ---@param words string
 ---@return fun(context: CodeCompanion.PromptContext): string
 local function about(words)

@@ -1,7 +1,7 @@
----The prompts there are: built-in ones, those of the configuration, files of the user's and of the project.
+---All available prompts: built-in ones, those in the configuration, and files of the user and the project.
 ---
----Files are read by the host (their front matter is YAML), which is asked when somebody looks for prompts. What it
----answered last is what slash commands and completion know meanwhile: they cannot wait.
+---The host reads the files (their front matter is YAML) when prompts are listed. Slash commands and completion, which
+---cannot wait, use the last result.
 
 local entry = require("codecompanion.prompt_library.prompt_entry")
 local prompt_folders = require("codecompanion.prompt_library.prompt_folders")
@@ -17,9 +17,9 @@ local FRESH_MS = 2000
 ---@field cwd string
 ---@field prompts CodeCompanion.Prompt[]
 ---@field problems string[]
----@field at integer When it was told, `vim.uv.now()`
+---@field at integer Time of the last result, `vim.uv.now()`
 local known = { cwd = "", prompts = {}, problems = {}, at = -FRESH_MS }
-local waiting = {} ---@type fun()[] Called when the answer has come
+local waiting = {} ---@type fun()[] Called when the result has arrived
 local told = {} ---@type table<string, boolean>
 
 ---@return table
@@ -27,7 +27,7 @@ local function options()
   return require("codecompanion.config").options.prompt_library
 end
 
----Whether there is a folder with prompts: without one the host need not be asked.
+---Return whether a prompt folder exists; otherwise the host does not have to be asked.
 ---@return boolean
 function M.has_files()
   local places = vim.list_extend({ prompt_folders.own() }, prompt_folders.configured())
@@ -51,8 +51,8 @@ local function take(answer, cwd)
   end
 end
 
----Ask the host what the files hold now.
----@param done? fun() Called once it is known, or cannot be
+---Reload the prompt files through the host.
+---@param done? fun() Called once the result or a failure is known
 function M.refresh(done)
   waiting[#waiting + 1] = done or function() end
   if #waiting > 1 then
@@ -74,7 +74,7 @@ function M.refresh(done)
   end)
 end
 
----The same, unless there is nothing to ask for or it was told a moment ago.
+---Reload the prompt files, unless there are none or the last result is recent.
 ---@param done? fun()
 function M.refresh_if_stale(done)
   done = done or function() end
@@ -106,8 +106,8 @@ end
 
 local ORDER = { configuration = 1, user = 2, ["built-in"] = 3, project = 4 }
 
----Every prompt that is known now: the user's before the built-in ones before the project's, each sorted by name. Of two
----with one alias the first keeps it.
+---Return every known prompt: the user's, then built-in ones, then the project's, each group sorted by name. Of two with
+---the same alias the first keeps it.
 ---@return CodeCompanion.Prompt[]
 function M.list()
   local found = configured()
@@ -131,7 +131,7 @@ function M.list()
   return found
 end
 
----What is wrong with prompts: files that are left out, and what is written in one and not used.
+---Return problems with prompts: skipped files, and unused parts of a file.
 ---@return string[]
 function M.problems()
   local found = vim.list_extend({}, known.cwd == vim.fn.getcwd() and known.problems or {})
@@ -141,7 +141,7 @@ function M.problems()
   return found
 end
 
----The same, with the files as they are now.
+---Reload the prompt files, and pass the problems to a callback.
 ---@param done fun(problems: string[])
 function M.read_problems(done)
   M.refresh_if_stale(function()
@@ -149,7 +149,7 @@ function M.read_problems(done)
   end)
 end
 
----Find a prompt by its alias, or by its name.
+---Find a prompt by its alias or name.
 ---@param name string
 ---@return CodeCompanion.Prompt?
 function M.find(name)
@@ -172,7 +172,7 @@ function M.find_file(path)
   end
 end
 
----Whether a prompt fits where the user is.
+---Return whether a prompt applies in this context.
 ---@param prompt CodeCompanion.Prompt
 ---@param context CodeCompanion.PromptContext
 ---@return boolean

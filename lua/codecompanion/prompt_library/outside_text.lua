@@ -1,11 +1,11 @@
----Text from outside (a project's prompt, an MCP server's) on its way into the input: it gets none of the trust of what
----the user types. It is no slash command, chooses no tools, and mentions nothing beyond the project: a space is put
----into what does (`# {file:~/notes}`), in code as well, since what is typed later may end that. Whoever takes the space
----out has written it himself.
+---Text from outside (a project's prompt, an MCP server's) that is put into the input without the trust of typed text.
+---It must not run slash commands, choose tools or mention anything beyond the project: a space is inserted into such
+---mentions (`# {file:~/notes}`), even in code, because later typing may close it. A user who removes the space has
+---written the mention.
 
 local M = {}
 
----Items that show what the user works on in the project.
+---Items that show the user's work in the project.
 local HARMLESS = {
   buffer = true,
   codebase = true,
@@ -23,7 +23,7 @@ local function spaced(written)
   return written:sub(1, 1) .. " " .. written:sub(2)
 end
 
----Whether an item of editor context may be in a text from outside.
+---Return whether a text from outside may contain this item of editor context.
 ---@param name string
 ---@param argument string
 ---@return boolean
@@ -31,7 +31,7 @@ local function is_harmless(name, argument)
   return name == "file" or HARMLESS[name] == true and (name ~= "buffer" or argument == "")
 end
 
----The text with a space in what is an item of editor context and takes more along than the project.
+---Return the text with a space inserted into items of editor context that send more than the project.
 ---@param text string
 ---@param allows? fun(name: string, argument: string): boolean
 ---@return string
@@ -41,7 +41,7 @@ function M.items(text, allows)
   text = text:gsub("#{([^{}]*)}", function(inside)
     local name, argument = inside:match("^%s*([%a_][%w_]*)%s*:?%s*(.-)%s*$")
     local item = name and require("codecompanion.editor_context").get(name)
-    -- a server's resource is one, too, once a server has started: with the very message perhaps
+    -- an MCP resource is one, too, once its server has started, which this very message may cause
     local means = item and item.name or name == "mcp" and name
     if means and not (allows and allows(means, argument)) then
       found[#found + 1] = ("#{%s}"):format(inside)
@@ -60,9 +60,9 @@ local function note(label, written, why)
   return reason .. ("; write it without the space if you want it: %s."):format(spaced(written))
 end
 
----Make a text from outside harmless; `done` gets it, and a sentence for each of its mentions that is none any more.
+---Neutralise a text from outside; `done` receives it, with a sentence for each disabled mention.
 ---@param text string
----@param label string Where it is from
+---@param label string Source of the text
 ---@param done fun(text: string, notes: string[])
 ---@param refuse fun(reason: string)
 function M.text(text, label, done, refuse)

@@ -1,27 +1,27 @@
----Where the user is when a prompt is used: what `${context.…}` stands for, named as in codecompanion.nvim.
+---The user's location when a prompt is used: the values of `${context.…}`, named as in codecompanion.nvim.
 
 local api = vim.api
 
 local M = {}
 
 ---@class CodeCompanion.PromptContext
----@field bufnr integer 0 when the user is in no file
+---@field bufnr integer 0 if no file is open
 ---@field winnr integer
----@field filename string Below the working folder, "" without a name
+---@field filename string Relative to the working folder, "" without a name
 ---@field filetype string
 ---@field buftype string
 ---@field mode string
----@field is_visual boolean Lines are selected
+---@field is_visual boolean Whether lines are selected
 ---@field is_normal boolean
----@field lines string[] The selected lines, all when none are selected
----@field code string The same as one text
+---@field lines string[] The selected lines, or all lines
+---@field code string `lines` as one text
 ---@field start_line integer
 ---@field end_line integer
 ---@field start_col integer
 ---@field end_col integer
 ---@field cursor_pos { [1]: integer, [2]: integer }
 
----The fields a placeholder may name.
+---Fields that a placeholder may name.
 M.FIELDS = {
   "bufnr",
   "winnr",
@@ -40,7 +40,7 @@ M.FIELDS = {
   "cursor_pos",
 }
 
----The lines of a selection that is being made, or of a range.
+---Return the lines of the current selection or of a range.
 ---@param args? { range: integer, line1: integer, line2: integer }
 ---@return { [1]: integer, [2]: integer }? range
 local function selected(args)
@@ -60,7 +60,7 @@ local function shows_work(win)
   return vim.bo[bufnr].buftype == "" and vim.bo[bufnr].filetype ~= "codecompanion"
 end
 
----The window the user works in: this one, the one before, or another that shows an ordinary buffer.
+---Return the working window: the current one, the previous one, or another with an ordinary buffer.
 ---@return integer? win
 local function work_window()
   local wins = { api.nvim_get_current_win(), vim.fn.win_getid(vim.fn.winnr("#")) }
@@ -72,8 +72,8 @@ local function work_window()
   end
 end
 
----Look where the user is now.
----@param args? { range: integer, line1: integer, line2: integer } Of a user command
+---Return the current context.
+---@param args? { range: integer, line1: integer, line2: integer } Arguments of a user command
 ---@return CodeCompanion.PromptContext
 function M.look(args)
   local win = work_window()

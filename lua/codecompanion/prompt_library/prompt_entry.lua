@@ -1,4 +1,4 @@
----Entries of `prompt_library` in the configuration, and the built-in ones: made into prompts.
+---Turns entries of `prompt_library` in the configuration, and the built-in ones, into prompts.
 
 local NOT_USED = require("codecompanion.config.prompt_entries").NOT_USED
 
@@ -13,29 +13,29 @@ local M = {}
 ---@class CodeCompanion.Prompt
 ---@field name string
 ---@field description string
----@field alias string Name of its slash command, "" when it has none
+---@field alias string Name of its slash command, "" if it has none
 ---@field interaction "chat"|"inline"
 ---@field messages CodeCompanion.PromptMessage[]
 ---@field auto_submit boolean
----@field user_prompt string Question asked before it is used, "" = none
+---@field user_prompt string Question to ask before it is used, "" = none
 ---@field stop_context_insertion boolean
 ---@field is_slash_cmd boolean
 ---@field modes string[]
 ---@field filetypes string[]
----@field adapter string "" = that of new chats
+---@field adapter string "" = the adapter of new chats
 ---@field model string
 ---@field parameters CodeCompanion.PromptParameter[]
----@field files string[] Attached with it
+---@field files string[] Files to attach
 ---@field rules string[]
----@field notes string[] What of it is not used
+---@field notes string[] Notes about its unused parts
 ---@field origin "built-in"|"configuration"|"user"|"project"
----@field label string Where it comes from
+---@field label string Where it was defined
 ---@field state "allowed"|"waits"
 ---@field path? string Its file
 ---@field sha256? string
----@field beginning? string How the text begins that is not given yet
+---@field beginning? string Beginning of a text that is not loaded yet
 ---@field condition? fun(context: CodeCompanion.PromptContext): boolean Whether it is offered
----@field run? fun(context: CodeCompanion.PromptContext) In place of sending anything
+---@field run? fun(context: CodeCompanion.PromptContext) Called instead of sending anything
 
 ---@param value? string|string[]
 ---@return string[]
@@ -90,9 +90,9 @@ local function notes_of(entry, path)
   return notes
 end
 
----What in a prompt's text looks like a placeholder and is none.
+---Return text in a prompt that looks like a placeholder but is not one.
 ---@param prompt CodeCompanion.Prompt
----@param path string Where it stands
+---@param path string Key path of the text
 ---@return string[]
 function M.unknown(prompt, path)
   local found = {}
@@ -105,7 +105,7 @@ function M.unknown(prompt, path)
   return found
 end
 
----Make a prompt of an entry that was checked.
+---Build a prompt from a checked entry.
 ---@param key string
 ---@param entry table
 ---@param origin "built-in"|"configuration"

@@ -1,4 +1,4 @@
----From the messages of a prompt to the text that is sent: placeholders, what the user gave, the selection.
+---Turns the messages of a prompt into the text to send: placeholders, arguments, the selection.
 
 local place = require("codecompanion.prompt_library.prompt_context")
 local tame = require("codecompanion.prompt_library.outside_text")
@@ -14,15 +14,15 @@ local function written(value)
   return tostring(value)
 end
 
----Put values into a text, in one pass: what a value holds is never read as a placeholder again. What looks like one and
----is none (`${HOME}`) stays as it is.
+---Replace placeholders in one pass, so that values are never searched for placeholders. Unknown ones (`${HOME}`) stay
+---unchanged.
 ---@param text string
 ---@param context CodeCompanion.PromptContext
 ---@param parameters table<string, string>
 ---@param argument string
 ---@return string
 ---@return boolean used_argument
----@return boolean used_code The text of the buffer stands in it
+---@return boolean used_code It contains the text of the buffer
 function M.fill(text, context, parameters, argument)
   local used_argument, used_code = false, false
   text = text:gsub("%${([%w_%.]+)}", function(name)
@@ -35,15 +35,15 @@ function M.fill(text, context, parameters, argument)
       return parameters[field]
     elseif room == "context" and vim.list_contains(place.FIELDS, field) then
       used_code = used_code or field == "code" or field == "lines"
-      return (tame.items(written(context[field]))) -- what a file says mentions nothing
+      return (tame.items(written(context[field]))) -- text from a file must not mention anything
     end
   end)
   return text, used_argument, used_code
 end
 
----Sentences on what looks like a placeholder in the text of a prompt and is none: it stays as it is. What has neither a
----room nor the name of one (`${HOME}`) is a text like any other.
----@param text any Functions of the user's are not looked into
+---Return sentences about text in a prompt that looks like a placeholder but is not one and stays unchanged. Text
+---without a known namespace or name (`${HOME}`) is ordinary text.
+---@param text any User-defined functions are not checked
 ---@param parameters CodeCompanion.PromptParameter[]
 ---@return string[]
 function M.unknown(text, parameters)
@@ -65,7 +65,7 @@ function M.unknown(text, parameters)
   return found
 end
 
----A fence that is longer than any inside.
+---Return a fence that is longer than any inside the text.
 ---@param text string
 ---@return string
 local function fence(text)
@@ -76,7 +76,7 @@ local function fence(text)
   return ("`"):rep(longest + 1)
 end
 
----The selection as it stands in a message.
+---Return the selection, formatted for a message.
 ---@param context CodeCompanion.PromptContext
 ---@return string
 function M.selection(context)
@@ -100,13 +100,13 @@ local function content_of(content, context)
   return text
 end
 
----Make the texts of a prompt. Raises when a function of the user's fails.
+---Build the texts of a prompt. Raises an error if a user-defined function fails.
 ---@param prompt CodeCompanion.Prompt
 ---@param context CodeCompanion.PromptContext
 ---@param given { parameters: table<string, string>, argument: string, more: string }
----@return string text What the user says
----@return string system What goes along as an instruction, "" when there is none
----@return boolean sends_code Text of a buffer stands in it, or it says that it is code
+---@return string text The user message
+---@return string system Instruction for the system prompt, "" if there is none
+---@return boolean sends_code It contains text of a buffer, or is marked as containing code
 function M.make(prompt, context, given)
   local parts, systems, has_argument, has_code, is_code = {}, {}, false, false, false
   for _, message in ipairs(prompt.messages) do

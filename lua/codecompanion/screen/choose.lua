@@ -1,4 +1,4 @@
----Questions through `vim.ui.select` and `vim.ui.input`: asked in normal mode, and `<C-c>` is an answer, too.
+---Questions through `vim.ui.select` and `vim.ui.input`: asked in Normal mode, and `<C-c>` cancels them properly.
 
 local api = vim.api
 local float = require("codecompanion.screen.float")
@@ -8,7 +8,7 @@ local scratch = require("codecompanion.screen.scratch_buffer")
 
 local M = {}
 
----Run `action` in normal mode: a list drawn from insert mode would be typed into.
+---Run `action` in Normal mode: a list opened from Insert mode would receive typed text.
 ---@param action fun()
 function M.in_normal_mode(action)
   if api.nvim_get_mode().mode:sub(1, 1) ~= "i" then
@@ -23,7 +23,7 @@ function M.in_normal_mode(action)
   vim.cmd.stopinsert()
 end
 
----Call a function of `vim.ui` with a callback that is called once, also when the user interrupts it.
+---Call a function of `vim.ui` with a callback that is called exactly once, even if the user interrupts it.
 ---@param ask fun(done: fun(...))
 ---@param callback fun(...)
 local function guarded(ask, callback)
@@ -44,7 +44,7 @@ local function guarded(ask, callback)
   done(nil)
 end
 
----Whether `vim.ui.select` is Neovim's own, which numbers the lines and stops everything at a prompt.
+---Return whether `vim.ui.select` is Neovim's own, which numbers the lines and blocks at a prompt.
 ---@return boolean
 function M.is_builtin_select()
   return type(vim.ui.select) == "function" and debug.getinfo(vim.ui.select, "S").source:find("vim/ui", 1, true) ~= nil
@@ -55,7 +55,7 @@ end
 ---@field label string
 ---@field action fun(item: any, close: fun())
 
----What stands below a list.
+---Return the hints below a list.
 ---@param options { many?: boolean, keys?: CodeCompanion.ListKey[] }
 ---@return string[]
 local function hints(options)
@@ -96,13 +96,14 @@ end
 ---@field width? number
 ---@field wrap? boolean
 ---@field keys? CodeCompanion.ListKey[]
----@field accept? fun(item: any, close: fun(items?: any[])) Takes `<CR>`; without `close` the list stays
----@field layout? fun(): string[], integer As many lines and their width when the editor has another size
+---@field accept? fun(item: any, close: fun(items?: any[])) Handles `<CR>`; unless it calls `close` the list stays open
+---@field layout? fun(): string[], integer Returns as many lines as before, and their width, after the editor was
+---resized
 ---@field on_resize? fun(bufnr: integer)
 
----A list in a float, in place of Neovim's own: nothing waits, it can be searched, and several items can be marked.
+---Open a list in a float, in place of Neovim's own: non-blocking, searchable, and with markable items.
 ---@param lines string[]
----@param at fun(line: integer): any The item of a line, nil where there is none
+---@param at fun(line: integer): any Returns the item of a line, or nil
 ---@param options CodeCompanion.ListOptions
 ---@param done fun(items?: any[])
 ---@return integer bufnr
@@ -159,7 +160,7 @@ function M.list(lines, at, options, done)
       vim.schedule(close)
     end,
   })
-  api.nvim_create_autocmd("WinEnter", { -- who goes on working elsewhere has chosen nothing
+  api.nvim_create_autocmd("WinEnter", { -- working in another window cancels the choice
     callback = function()
       local here = api.nvim_get_current_win()
       if open and here ~= win and api.nvim_win_get_config(here).relative == "" then
@@ -171,7 +172,7 @@ function M.list(lines, at, options, done)
   return bufnr
 end
 
----As wide as the longest line, with room for a mark and the hints below.
+---Return the width of the longest line, with space for a mark and the hints below.
 ---@param lines string[]
 ---@param options? CodeCompanion.ListOptions
 ---@return integer
@@ -204,14 +205,14 @@ end
 ---@generic T
 ---@param items T[]
 ---@param options table As for `vim.ui.select`
----@param on_choice fun(item?: T) nil when nothing was chosen
+---@param on_choice fun(item?: T) nil if nothing was chosen
 function M.select(items, options, on_choice)
   M.select_many(items, vim.tbl_extend("force", options, { many = false }), function(chosen)
     on_choice(chosen and chosen[1])
   end)
 end
 
----Several items, where the list can do that: Neovim's own is replaced by one that can, other pickers take one.
+---Choose several items, if the picker supports it: Neovim's own is replaced by one that does, others choose one.
 ---@generic T
 ---@param items T[]
 ---@param options table As for `vim.ui.select`
@@ -229,9 +230,9 @@ function M.select_many(items, options, on_choice)
   end)
 end
 
----Neovim leaves the question of its own `vim.ui.input` on the command line. The next one may be there by now: it stays.
+---Clear the question that Neovim's own `vim.ui.input` leaves on the command line, unless the next one is already shown.
 function M.forget_prompt()
-  vim.schedule(function() -- a silent map would keep it from being written over
+  vim.schedule(function() -- a silent mapping would keep it from being overwritten
     if not vim.api.nvim_get_mode().mode:find("^[cr]") then
       say.nothing()
     end
@@ -239,7 +240,7 @@ function M.forget_prompt()
 end
 
 ---@param options table As for `vim.ui.input`
----@param on_text fun(text?: string) nil when it was cancelled
+---@param on_text fun(text?: string) nil if it was cancelled
 function M.input(options, on_text)
   M.in_normal_mode(function()
     guarded(function(done)

@@ -1,4 +1,4 @@
----A question answered with one key, in a small float at the cursor. Works from insert mode, too, and blocks nothing.
+---A question answered with one key, in a small float at the cursor. Works from Insert mode and blocks nothing.
 
 local api = vim.api
 
@@ -8,16 +8,16 @@ local M = {}
 
 ---@class CodeCompanion.Answer
 ---@field key string One character
----@field label string A word or two that contain the key, shown as `[y]es`
+---@field label string One or two words that contain the key, shown as `[y]es`
 
 ---@class CodeCompanion.Confirmation
----@field say fun(text: string) Change the question
----@field close fun() Take it away without an answer
+---@field say fun(text: string) Changes the question
+---@field close fun() Closes the float without an answer
 ---@field is_open fun(): boolean
 
 local WIDEST = 100
 
----`[y]es`, `then [c]ontinue`
+---Return a label such as `[y]es` or `then [c]ontinue`.
 ---@param answer CodeCompanion.Answer
 ---@return string
 local function shown(answer)
@@ -28,7 +28,7 @@ local function shown(answer)
   return ("%s[%s]%s"):format(answer.label:sub(1, at - 1), answer.key, answer.label:sub(at + #answer.key))
 end
 
----Break the question and its answers into lines; an answer is never broken.
+---Wrap the question and its answers into lines; an answer is never split.
 ---@param question string
 ---@param answers CodeCompanion.Answer[]
 ---@param width integer
@@ -47,7 +47,7 @@ local function layout(question, answers, width)
   end
   local keys = table.concat(vim.tbl_map(shown, answers), "  ")
   if line ~= "" and api.nvim_strwidth(line .. "  " .. keys) > width then
-    lines[#lines + 1], line = line, "" -- the answers stand together
+    lines[#lines + 1], line = line, "" -- the answers stay together
   end
   for _, answer in ipairs(answers) do
     add(shown(answer), "  ")
@@ -88,7 +88,7 @@ local function window_config(lines)
   }
 end
 
----Every key that is no answer does nothing here: keys typed ahead do not reach another buffer.
+---Ignore every key that is not an answer, so that keys typed ahead do not reach another buffer.
 ---@param bufnr integer
 local function swallow_other_keys(bufnr)
   for code = 33, 126 do
@@ -100,7 +100,7 @@ local function swallow_other_keys(bufnr)
   end
 end
 
----Ask. `<Esc>`, `q`, `<C-c>` and leaving the window answer nil.
+---Ask the question. `<Esc>`, `q`, `<C-c>` and leaving the window answer nil.
 ---@param question string
 ---@param answers CodeCompanion.Answer[]
 ---@param on_answer fun(key?: string)

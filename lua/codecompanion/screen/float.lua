@@ -1,4 +1,4 @@
----Floating windows that show something and close with `q` or `<Esc>`.
+---Floating windows for display that close with `q` or `<Esc>`.
 
 local api = vim.api
 
@@ -10,20 +10,20 @@ local M = {}
 local GROUP = "codecompanion.float."
 local MIN_WIDTH = 76
 local SHARE = 0.8
-local MEASURED_LINES = 500 -- more fill the screen in any case
+local MEASURED_LINES = 500 -- more lines fill the screen anyway
 
 ---@class CodeCompanion.FloatOptions
 ---@field title string
 ---@field lines string[]
----@field filetype? string Highlighted with treesitter where there is a parser, else with syntax
----@field footer? string|string[]|fun(width: integer): string[] Hints; those that find no room are left out, the last
----one never
----@field max_width? integer A width of the whole editor is bounded by it
----@field wrap? boolean Long lines go on below (as a default they do)
----@field hanging? integer How far in they go on
----@field on_resize? fun(bufnr: integer) Called when the float has another size
----@field layout? fun(): string[], integer Lines and width again when the editor has another size
----@field width? number Share of the editor, or columns; by default four fifths
+---@field filetype? string Highlighted with treesitter if there is a parser, otherwise with syntax
+---@field footer? string|string[]|fun(width: integer): string[] Hints; those that do not fit are omitted, except the
+---last one
+---@field max_width? integer Maximum, for a width of the whole editor
+---@field wrap? boolean Whether long lines wrap; true by default
+---@field hanging? integer Indentation of wrapped lines
+---@field on_resize? fun(bufnr: integer) Called after the float was resized
+---@field layout? fun(): string[], integer Returns lines and width after the editor was resized
+---@field width? number Share of the editor, or columns; four fifths by default
 
 ---@param size number
 ---@param whole integer
@@ -32,7 +32,7 @@ local function cells(size, whole)
   return size <= 1 and math.floor(size * whole) or math.floor(size)
 end
 
----Colours for the text: treesitter, or the classic syntax for what has no parser.
+---Highlight the text with treesitter, or with classic syntax if there is no parser.
 ---@param bufnr integer
 ---@param filetype string
 function M.highlight(bufnr, filetype)
@@ -45,7 +45,7 @@ function M.highlight(bufnr, filetype)
   end
 end
 
----How many rows the lines take when they are wrapped; not counted beyond `enough`.
+---Return how many rows the lines take when wrapped; stops counting at `enough`.
 ---@param lines string[]
 ---@param width integer
 ---@param enough integer
@@ -53,7 +53,7 @@ end
 local function wrapped_rows(lines, width, enough)
   local fit, rows = require("codecompanion.text.fit"), 0
   for _, line in ipairs(lines) do
-    -- words are not cut, so a wrapped line may take a little more than its width
+    -- words are not split, so a wrapped line may take slightly more than its width
     local cells_of_line = vim.fn.strdisplaywidth(fit.without_nul(line))
     rows = rows + math.max(1, math.ceil(cells_of_line / (cells_of_line > width and width * 0.9 or width)))
     if rows > enough then
@@ -63,8 +63,8 @@ local function wrapped_rows(lines, width, enough)
   return rows
 end
 
----What stands in the lower border: as many hints as fit, the last one always; while there is more, `more below`, or `↓`
----where that finds no room beside them.
+---Return the footer: as many hints as fit, always including the last one; while more text follows, `more below`, or `↓`
+---if space is short.
 ---@param hints string[]
 ---@param more boolean
 ---@param width integer
@@ -86,7 +86,7 @@ local function footer_text(hints, more, width)
   return " " .. table.concat(parts, " · ") .. " "
 end
 
----Whether the last line is not (or not whole) on the screen.
+---Return whether the last line is not fully visible.
 ---@param win integer
 ---@return boolean
 local function has_more(win)
@@ -100,7 +100,7 @@ local function has_more(win)
   return vim.wo[win].wrap and rows > api.nvim_win_get_height(win)
 end
 
----Where the float lies: in the middle, with the room there is.
+---Return the position of the float: centred, within the available space.
 ---@param options CodeCompanion.FloatOptions
 ---@param lines string[]
 ---@return table
@@ -119,7 +119,7 @@ local function place(options, lines)
   }
 end
 
----As many rows as the text takes in its window, which may be a little less than was counted before it was drawn.
+---Set the height to the rows of the text in its window, which may be slightly less than computed before drawing.
 ---@param options CodeCompanion.FloatOptions
 ---@param win integer
 local function fit_height(options, win)
@@ -135,7 +135,7 @@ local function fit_height(options, win)
   end
 end
 
----Keep size and footer right while the window scrolls and the editor changes its size.
+---Update size and footer when the window scrolls or the editor is resized.
 ---@param options CodeCompanion.FloatOptions
 ---@param bufnr integer
 ---@param win integer
@@ -186,7 +186,7 @@ local function follow(options, bufnr, win)
   refoot()
 end
 
----Close all of them.
+---Close all floats.
 function M.stop()
   for _, win in ipairs(api.nvim_list_wins()) do
     if pcall(api.nvim_get_autocmds, { group = GROUP .. win }) then
@@ -195,7 +195,7 @@ function M.stop()
   end
 end
 
----Show lines. Never in insert mode: nothing can be typed here.
+---Show lines in a float. Leaves Insert mode, because the float is not editable.
 ---@param options CodeCompanion.FloatOptions
 ---@return integer bufnr
 ---@return integer win
@@ -223,7 +223,7 @@ function M.open(options)
   return bufnr, win
 end
 
----Show other lines in a float that is open: it stays where it is, and so does the cursor.
+---Replace the lines of an open float; its position and the cursor are kept.
 ---@param win integer
 ---@param lines string[]
 function M.update(win, lines)
@@ -243,7 +243,7 @@ function M.update(win, lines)
   end)
 end
 
----Show a table of one line per message: its columns stay below each other, only headings are wrapped.
+---Show a table with one line per message: columns stay aligned, only headings wrap.
 ---@param result { title: string, text: string, filetype: string }
 function M.show_rows(result)
   local lines, widest = {}, MIN_WIDTH
@@ -263,7 +263,7 @@ function M.show_rows(result)
   M.open(vim.tbl_extend("error", shown, { footer = { count, "q close" } }))
 end
 
----Give an open float another title, and the footer that its content now has.
+---Change the title of an open float, and update its footer.
 ---@param win integer
 ---@param title string
 function M.retitle(win, title)

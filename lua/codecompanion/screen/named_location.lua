@@ -1,16 +1,16 @@
----The file that a line of text names at the cursor, with the line in it: `path:412`, `path:412:7`, `path:412-420`,
----`path#L412`, `path(412)`, also in backticks, quotes and brackets.
+---Finds the file and line named at the cursor in a line of text: `path:412`, `path:412:7`, `path:412-420`, `path#L412`,
+---`path(412)`, also in backticks, quotes and brackets.
 
 local M = {}
 
-local MAX_NAMES = 100 -- each is looked for on the disk
+local MAX_NAMES = 100 -- each requires a lookup on disk
 
 ---@class CodeCompanion.NamedPlace
 ---@field path string Absolute
 ---@field line? integer 1-based
 ---@field column? integer 1-based, in bytes
 
----What may follow a path, the most exact first.
+---Suffixes of a path, the most specific first.
 local SUFFIXES = {
   "^(.-):(%d+):(%d+)",
   "^(.-):L?(%d+)",
@@ -24,7 +24,7 @@ local SUFFIXES = {
 ---@param folders string[]
 ---@return string? path Absolute
 local function find(name, folders)
-  for _, wanted in ipairs({ name, (name:gsub("^[ab]/", "")) }) do -- as diffs name the two sides
+  for _, wanted in ipairs({ name, (name:gsub("^[ab]/", "")) }) do -- diffs prefix the two sides
     for _, folder in ipairs(wanted ~= "" and folders or {}) do
       local path = vim.fs.normalize(wanted, { expand_env = false })
       path = vim.startswith(path, "/") and path or vim.fs.joinpath(folder, path)
@@ -35,9 +35,9 @@ local function find(name, folders)
   end
 end
 
----The place that a text names, if it is one of a file.
+---Return the location named by a text, if its file exists.
 ---@param text string
----@param folders string[] Where a relative path begins
+---@param folders string[] Base folders of a relative path
 ---@return CodeCompanion.NamedPlace?
 function M.read(text, folders)
   local whole = find(text, folders)
@@ -55,7 +55,7 @@ function M.read(text, folders)
   return bare ~= text and M.read(bare, folders) or nil
 end
 
----The texts of a line that end after the cursor, those it is in first: what stands between backticks or quotes, then
+---Return the candidates in a line that end after the cursor, those around it first: text in backticks or quotes, then
 ---words.
 ---@param line string
 ---@param column integer 0-based, in bytes
@@ -81,10 +81,10 @@ local function names(line, column)
   )
 end
 
----The first name at or after the cursor that is a file.
+---Return the first file named at or after the cursor.
 ---@param line string
 ---@param column integer 0-based, in bytes
----@param folders string[] Where a relative path begins
+---@param folders string[] Base folders of a relative path
 ---@return CodeCompanion.NamedPlace?
 function M.at(line, column, folders)
   for _, name in ipairs(names(line, column)) do

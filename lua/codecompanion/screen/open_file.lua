@@ -1,5 +1,5 @@
----Show a file beside the chat, in a window that can take it. One with unsaved changes without 'hidden', or one that is
----fixed to its buffer ('winfixbuf'), cannot; then there is a split.
+---Shows a file beside the chat in a suitable window. A window with unsaved changes without 'hidden', or with
+---'winfixbuf', is unsuitable; then a split is opened.
 
 local api = vim.api
 
@@ -7,7 +7,7 @@ local say = require("codecompanion.say")
 
 local M = {}
 
----Whether a window may be given another buffer.
+---Return whether a window may show another buffer.
 ---@param win integer
 ---@return boolean
 local function can_take(win)
@@ -20,7 +20,7 @@ local function can_take(win)
   return is_kept or not vim.bo[bufnr].modified
 end
 
----A window with room for the file, a new one where there is none.
+---Go to a window for the file, a new one if none is suitable.
 local function go_to_window()
   local before = vim.fn.win_getid(vim.fn.winnr("#"))
   for _, win in ipairs({ before, unpack(api.nvim_tabpage_list_wins(0)) }) do
@@ -33,7 +33,7 @@ local function go_to_window()
 end
 
 ---@param path string
----@param line? integer 1-based; one after the end is the last line
+---@param line? integer 1-based; beyond the end means the last line
 ---@param column? integer 1-based, in bytes
 function M.file(path, line, column)
   local bufnr = require("codecompanion.system.literal_paths").buffer_of(path)
@@ -93,8 +93,8 @@ local function open_name(mode, command)
   M.file(place.path, place.line, place.column)
 end
 
----Make the keys for the name under the cursor open files only, because a model, a page or a folder wrote the text
----here. Your own mappings are kept.
+---Make the keys for the name under the cursor open only files, because the text was written by a model, a page or a
+---folder. The user's own mappings are kept.
 ---@param bufnr integer
 function M.only_files(bufnr)
   for _, mode in ipairs({ "n", "x" }) do

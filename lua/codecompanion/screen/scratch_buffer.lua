@@ -1,11 +1,11 @@
----Buffers that only show something and have keys of their own: floats, lists, reports, help.
+---Buffers for display with their own keys: floats, lists, reports, help.
 
 local api = vim.api
 
 local M = {}
 
 ---@param lines string[]
----@return integer bufnr It goes when no window shows it any more
+---@return integer bufnr It is deleted when no window shows it
 function M.new(lines)
   local bufnr = api.nvim_create_buf(false, true)
   vim.bo[bufnr].bufhidden = "wipe"
@@ -23,9 +23,9 @@ function M.write(bufnr, lines)
   vim.bo[bufnr].modifiable = false
 end
 
----Colour the lines: all of the screen line, or the text from and up to a byte.
+---Highlight the lines: the whole screen line, or the text between two bytes.
 ---@param bufnr integer
----@param name string Of the namespace
+---@param name string Name of the namespace
 ---@param group_of fun(line: string, number: integer): string?, integer?, integer? Group, first byte, last byte
 function M.colour(bufnr, name, group_of)
   local ns = api.nvim_create_namespace(name)
@@ -50,7 +50,7 @@ function M.map(bufnr, keys, desc, action)
   end
 end
 
----Keys that act on what stands under the cursor; where nothing stands they do nothing.
+---Map keys that act on the item under the cursor; without an item they do nothing.
 ---@generic T
 ---@param bufnr integer
 ---@param win integer
@@ -67,7 +67,7 @@ function M.keys(bufnr, win, at)
   end
 end
 
----Close the window; the focus goes back to where it came from, not always the window that Neovim would choose.
+---Close the window and return the focus to the previous window, which is not always Neovim's choice.
 ---@param win integer
 ---@param from? integer
 function M.close(win, from)

@@ -1,4 +1,4 @@
----Which files are images that models read, by their names.
+---Recognises files that are images models can read, by their names.
 
 local EXTENSIONS = { png = true, jpg = true, jpeg = true, gif = true, webp = true }
 

@@ -1,4 +1,4 @@
----Find the programs that the plugin starts, never one from the folder you work in (issue 20). An empty or relative
+---Finds the programs that the plugin starts, never one from the folder you work in (issue 20). An empty or relative
 ---entry of the PATH means that folder.
 
 local uv = vim.uv or vim.loop
@@ -21,7 +21,7 @@ local function is_within(path, folder)
   return path == folder or vim.startswith(path, folder:gsub("/$", "") .. "/")
 end
 
----Return the folder that programs must not come from; nil for the home folder and its parents, which have the user's
+---Return the folder that programs must not come from; nil for the home folder and its parents, which contain the user's
 ---own programs.
 ---@return string? folder Real path
 local function workspace()

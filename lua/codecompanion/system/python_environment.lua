@@ -1,8 +1,8 @@
----Where the plugin's private Python environments are and which of them is good.
+---Finds the plugin's private Python environments and chooses the valid one.
 ---
----A virtual environment cannot be moved once made, so each installation gets a folder of its own below
+---A virtual environment cannot be moved, so each installation gets its own folder below
 ---`stdpath("data")/codecompanion/venv` and becomes valid only with its last step, the stamp. A failed installation
----thus never touches the environment in use. The stamp holds the hash of the lock file and the interpreter.
+---therefore never affects the environment in use. The stamp contains the hash of the lock file and the interpreter.
 
 local uv = vim.uv or vim.loop
 
@@ -14,14 +14,14 @@ local BINARY = vim.fn.has("win32") == 1 and "/Scripts/python.exe" or "/bin/pytho
 ---@class CodeCompanion.Stamp
 ---@field lock string sha256 of the lock file
 ---@field python string Version, as in 3.11.7
----@field interpreter string What the environment's python resolves to
+---@field interpreter string Real path of the environment's python
 ---@field tool string uv or pip
 
 ---@class CodeCompanion.Environment
 ---@field dir string
 ---@field python string
 ---@field stamp CodeCompanion.Stamp
----@field fresh boolean Whether it was made from the lock file as it is now
+---@field fresh boolean Whether it was built from the current lock file
 
 ---@return string root The plugin's folder
 function M.root()
@@ -34,8 +34,8 @@ function M.data_dir()
   return vim.fn.stdpath("data") .. "/codecompanion"
 end
 
----Packages that only some need, in the order their names have in those of lock files.
----@type table<string, string> Extra → what a Python of the user's own needs of it
+---Extras: optional packages, in the order of the lock files' names.
+---@type table<string, string> Extra → packages that the user's own Python needs for it
 M.EXTRAS = {
   semantic = "onnxruntime tokenizers numpy",
   mcp = "mcp",
@@ -44,7 +44,7 @@ M.EXTRAS = {
 local ORDER = { "semantic", "mcp", "sdk" }
 
 ---@param extra string
----@return string path Of the file that says that the extra is wanted too
+---@return string path File that marks the extra as enabled
 local function mark(extra)
   return M.data_dir() .. "/with-" .. extra
 end
@@ -55,7 +55,7 @@ function M.wants(extra)
   return uv.fs_stat(mark(extra)) ~= nil
 end
 
----Say whether the packages of an extra belong to the environment, in this installation and in later ones.
+---Enable or disable the packages of an extra, for this installation and later ones.
 ---@param extra string
 ---@param wanted boolean
 ---@return boolean done
@@ -68,7 +68,7 @@ function M.want(extra, wanted)
   return file ~= nil and file:close() == true
 end
 
----@return string path Of the packages and their hashes
+---@return string path Path of the packages and their hashes
 function M.lock_path()
   local name = "requirements"
   for _, extra in ipairs(ORDER) do
@@ -89,7 +89,7 @@ function M.read(path)
   return text
 end
 
----@return string sha256 "" when there is no lock file
+---@return string sha256 "" if there is no lock file
 function M.lock_hash()
   local text = M.read(M.lock_path())
   return text and vim.fn.sha256(text) or ""
@@ -101,7 +101,7 @@ function M.python_of(dir)
   return dir .. BINARY
 end
 
----@return string dir For the next installation, not yet there
+---@return string dir For the next installation; does not exist yet
 function M.new_dir()
   local seconds, microseconds = uv.gettimeofday()
   return ("%s/venv/%d%06d-%d"):format(M.data_dir(), seconds, microseconds, uv.os_getpid())
@@ -120,9 +120,9 @@ function M.write_stamp(dir, stamp)
   return file:close() and written ~= nil and uv.fs_rename(partial, dir .. "/" .. STAMP) == true
 end
 
----Do not use this environment any more: it turned out to be damaged.
+---Stop using this environment, which turned out to be damaged.
 ---@param python string
----@return boolean done False when it is none of ours, or cannot be changed
+---@return boolean done False if it is not a private environment, or cannot be changed
 function M.discard(python)
   for _, dir in ipairs(M.all_dirs()) do
     if M.python_of(dir) == python then
@@ -133,7 +133,7 @@ function M.discard(python)
 end
 
 ---@param dir string
----@return boolean finished Whether the installation there came to its end
+---@return boolean finished Whether the installation there was completed
 function M.has_stamp(dir)
   return uv.fs_stat(dir .. "/" .. STAMP) ~= nil
 end
@@ -147,14 +147,14 @@ local function look_at(dir, lock)
     return nil
   end
   local python = M.python_of(dir)
-  -- The system's Python may have been replaced by another version: its packages are then not found any more.
+  -- The system's Python may have been replaced by another version, which no longer finds the packages.
   if uv.fs_realpath(python) ~= stamp.interpreter then
     return nil
   end
   return { dir = dir, python = python, stamp = stamp, fresh = stamp.lock == lock }
 end
 
----@return string[] dirs Everything that looks like an installation, newest first
+---@return string[] dirs All folders that look like an installation, newest first
 function M.all_dirs()
   local dirs = {}
   local parent = M.data_dir() .. "/venv"
@@ -172,7 +172,7 @@ function M.all_dirs()
   return dirs
 end
 
----Note which Python the host runs with, for `bin/codecompanion`: whatever chose it is known to Neovim only.
+---Store the host's Python for `bin/codecompanion`, because only Neovim knows how it was chosen.
 ---@param python string
 function M.remember(python)
   local path = M.data_dir() .. "/python"
@@ -187,7 +187,7 @@ function M.remember(python)
   end
 end
 
----@return CodeCompanion.Environment? environment The newest that fits the lock file, else the newest that works
+---@return CodeCompanion.Environment? environment The newest that matches the lock file, otherwise the newest that works
 function M.find()
   local lock = M.lock_hash()
   local usable

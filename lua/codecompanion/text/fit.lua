@@ -1,13 +1,13 @@
----Making text fit: the room a chat has in its windows, and how to give way when there is not enough.
+---Fits text into the available width: measures a chat's windows and shortens text.
 
 local api = vim.api
 
 local M = {}
 
-local MIN_PART = 18 -- cells, with what separates it
-local MIN_NAME = 6 -- cells of the beginning of a name that still say which one it is
+local MIN_PART = 18 -- in cells, including the separator
+local MIN_NAME = 6 -- cells of a name's beginning that still identify it
 
----Columns for text in a window.
+---Return the text columns of a window.
 ---@param win integer
 ---@return integer
 function M.room(win)
@@ -15,7 +15,7 @@ function M.room(win)
   return info and math.max(1, info.width - info.textoff) or vim.o.columns
 end
 
----Columns for text in the narrowest window that shows the chat; of the whole editor while none does.
+---Return the text columns of the narrowest window that shows the chat, or of the whole editor if none does.
 ---@param chat CodeCompanion.Chat
 ---@return integer
 function M.narrowest(chat)
@@ -26,10 +26,10 @@ function M.narrowest(chat)
   return width or vim.o.columns
 end
 
----Columns of signs, folds and numbers take at most this many cells.
+---Maximum cells of the columns for signs, folds and numbers.
 local MAX_BESIDE = 50
 
----Whether a text fits beside those columns, whatever they are: measuring them takes longer than drawing the text.
+---Return whether a text fits beside those columns at any width: measuring them takes longer than drawing the text.
 ---@param chat CodeCompanion.Chat
 ---@param cells integer
 ---@return boolean
@@ -42,14 +42,14 @@ function M.certainly_fits(chat, cells)
   return true
 end
 
----A text for functions of Vim's, which would take one with a NUL for a blob.
+---Return a text for Vim functions, which would treat one with a NUL as a blob.
 ---@param text string
 ---@return string
 function M.without_nul(text)
   return (text:gsub("%z", "^@"))
 end
 
----The beginning of a text that takes at most `width` cells.
+---Return the beginning of a text, at most `width` cells.
 ---@param text string
 ---@param width integer
 ---@return string
@@ -61,7 +61,7 @@ function M.head(text, width)
   return taken
 end
 
----The end of a text that takes at most `width` cells.
+---Return the end of a text, at most `width` cells.
 ---@param text string
 ---@param width integer
 ---@return string
@@ -75,7 +75,7 @@ function M.tail(text, width)
   return taken
 end
 
----Cut a text at its end.
+---Shorten a text at its end.
 ---@param text string
 ---@param width integer
 ---@return string
@@ -86,7 +86,7 @@ function M.cut(text, width)
   return width < 1 and "" or (M.head(text, width - 1) .. "…")
 end
 
----Cut a text at its end, between words where the last one is not most of it.
+---Shorten a text at its end, between words unless the last word is most of it.
 ---@param text string
 ---@param width integer
 ---@return string
@@ -103,7 +103,7 @@ function M.cut_words(text, width)
   return (words:gsub("[%s,;:]+$", ""):gsub(" ·$", "")) .. " …"
 end
 
----Cut a text in its middle: how it begins and how it ends says more than what lies between.
+---Shorten a text in its middle: its beginning and end are the most informative.
 ---@param text string
 ---@param width integer
 ---@return string
@@ -118,8 +118,8 @@ function M.squeeze(text, width)
   return M.head(text, width - 1 - api.nvim_strwidth(ending)) .. "…" .. ending
 end
 
----A text of two parts, joined by ` · `, of which the second says why: the first gives way, then it is left out.
----One whose second part is the name of a file says most by how it begins and ends.
+---Shorten a text of two parts joined by ` · `, the second of which is a reason: the first part is shortened, then
+---omitted. If the second part is a file name, its beginning and end are kept.
 ---@param text string
 ---@param width integer
 ---@return string
@@ -132,7 +132,7 @@ function M.reason(text, width)
   return left >= MIN_NAME and M.cut(what, left) .. " · " .. why or M.cut(why, width)
 end
 
----A path that gives up folders in its middle: which file it is counts most, and is never cut.
+---Shorten a path by omitting folders in its middle; the file name matters most and is never shortened.
 ---@param path string
 ---@param width integer
 ---@return string
@@ -154,8 +154,8 @@ function M.path(path, width)
   return parts[#parts]
 end
 
----Parts joined by ` · `, the last one cut where enough of it stays to say something, else left out.
----@param parts string[] The first one is there in any case
+---Join parts with ` · `; the last one is shortened if enough of it remains to be useful, otherwise omitted.
+---@param parts string[] The first one is always included
 ---@param width integer
 ---@return string
 function M.parts(parts, width)
@@ -181,7 +181,7 @@ function M.width(chunks)
   return width
 end
 
----Cut chunks at their end.
+---Shorten chunks at their end.
 ---@param chunks { [1]: string, [2]: string }[]
 ---@param width integer
 ---@return { [1]: string, [2]: string }[]
@@ -198,7 +198,7 @@ function M.cut_chunks(chunks, width)
   return found
 end
 
----Break a sentence into lines of at most `width` cells.
+---Wrap a sentence into lines of at most `width` cells.
 ---@param text string
 ---@param width integer
 ---@return string[]
@@ -215,7 +215,7 @@ function M.wrap(text, width)
   return lines
 end
 
----Break a line into rows of at most `width` cells, as a window does that wraps: virtual lines do not by themselves.
+---Split a line into rows of at most `width` cells, like a wrapping window: virtual lines do not wrap by themselves.
 ---@param line string Without tabs
 ---@param width integer
 ---@return string[]
@@ -235,8 +235,8 @@ function M.rows(line, width)
   return rows
 end
 
----Rows that a line takes at most in a window that wraps, at words perhaps ('linebreak'): one too long for a row begins
----a row, and a wide character may leave the last cell of a row empty.
+---Return the maximum rows of a line in a window that wraps, possibly at words ('linebreak'): a word longer than a row
+---starts a row, and a wide character may leave the last cell of a row empty.
 ---@param text string
 ---@param width integer
 ---@return integer
@@ -257,8 +257,8 @@ function M.height(text, width)
   return rows
 end
 
----Where a note to a line goes: at the right end where there is room, else after its text; one that would be broken
----there, in the middle of a word, stands at the beginning of the next row.
+---Return the position of a note to a line: at the right edge if there is space, otherwise after its text; a note that
+---would be split inside a word begins on the next row.
 ---@param line string
 ---@param chunks { [1]: string, [2]: string }[]
 ---@param room integer

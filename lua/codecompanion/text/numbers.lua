@@ -1,8 +1,8 @@
----Numbers in words: counts, token counts, shares, durations.
+---Formats numbers: counts, token counts, shares, durations.
 
 local M = {}
 
----`1 message`, `2 messages`.
+---Return `1 message` or `2 messages`.
 ---@param count integer
 ---@param noun string
 ---@return string
@@ -10,7 +10,7 @@ function M.counted(count, noun)
   return ("%d %s%s"):format(count, noun, count == 1 and "" or "s")
 end
 
----A count in at most five characters: 999, 1.2k, 35.8k, 1.0M.
+---Format a count in at most five characters: 999, 1.2k, 35.8k, 1.0M.
 ---@param count integer
 ---@return string
 function M.short(count)
@@ -22,14 +22,14 @@ function M.short(count)
   return ("%.1fM"):format(count / 1000000)
 end
 
----The size of a context window: like `short`, round numbers without decimals (128k, 1M).
+---Format the size of a context window: like `short`, but round numbers have no decimals (128k, 1M).
 ---@param tokens integer
 ---@return string
 function M.short_window(tokens)
   return (M.short(tokens):gsub("%.0(%a)$", "%1"))
 end
 
----A duration: 850 ms, 6.1 s, 2 min 5 s.
+---Format a duration: 850 ms, 6.1 s, 2 min 5 s.
 ---@param ms integer
 ---@return string
 function M.duration(ms)
@@ -41,7 +41,7 @@ function M.duration(ms)
   return ("%d min %d s"):format(math.floor(ms / 60000), math.floor(ms / 1000) % 60)
 end
 
----A share in whole percent, rounded down as R-303 wants it: 100 means full.
+---Format a share in whole percent, rounded down as R-303 requires: 100 means full.
 ---@param ratio number 0..1
 ---@return integer
 function M.percent(ratio)

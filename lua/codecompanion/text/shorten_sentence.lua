@@ -1,4 +1,4 @@
----A sentence in the cells there are: the folder of a path gives way first, then whole sentences at the end, then words.
+---Shortens a sentence to a width: first the folders of paths, then whole sentences at the end, then words.
 
 local api = vim.api
 local fit = require("codecompanion.text.fit")
@@ -6,10 +6,10 @@ local fit = require("codecompanion.text.fit")
 local M = {}
 
 local MORE = "… (:CodeCompanion log)"
-local MIN_CUT = 60 -- cells of what is said itself, before room is given to where the rest is
-local MIN_KEPT = 0.4 -- of the cells: less than that of whole sentences says less than a cut one
+local MIN_CUT = 60 -- cells of the message that are kept before space is given to its reference
+local MIN_KEPT = 0.4 -- share of the cells: fewer whole sentences are less useful than a cut one
 
----The home folder is `~`, as people write it.
+---Abbreviate the home folder as `~`.
 ---@param text string
 ---@return string
 local function with_tilde(text)
@@ -20,7 +20,7 @@ local function with_tilde(text)
   return (text:gsub("%f[%w/]" .. vim.pesc(home) .. "%f[/%z%s\"'`,;:)]", "~"))
 end
 
----Leave the first folders of a path out, so many cells of it, and say so. The name of the file is never cut.
+---Omit at least this many cells of a path's first folders, with a mark. The file name is never shortened.
 ---@param path string
 ---@param too_many integer
 ---@return string
@@ -35,7 +35,7 @@ local function shorten_path(path, too_many)
   return path
 end
 
----The paths of files in a text, the longest first. Addresses of pages are none: they are copied.
+---Return the file paths in a text, longest first. Web addresses are not included, because they are copied.
 ---@param text string
 ---@return string[]
 local function paths_of(text)
@@ -52,7 +52,7 @@ local function paths_of(text)
   return found
 end
 
----Leave first folders of paths out until the text fits, or as many as there are.
+---Omit the first folders of paths until the text fits, as far as possible.
 ---@param text string One line
 ---@param room integer
 ---@return string
@@ -64,14 +64,14 @@ function M.with_short_paths(text, room)
       break
     end
     local from, to = text:find(path, 1, true)
-    if from then -- else it was part of one that is shorter now
+    if from then -- otherwise it was part of one that is already shortened
       text = text:sub(1, from - 1) .. shorten_path(path, too_many) .. text:sub(to + 1)
     end
   end
   return text
 end
 
----The whole sentences at the beginning that fit, nil when they are too few to say much.
+---Return the whole sentences at the beginning that fit, or nil if they are too short to be useful.
 ---@param text string
 ---@param room integer
 ---@return string?
@@ -87,7 +87,7 @@ local function whole_sentences(text, room)
   return best and api.nvim_strwidth(best) >= MIN_KEPT * room and best or nil
 end
 
----Say a text in so many cells; what is left out is marked with `…`.
+---Shorten a text to a width in cells; omissions are marked with `…`.
 ---@param text string One line
 ---@param room integer
 ---@return string

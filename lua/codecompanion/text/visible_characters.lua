@@ -1,13 +1,13 @@
----Make hidden parts of a text visible: control characters, characters without a shape or with a direction, unusual
----blanks, lookalike letters, long runs of blanks and of blank lines. The user has seen everything that an approval
----covers: no two texts look the same, and the display can be decoded (issue 20).
+---Makes hidden parts of a text visible: control characters, invisible or directional characters, unusual blanks,
+---lookalike letters, long runs of blanks and of blank lines. An approval covers only text that the user has seen: no
+---two texts look alike, and the display can be decoded (issue 20).
 
 local M = {}
 
 local LONG_BLANK = 40
 local BLANK_LINES = 3
 
----Characters that show nothing, look like a blank, or change the order of what is around them: { first, last }.
+---Characters that are invisible, look like a blank, or reorder the text around them: { first, last }.
 local HIDDEN = {
   { 0x80, 0x9F },
   { 0xA0, 0xA0 },
@@ -33,14 +33,15 @@ local HIDDEN = {
   { 0xE0000, 0xE0FFF },
 }
 
----The smallest code point with that many bytes.
+---The smallest code point of each byte length.
 local SMALLEST = { 0, 0x80, 0x800, 0x10000 }
 
----The character at a position of a text, which may hold anything (NUL too, which ends strings for Vim's functions).
+---Return the character at a position of a text, which may contain any byte (even NUL, which ends strings in Vim
+---functions).
 ---@param line string
 ---@param from integer
 ---@return string char
----@return integer? code nil when it is no UTF-8
+---@return integer? code nil for invalid UTF-8
 local function char_at(line, from)
   local lead = line:byte(from)
   local length = lead < 0x80 and 1 or lead >= 0xF0 and 4 or lead >= 0xE0 and 3 or lead >= 0xC2 and 2 or 1
@@ -55,14 +56,14 @@ local function char_at(line, from)
     code = code * 64 + char:byte(index) % 64
   end
   if code < SMALLEST[length] or (code >= 0xD800 and code <= 0xDFFF) or code > 0x10FFFF then
-    return line:sub(from, from), nil -- another way to write another character
+    return line:sub(from, from), nil -- an overlong encoding of another character
   end
   return char, code
 end
 
----Characters beyond ASCII that are shown as they are: letters of Latin, Greek, Cyrillic, CJK, kana and Hangul, quotes,
+---Characters beyond ASCII that are shown unescaped: Latin, Greek, Cyrillic, CJK, kana and Hangul letters, quotes,
 ---dashes, arrows, lines and pictures: { first, last }. All others could be mistaken for another character or reorder
----the text around them (letters of Hebrew and Arabic): in commands and names they are escaped.
+---the text around them (Hebrew and Arabic letters): in commands and names they are escaped.
 local SHOWN = {
   { 0xA1, 0xAC },
   { 0xAE, 0x130 },
@@ -115,7 +116,7 @@ for _, code in ipairs(vim.fn.str2list(LOOK_LATIN)) do
   LOOKALIKES[code] = true
 end
 
----How a character is written when it does not show by itself.
+---Return the escape of an invisible character.
 ---@param char string
 ---@param code? integer
 ---@return string?
@@ -129,7 +130,7 @@ local function named(char, code)
   end
 end
 
----Return whether the text at a position looks like an escape: then its first character is escaped, so that two texts
+---Return whether the text at a position looks like an escape; its first character is then escaped, so that two texts
 ---never look alike.
 ---@param line string
 ---@param from integer
@@ -172,7 +173,7 @@ local function misleads(code, word, at)
   return true
 end
 
----Return a long run of blanks as its length.
+---Return the length of a long run of blanks as text.
 ---@param blanks string
 ---@return string
 local function counted(blanks)
@@ -186,12 +187,12 @@ end
 
 ---@class CodeCompanion.Visible
 ---@field text string
----@field marks { [1]: integer, [2]: integer }[] Byte ranges that stand for something that does not show
----@field count integer How many characters were written out
+---@field marks { [1]: integer, [2]: integer }[] Byte ranges of escapes
+---@field count integer Number of escaped characters
 
----Return a line in an unambiguous form: no other line looks the same.
+---Return a line in an unambiguous form: no other line looks alike.
 ---@param line string Without a line break
----@param prose? boolean Lines of files: letters of any script are shown as they are
+---@param prose? boolean Text of files: letters of any script are shown unescaped
 ---@return CodeCompanion.Visible
 function M.line(line, prose)
   if not line:find("[^\32-\126]") and not line:find((" "):rep(LONG_BLANK), 1, true) and not line:find("<", 1, true) then
@@ -235,7 +236,7 @@ end
 ---@param lines string[]
 ---@param first integer
 ---@param marker string
----@return integer last Of the run of blank lines that begins at `first`; less than it when there is none
+---@return integer last End of the run of blank lines that begins at `first`; less than `first` if there is none
 local function blank_run(lines, first, marker)
   local last = first - 1
   local wanted = lines[first]
@@ -273,7 +274,7 @@ function M.lines(text, diff)
   return shown
 end
 
----A text in one piece, visible.
+---Return a text in visible form.
 ---@param text string
 ---@param diff? boolean
 ---@return string

@@ -1,5 +1,5 @@
----What the functions of the public API take. Anything else is refused at the line that calls them, before anything is
----done. Not by `vim.validate`: it has no form that 0.10 takes and that 0.11 does not call deprecated.
+---Checks arguments of the public API. Invalid ones raise an error at the caller's line before anything is done.
+---`vim.validate` is not used, because no form of it works in 0.10 without being deprecated in 0.11.
 
 local M = {}
 
@@ -7,13 +7,13 @@ local M = {}
 ---@field adapter? string
 ---@field model? string
 ---@field layout? "vertical"|"horizontal"|"float"|"tab"|"buffer"
----@field text? string For the draft
+---@field text? string Text of the draft
 ---@field hidden? boolean Do not show the chat
 
 local CHAT = { adapter = "string", model = "string", layout = "string", text = "string", hidden = "boolean" }
 local LAYOUTS = { "vertical", "horizontal", "float", "tab", "buffer" }
 
----Frames between `refuse` and the line of the user's: it, a check, a function of this module, the public function.
+---Stack level of the caller's line, above `refuse`, a check, a function of this module and the public function.
 local CALLER = 5
 
 ---@param text string
@@ -40,7 +40,7 @@ local function check_known(name, value, known)
   end
 end
 
----Check an argument that may be left out.
+---Check an optional argument.
 ---@param name string
 ---@param value any
 ---@param kind type
@@ -48,19 +48,19 @@ function M.optional(name, value, kind)
   check(name, value, kind, true)
 end
 
----Check an argument that has to be a text.
+---Check a required text argument.
 ---@param name string
 ---@param value any
 function M.text(name, value)
   check(name, value, "string")
 end
 
----Check what `chat()` takes.
+---Check the argument of `chat()`.
 ---@param opts any
 function M.chat(opts)
   check("opts", opts, "table", true)
   if opts and (opts.fargs or (opts.event and opts.match)) then
-    return -- the function itself is the callback of a user command or an autocommand
+    return -- the function is used directly as a callback of a user command or an autocommand
   end
   local known = vim.tbl_keys(CHAT)
   table.sort(known)
@@ -73,7 +73,7 @@ function M.chat(opts)
   end
 end
 
----Check what `attach()` takes.
+---Check the argument of `attach()`.
 ---@param paths any
 function M.paths(paths)
   check("paths", paths, "table")

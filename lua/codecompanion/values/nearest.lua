@@ -1,8 +1,8 @@
----The nearest key to a mistyped one.
+---Finds the nearest key to a mistyped one.
 
 local M = {}
 
----Number of insertions, deletions, replacements and swaps of neighbours that lead from one word to the other.
+---Return the edit distance of two words: insertions, deletions, replacements and swaps of neighbouring letters.
 ---@param a string
 ---@param b string
 ---@return integer
@@ -27,7 +27,7 @@ end
 
 ---@param word string
 ---@param candidates string[]
----@return string? nearest nil when none is near
+---@return string? nearest nil if none is close enough
 function M.word(word, candidates)
   local best, best_distance
   for _, candidate in ipairs(candidates) do
@@ -40,7 +40,7 @@ function M.word(word, candidates)
   return best
 end
 
----The full key path that ends in `name`, when there is exactly one in the whole schema.
+---Return the full key path that ends in `name`, if there is exactly one in the whole schema.
 ---@param schema CodeCompanion.Option
 ---@param name string
 ---@return string?

@@ -1,4 +1,4 @@
----Ids of chats and what is unique among all editors: 24 hexadecimal digits.
+---Returns an id that is unique across editors, for chats and other objects: 24 hexadecimal digits.
 
 ---@return string
 return function()

@@ -1,4 +1,5 @@
----What can be sent to the host: text, numbers, booleans, and tables of these that are a list or have names.
+---Values that can be sent to the host: text, numbers, booleans, and tables of these that are a list or have string
+---keys.
 
 local M = {}
 
@@ -10,7 +11,7 @@ function M.is_utf8(text)
   if not text:find("[\128-\255]") then
     return true
   end
-  -- Surrogates and forms that are longer than they need be are none.
+  -- Surrogates and overlong forms are invalid.
   if text:find("\237[\160-\191]") or text:find("\224[\128-\159]") or text:find("\240[\128-\143]") then
     return false
   end
@@ -32,7 +33,7 @@ local function wrong_value(value)
   return ("got a %s; expected a plain value"):format(type(value))
 end
 
----The first thing in a value that cannot be sent.
+---Return the first problem in a value that cannot be sent.
 ---@param value any
 ---@param path string Key path of the value
 ---@param depth? integer
@@ -61,10 +62,10 @@ function M.problem(value, path, depth)
   end
 end
 
----A copy that can be changed; functions stay what they are.
+---Return a copy that can be modified; functions are shared.
 ---@param value any
 ---@param depth? integer
----@return any copy nil when something in it cannot be copied
+---@return any copy nil if a part cannot be copied
 function M.copy(value, depth)
   depth = depth or 0
   if type(value) == "thread" or (type(value) == "userdata" and value ~= vim.NIL) or depth > DEEPEST then

@@ -1,4 +1,4 @@
----Iterate a table in the order of its keys: numbers by value before names by spelling, so that messages keep an order.
+---Iterates a table in key order: numbers by value, then names alphabetically, so that messages have a stable order.
 
 ---@generic T: table
 ---@param map T

@@ -1,4 +1,4 @@
----The names that go on from what is typed, whatever its case.
+---Returns the names that begin with the typed text, ignoring case.
 ---@param names string[]
 ---@param lead string
 ---@return string[]

@@ -1,6 +1,5 @@
 ---Options of the chat: `interactions.chat` without its keymaps. The host checks the values of commands, variables,
----shares
----and triggers when it starts (python/codecompanion/engine/configured.py).
+---shares and triggers when it starts (python/codecompanion/engine/configured.py).
 
 local context = require("codecompanion.config.options.context")
 
