@@ -1,12 +1,12 @@
----Where machine text goes in a chat buffer, where the user writes, and what keeps the two apart.
+---Anchors that separate machine text from the user's input in a chat buffer.
 ---
 ---Four anchors (extmarks) divide the buffer:
----  top     first row below the context block; older pieces of a restored chat go here
+---  top     first row below the context block; older pieces of a restored chat are inserted here
 ---  tail    row where the next block of machine text goes
 ---  header  the row `## Me` above the input
----  input   where the input begins; it reaches to the end of the buffer
----Between `tail` and `header` stand messages that are on their way. Role borders are anchors, never headings, so a
----message may contain any text (R-547).
+---  input   start of the input, which extends to the end of the buffer
+---Messages that are being sent are between `tail` and `header`. Role borders are anchors, never headings, so a message
+---may contain any text (R-547).
 
 local api = vim.api
 
@@ -42,8 +42,8 @@ function M.place(chat, anchor, row, col)
   })
 end
 
----Take away the marks below the last line in slices: a buffer that was unloaded keeps them where its text was. Nothing
----is drawn there, and what is inserted above moves them along.
+---Remove the marks below the last line in slices: an unloaded buffer keeps them where its text was. They are invisible,
+---and inserted text moves them along.
 ---@param chat CodeCompanion.Chat
 local function sweep(chat)
   local bufnr, began = chat.bufnr, vim.uv.hrtime()
@@ -62,7 +62,8 @@ local function sweep(chat)
   end, SWEEP_MS)
 end
 
----Take all marks away but the anchors: at once where there are lines, each namespace by itself would look at them all.
+---Remove all marks except the anchors, all namespaces at once where there are lines, because each would search all
+---marks.
 ---@param chat CodeCompanion.Chat
 function M.clear_marks(chat)
   local places = {}

@@ -1,5 +1,5 @@
----The bar of a chat window: `fix the slice · gpt-4.1 · 4 %`; while something runs, its state in place of the title. The
----thresholds follow from 50 % on.
+---The bar of a chat window: `fix the slice · gpt-4.1 · 4 %`; while work is running, the state replaces the title. The
+---thresholds are appended from 50 % on.
 ---
 ---`smart → qwen3-8b`: the server answered with another model; in a narrow window only the one that answered is named.
 ---`no tools` follows the model where its server has no place for them. In a narrow window the title is shortened, then
@@ -14,12 +14,12 @@ local status = require("codecompanion.chat.state.chat_status")
 
 local M = {}
 
----The fewest cells that still say something.
+---Minimum and maximum useful widths in cells.
 local MIN_TITLE, MIN_NAME, MIN_STATE, MAX_TITLE = 8, 8, 8, 50
 local BETWEEN = " · "
----The group of a policy that is stopped by a wrong option.
+---Highlight group of a policy that is stopped by an invalid option.
 local STOPPED = "CodeCompanionMeterFull"
----Cells beside the text: one at each edge; a status line also has the place in the buffer.
+---Cells beside the text: one at each edge; a status line also shows the position in the buffer.
 local BESIDE, BESIDE_PLACE, PLACE = 2, 7, "  %P "
 
 ---@param text string
@@ -28,7 +28,7 @@ local function escaped(text)
   return (text:gsub("%%", "%%%%"))
 end
 
----The groups of the percentage, by where it is shown; none below 80 %.
+---Highlight groups of the percentage in a status line or winbar; none below 80 %.
 local IN_STATUSLINE = {
   CodeCompanionMeterHigh = "CodeCompanionStatusHigh",
   CodeCompanionMeterFull = "CodeCompanionStatusFull",
@@ -51,8 +51,8 @@ end
 ---@class CodeCompanion.BarPart
 ---@field [1] string
 ---@field [2]? string Highlight group
----@field min? integer It may be cut to this many cells; nil: it is shown whole
----@field is_state? boolean It is cut between words
+---@field min? integer Minimum width when shortened; nil: it is not shortened
+---@field is_state? boolean It is shortened between words
 
 ---@param text string
 ---@param min? integer
@@ -62,8 +62,8 @@ local function part(text, min, group)
   return { text, group or "", min = min and math.min(min, api.nvim_strwidth(text)) or nil }
 end
 
----The parts in this many cells, the one that may be cut taking what the others leave; nil where they do not fit.
----@param parts CodeCompanion.BarPart[] Those without text are left out
+---Arrange the parts in a width; the flexible part takes the remaining cells. Return nil if they do not fit.
+---@param parts CodeCompanion.BarPart[] Parts without text are omitted
 ---@param width integer
 ---@return { [1]: string, [2]: string }[]?
 local function arranged(parts, width)
@@ -89,7 +89,7 @@ local function arranged(parts, width)
   return chunks
 end
 
----How full the context is: `~` where it is estimated, `of 32k?` where the window is only assumed (R-303, R-506).
+---Return the context usage: with `~` if it is estimated, `of 32k?` if the window size is assumed (R-303, R-506).
 ---@param meter table
 ---@return string
 local function percentage(meter)
@@ -97,7 +97,7 @@ local function percentage(meter)
   return meter.assumed and ("%s of %s?"):format(text, numbers.short_window(meter.window)) or text
 end
 
----What a bar of this many cells shows.
+---Return the chunks of a bar for this width.
 ---@param chat CodeCompanion.Chat
 ---@param width integer
 ---@return { [1]: string, [2]: string }[]
@@ -159,9 +159,9 @@ function M.chunks(chat, width)
   return fit.cut_chunks({ { full[1], full[2] } }, width)
 end
 
----The bar of a window. Neovim asks with every key that is typed: what is made of the same is not made again.
+---Return the bar of a window. Neovim asks on every key press, so the result is cached.
 ---@param win integer
----@param in_winbar boolean Otherwise it is a status line
+---@param in_winbar boolean Otherwise it is for a status line
 ---@return string
 function M.text(win, in_winbar)
   local chat = registry.by_buffer(api.nvim_win_get_buf(win))
@@ -187,13 +187,13 @@ function M.text(win, in_winbar)
   return made.text
 end
 
----The status line of a chat window, where the user has none of their own.
+---Return the status line of a chat window, if the user has no status line of their own.
 ---@return string
 function M.line()
   return M.text(vim.g.statusline_winid or api.nvim_get_current_win(), false)
 end
 
----The same for the 'winbar' of a chat window, with the colours of the meter.
+---Return the bar for the 'winbar' of a chat window, with the colours of the meter.
 ---@return string
 function M.winbar()
   return M.text(vim.g.statusline_winid or api.nvim_get_current_win(), true)

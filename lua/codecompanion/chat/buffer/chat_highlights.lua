@@ -1,5 +1,5 @@
----Highlight groups of the chat buffer, each linked to a standard group and free to be overridden.
----The list is the documentation: name, link, what it is for.
+---Highlight groups of the chat buffer, each linked to a standard group and free to be overridden. The list is the
+---documentation: name, link, purpose.
 
 local M = {}
 
@@ -42,15 +42,15 @@ M.groups = {
   { "CodeCompanionMeterFull", "DiagnosticError", "How full the context is, from 95 % on" },
 }
 
----Groups for status lines, whose background is not that of the text: light on dark and dark on light in any colour
----scheme, because the colours of `group` are made to be read on the background of text, and are swapped here.
+---Groups for status lines, whose background differs from that of the text. The colours of `group` are readable on the
+---background of text, so they are swapped here: readable in any colour scheme, light or dark.
 ---@type { [1]: string, [2]: string, [3]: string }[]
 M.swapped = {
   { "CodeCompanionStatusHigh", "DiagnosticWarn", "The meter in the status line, from 80 % on: swapped colours" },
   { "CodeCompanionStatusFull", "DiagnosticError", "The meter in the status line, from 95 % on: swapped colours" },
 }
 
----All groups as the help lists them.
+---Return all groups in the order of the help.
 ---@return { [1]: string, [2]: string, [3]: string }[]
 function M.documented()
   local found = vim.list_slice(M.groups)
@@ -80,7 +80,7 @@ local function define_swapped()
   end
 end
 
----Define the groups; a definition of the user's stays.
+---Define the groups; the user's definitions take precedence.
 function M.define()
   define_swapped()
   require("codecompanion.changes.change_highlights").define()

@@ -1,6 +1,6 @@
 ---The text of a chat buffer: edits that leave no trace in the undo history, and the input region.
 ---
----Where what stands is told by `anchors`. Machine edits are kept out of the undo history: `u` belongs to the user.
+---`anchors` has the positions. Machine edits are kept out of the undo history: `u` belongs to the user.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
@@ -9,18 +9,18 @@ local view = require("codecompanion.chat.buffer.scroll")
 
 local M = {}
 
----The line that stands above the input.
+---Return the header line above the input.
 ---@return string
 function M.input_header()
   return "## " .. options.header("user")
 end
 
----Make `bufnr` the buffer of a chat, with an empty input. Its options are set again whenever it is loaded.
+---Make `bufnr` the buffer of a chat, with an empty input. Its options are set on every load.
 ---@param chat CodeCompanion.Chat
 ---@param bufnr integer
 function M.take(chat, bufnr)
   chat.bufnr = bufnr
-  -- `acwrite`: `:e` reads it again, `:w` keeps the draft; `modified` stays off, so that `:qa` is never held up
+  -- `acwrite`: `:e` reloads it, `:w` saves the draft; `modified` stays off, so it never blocks `:qa`
   for name, value in pairs({ buftype = "acwrite", bufhidden = "hide", swapfile = false, modeline = false }) do
     api.nvim_set_option_value(name, value, { buf = bufnr })
   end
@@ -28,7 +28,7 @@ function M.take(chat, bufnr)
   M.blank(chat, "")
 end
 
----Leave nothing in the buffer but a draft.
+---Remove everything from the buffer except a draft.
 ---@param chat CodeCompanion.Chat
 ---@param text string
 function M.blank(chat, text)
@@ -44,9 +44,9 @@ function M.blank(chat, text)
   end)
 end
 
----Run `change`, which edits the buffer, so that it leaves no trace in the undo history and only windows that follow
----the end scroll. Line numbers in older undo entries would point at wrong lines after a machine edit, so they are
----dropped; what the user wrote is undone by `codecompanion.chat.wire.draft`.
+---Run `change`, which edits the buffer, without a trace in the undo history; only windows that follow the end scroll.
+---After a machine edit, older undo entries would have wrong line numbers, so they are dropped;
+---`codecompanion.chat.wire.draft` undoes the user's edits.
 ---@param chat CodeCompanion.Chat
 ---@param change fun()
 function M.edit(chat, change)
@@ -57,7 +57,7 @@ function M.edit(chat, change)
   local levels, modifiable = bo.undolevels, bo.modifiable
   local followers = view.followers(chat)
   chat.editing = true
-  -- an option that has the value already is not written: each write costs more than the edit
+  -- options that already have the value are not set: each assignment costs more than the edit
   if not modifiable then
     bo.modifiable = true
   end
@@ -71,7 +71,7 @@ function M.edit(chat, change)
   if not modifiable then
     bo.modifiable = false
   end
-  -- where the transcript is now, for changes that are not ours (`guard.changed`)
+  -- current bounds of the transcript, to detect foreign changes (`guard.changed`)
   chat.bounds = { anchors.position(chat, "top"), (anchors.position(chat, "header")) }
   if bo.modified then
     bo.modified = false
@@ -82,7 +82,7 @@ function M.edit(chat, change)
   end
 end
 
----Lines for a function of Vim's, where a NUL is a newline: a Lua string with a NUL would be a blob.
+---Return lines for a Vim function, with NUL as newline: a Lua string with a NUL would be a blob.
 ---@param lines string[]
 ---@return string[]
 function M.for_vim(lines)
@@ -96,10 +96,10 @@ function M.for_vim(lines)
   return given
 end
 
----Put whole lines above `row`. Not with nvim_buf_set_lines(): from 0.11 on it leaves a fold that begins at `row`
----where it was, so that the fold swallows the new lines. appendbufline() does not, but forgets the current window's
----view. While the user is in Insert mode, in whatever window, Vim adds a single appended line to the fold that ends
----above it: such a line is appended together with another, which is deleted again.
+---Insert whole lines above `row`. Not with nvim_buf_set_lines(): since 0.11 a fold that begins at `row` would stay
+---there and swallow the new lines. appendbufline() does not, but loses the current window's view. While the user is in
+---Insert mode in any window, Vim adds a single appended line to the fold that ends above it, so a second line is
+---appended with it and deleted again.
 ---@param chat CodeCompanion.Chat
 ---@param row integer
 ---@param lines string[]
@@ -118,7 +118,7 @@ function M.insert(chat, row, lines)
   end)
 end
 
----Take whole lines away.
+---Remove whole lines.
 ---@param chat CodeCompanion.Chat
 ---@param first integer
 ---@param last integer Exclusive
@@ -128,7 +128,7 @@ function M.remove(chat, first, last)
   end)
 end
 
----What stands in the input region, exactly.
+---Return the exact text of the input.
 ---@param chat CodeCompanion.Chat
 ---@return string
 function M.input_text(chat)
@@ -142,7 +142,7 @@ function M.input_text(chat)
   return table.concat(lines, "\n")
 end
 
----Replace what stands in the input region.
+---Replace the text of the input.
 ---@param chat CodeCompanion.Chat
 ---@param text string
 function M.set_input(chat, text)
@@ -156,9 +156,9 @@ function M.set_input(chat, text)
   end)
 end
 
----Put lines in front of what stands in the input region; cursors in it stay on their words.
+---Insert lines before the text of the input; cursors in it stay on their words.
 ---@param chat CodeCompanion.Chat
----@param text string Ends in a line break
+---@param text string Ends with a line break
 function M.prepend_input(chat, text)
   M.ensure_input(chat)
   M.edit(chat, function()
@@ -168,7 +168,7 @@ function M.prepend_input(chat, text)
   end)
 end
 
----Whether header and input stand where they should.
+---Return whether header and input are in their places.
 ---@param chat CodeCompanion.Chat
 ---@return boolean
 local function intact(chat)
@@ -183,7 +183,7 @@ local function intact(chat)
   return api.nvim_buf_get_lines(chat.bufnr, header, header + 1, false)[1] == M.input_header()
 end
 
----What was typed on the header line itself; it belongs to the draft.
+---Return text typed on the header line itself; it is part of the draft.
 ---@param chat CodeCompanion.Chat
 ---@return string
 local function typed_on_header(chat)
@@ -198,8 +198,8 @@ local function typed_on_header(chat)
   return ""
 end
 
----Rebuild header and input after an edit that ran across them (`ggdG`, `dd` on the last line, `J` on the header).
----The text of the region stays as it is.
+---Rebuild header and input after an edit across them (`ggdG`, `dd` on the last line, `J` on the header). The text of
+---the input is kept.
 ---@param chat CodeCompanion.Chat
 ---@return boolean changed
 function M.ensure_input(chat)
@@ -213,7 +213,7 @@ function M.ensure_input(chat)
   local lines = {}
   local kept = header_col > 0 and api.nvim_buf_get_lines(chat.bufnr, header, header + 1, false)[1] or ""
   if kept ~= "" then
-    -- the deletion began in the middle of a line: what stands before it stays
+    -- the deletion began inside a line: keep the text before it
     lines = { kept:sub(1, header_col), "" }
   elseif first > 0 and api.nvim_buf_get_lines(chat.bufnr, first - 1, first, false)[1] ~= "" then
     lines = { "" }

@@ -1,4 +1,4 @@
----Colours for text that is still being written, line by line; finished pieces get treesitter's (`markdown_colours`).
+---Highlights text that is still streaming, line by line; treesitter highlights finished pieces (`markdown_colours`).
 
 local api = vim.api
 
@@ -6,7 +6,7 @@ local M = {}
 
 M.ns = api.nvim_create_namespace("codecompanion.chat.live")
 
----Colours for a line that is still being written, or whose piece is not finished.
+---Highlight a line that is incomplete, or whose piece is.
 ---@param chat CodeCompanion.Chat
 ---@param row integer
 ---@param line string

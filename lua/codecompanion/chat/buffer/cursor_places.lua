@@ -1,4 +1,4 @@
----Where the cursors of a chat are, in words that hold for another drawing of it.
+---Saves and restores the cursors of a chat independently of line numbers, across redraws.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
@@ -7,7 +7,7 @@ local marks = require("codecompanion.chat.buffer.row_marks")
 
 local M = {}
 
----Where a cursor is, in words that hold for another drawing of the chat.
+---Return the position of a cursor, in a form that is valid after a redraw.
 ---@param chat CodeCompanion.Chat
 ---@param win integer
 ---@return table
@@ -30,7 +30,7 @@ local function place_of(chat, win)
   return place
 end
 
----Note where the cursors are and what is open, before the text goes.
+---Save the cursors and the open folds before the text is removed.
 ---@param chat CodeCompanion.Chat
 function M.remember(chat)
   folds.keep_states(chat)
@@ -70,7 +70,7 @@ local function go_to(chat, win, row, place)
   end
 end
 
----Put the cursors back where they were; `final`: those whose place is gone go to the line they were on.
+---Restore the cursors; if `final`, those whose place no longer exists go to their old line.
 ---@param chat CodeCompanion.Chat
 ---@param final boolean
 local function place_cursors(chat, final)
@@ -86,14 +86,14 @@ local function place_cursors(chat, final)
   end
 end
 
----Everything is drawn.
+---Restore all cursors after a complete redraw.
 ---@param chat CodeCompanion.Chat
 function M.settle(chat)
   place_cursors(chat, true)
   chat.places = nil
 end
 
----A part is drawn: cursors whose place is there go there.
+---Restore the cursors whose place is drawn, after a partial redraw.
 ---@param chat CodeCompanion.Chat
 function M.settle_partly(chat)
   place_cursors(chat, false)

@@ -1,8 +1,8 @@
----Folds that belong to the chat, not to a window: extmarks say where, a table says how; windows only follow.
----Longer than other files because all that touches a window's folds keeps the same table in step.
+---Folds of a chat, independent of windows: extmarks store their positions, a table their state; windows only follow.
+---The file is longer than others because everything that changes a window's folds must keep the same table in sync.
 ---
----Manual folds are window-local and cost nothing while text streams (`foldmethod=expr` asks for every changed line).
----They are rebuilt from the extmarks whenever a window begins to show the chat, with the state they were left in.
+---Manual folds are window-local and cost nothing while text streams (`foldmethod=expr` is evaluated for every changed
+---line). They are rebuilt from the extmarks, in their last state, when a window starts to show the chat.
 
 local api = vim.api
 
@@ -15,16 +15,16 @@ local M = {}
 M.ns = api.nvim_create_namespace("codecompanion.chat.folds")
 
 ---@class CodeCompanion.Fold
----@field closed boolean The state it has, or was left in
----@field text fun(width: integer): { [1]: string, [2]: string }[] The line shown while it is closed
+---@field closed boolean Current or last state
+---@field text fun(width: integer): { [1]: string, [2]: string }[] Line shown while it is closed
 ---@field id integer
 ---@field change? string Id of the change whose card it folds
----@field key? string The same in another drawing of the chat: what the user did to it is remembered under it
----@field default boolean The state it was drawn in
+---@field key? string Identifies the fold across redraws, to restore the user's choice
+---@field default boolean Initial state
 
 local SAMPLES = 40
 
----What the folds are made of now: the text and our table.
+---Return the state that the folds depend on: the text and the table.
 ---@param chat CodeCompanion.Chat
 ---@return string
 local function stamp(chat)
@@ -49,7 +49,7 @@ local function make(win, first, last, closed)
   end)
 end
 
----The rows of a fold as they are now.
+---Return the current rows of a fold.
 ---@param chat CodeCompanion.Chat
 ---@param fold CodeCompanion.Fold
 ---@return integer? first
@@ -62,7 +62,7 @@ function M.rows(chat, fold)
   return mark[1], mark[3].end_row
 end
 
----Add a fold over whole lines (at least two).
+---Add a fold over at least two whole lines.
 ---@param chat CodeCompanion.Chat
 ---@param first integer 0-based
 ---@param last integer 0-based, inclusive
@@ -97,7 +97,7 @@ function M.add(chat, first, last, spec)
   return fold
 end
 
----Take a fold away, in the windows too.
+---Remove a fold, also in the windows.
 ---@param chat CodeCompanion.Chat
 ---@param fold CodeCompanion.Fold
 function M.remove(chat, fold)
@@ -120,7 +120,7 @@ function M.remove(chat, fold)
   chat.folds[fold.id] = nil
 end
 
----Take a fold away that no other begins with: those within stay as they are, and move up.
+---Remove a fold if no other one begins on its first line; folds inside keep their state and move up.
 ---@param chat CodeCompanion.Chat
 ---@param fold CodeCompanion.Fold
 function M.unwrap(chat, fold)
@@ -129,7 +129,7 @@ function M.unwrap(chat, fold)
   for _, win in ipairs(first and vim.fn.win_findbuf(chat.bufnr) or {}) do
     api.nvim_win_call(win, function()
       local depth, view = vim.fn.foldlevel(first + 1), vim.fn.winsaveview()
-      for _ = 1, depth do -- only those around the line: `foldopen!` would open what is within, too
+      for _ = 1, depth do -- only those around the line: `foldopen!` would also open those inside
         pcall(vim.cmd, ("noautocmd keepjumps %dfoldopen"):format(first + 1))
       end
       if depth > 0 then
@@ -143,7 +143,7 @@ function M.unwrap(chat, fold)
   chat.folds[fold.id] = nil
 end
 
----Keep what the user opened and closed for the next drawing of the chat.
+---Save the folds that the user opened and closed for the next drawing of the chat.
 ---@param chat CodeCompanion.Chat
 function M.keep_states(chat)
   for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
@@ -174,7 +174,7 @@ function M.set_closed(chat, fold, closed)
   end
 end
 
----Whether a fold is closed where it can be seen.
+---Return whether a fold is closed where it is visible.
 ---@param chat CodeCompanion.Chat
 ---@param fold CodeCompanion.Fold
 ---@return boolean
@@ -189,12 +189,12 @@ function M.is_closed(chat, fold)
   end)
 end
 
----All folds in the order of their ends, inner ones before those around them: the window's list grows at its end.
+---Return all folds in the order of their ends, inner ones before outer ones: the window's list grows at its end.
 ---@param chat CodeCompanion.Chat
 ---@return { first: integer, last: integer, fold: CodeCompanion.Fold }[]
 local function inner_first(chat)
   local found = {}
-  for _, fold in pairs(chat.folds) do -- each by its id: asked for a range, Neovim looks at all marks of all kinds
+  for _, fold in pairs(chat.folds) do -- look up each by id: for a range, Neovim would search all marks of all kinds
     local first, last = M.rows(chat, fold)
     if first then
       found[#found + 1] = { first = first, last = last, fold = fold }
@@ -209,7 +209,7 @@ local function inner_first(chat)
   return found
 end
 
----The folds and the lines they begin in, found once as long as nothing changes: marks cost more to find than folds.
+---Return the folds with their first lines, cached until something changes: looking up marks costs more than folds.
 ---@param chat CodeCompanion.Chat
 ---@return CodeCompanion.Fold[]
 ---@return integer[]
@@ -219,7 +219,7 @@ local function beginnings(chat)
     return known.folds, known.lines
   end
   local bufnr, ns, by_id = chat.bufnr, M.ns, api.nvim_buf_get_extmark_by_id
-  -- only where text was deleted they tell marks that count from others
+  -- only after a deletion do details distinguish valid marks
   local opts = chat.damaged and { details = true } or {}
   local found, lines = {}, {}
   for id, fold in pairs(chat.folds) do
@@ -232,7 +232,7 @@ local function beginnings(chat)
   return found, lines
 end
 
----Learn from a window which folds the user opened or closed.
+---Read from a window which folds the user opened or closed.
 ---@param chat CodeCompanion.Chat
 ---@param win integer
 function M.remember(chat, win)
@@ -247,7 +247,7 @@ function M.remember(chat, win)
     end
     for index, line in ipairs(lines) do
       local closed_at = foldclosed(line)
-      -- inside another closed fold nothing can be seen of this one: keep what was known
+      -- inside another closed fold its state is not visible: keep the known one
       if closed_at == -1 then
         found[index].closed = false
       elseif closed_at == line then
@@ -259,8 +259,8 @@ function M.remember(chat, win)
   end)
 end
 
----Whether Vim has given a window, which begins to show the chat again, all the folds it was left with: it keeps them
----for a window and a buffer. Then there is nothing to build in a long chat.
+---Return whether Vim has restored all folds of a window that shows the chat again: it stores them per window and
+---buffer. Then a long chat needs no rebuild.
 ---@param chat CodeCompanion.Chat
 ---@param win integer
 ---@return boolean
@@ -271,7 +271,7 @@ function M.are_kept(chat, win)
   local looked = 0
   return api.nvim_win_call(win, function()
     for _, fold in pairs(chat.folds) do
-      if looked < SAMPLES or not fold.closed then -- all that were opened: an option that is set may have closed them
+      if looked < SAMPLES or not fold.closed then -- check all opened ones: setting an option may have closed them
         looked = looked + 1
         local first = M.rows(chat, fold)
         local closed_at = first and vim.fn.foldclosed(first + 1)
@@ -284,14 +284,14 @@ function M.are_kept(chat, win)
   end)
 end
 
----Build all folds in a window that begins to show the chat.
+---Build all folds in a window that starts to show the chat.
 ---@param chat CodeCompanion.Chat
 ---@param win integer
 function M.apply(chat, win)
   api.nvim_win_call(win, function()
     local view = vim.fn.winsaveview()
     pcall(vim.cmd, "noautocmd normal! zE")
-    local commands = {} -- as one script: a command by itself costs several times what it does
+    local commands = {} -- run as one script: a separate command costs several times as much
     for _, entry in ipairs(inner_first(chat)) do
       commands[#commands + 1] = ("silent! noautocmd %d,%dfold"):format(entry.first + 1, entry.last + 1)
       if not entry.fold.closed then
@@ -303,7 +303,7 @@ function M.apply(chat, win)
   end)
 end
 
----The innermost fold that covers a row.
+---Return the innermost fold that covers a row.
 ---@param chat CodeCompanion.Chat
 ---@param row integer 0-based
 ---@return CodeCompanion.Fold?
@@ -319,7 +319,7 @@ function M.at(chat, row)
   return best
 end
 
----'foldtext' of chat windows.
+---Return the 'foldtext' of chat windows.
 ---@return { [1]: string, [2]: string }[]|string
 function M.text()
   local chat = registry.by_buffer(api.nvim_get_current_buf())

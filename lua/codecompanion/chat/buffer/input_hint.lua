@@ -1,4 +1,4 @@
----What an empty input says: how to send, and the intro while the chat is empty.
+---Hints in an empty input: how to send, and the intro of an empty chat.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
@@ -10,12 +10,12 @@ local view = require("codecompanion.chat.buffer.scroll")
 
 local M = {}
 
-local UNSENT = 4 -- 1 is how to send, 2 and 3 are those of `draft`
+local UNSENT = 4 -- 1 is the sending hint, 2 and 3 belong to `draft`
 
----Marks of the input, also those of `draft`.
+---Marks of the input, including those of `draft`.
 M.ns = api.nvim_create_namespace("codecompanion.chat.hint")
 
----What an empty input says: how to send, or that another Neovim has the chat and when sending works.
+---Return the hint of an empty input: how to send, or that another Neovim owns the chat and when sending will work.
 ---@param chat CodeCompanion.Chat
 ---@return string
 local function words(chat)
@@ -31,13 +31,13 @@ end
 
 local NO_MODEL = "No model is set up: :CodeCompanion adapter lists them with what each needs."
 
----@type table<CodeCompanion.Chat, { name: string, text: string? }> What was found for the adapter of a chat
+---@type table<CodeCompanion.Chat, { name: string, text: string? }> Result for the adapter of each chat
 local found = setmetatable({}, { __mode = "k" })
 
----Return what an empty chat says about an adapter that was chosen for it.
+---Return the text of an empty chat about its automatically chosen adapter.
 ---@param chat CodeCompanion.Chat
----@param is_seen boolean Nothing is sent before it is on the screen
----@return string? text nil when the chat has another adapter
+---@param is_seen boolean Nothing is sent before the user has seen it
+---@return string? text nil if the chat has another adapter
 local function chosen(chat, is_seen)
   local config = require("codecompanion.config").options
   local made = choice.is_automatic(config) and choice.now(config)
@@ -50,14 +50,14 @@ local function chosen(chat, is_seen)
   return choice.sentence(made, keys.keys("change_adapter", "n")[1])
 end
 
----What an empty chat says about its adapter: why it was chosen, or that it lacks a model, a key or a login.
+---Return the text of an empty chat about its adapter: why it was chosen, or that it lacks a model, a key or a login.
 ---@param chat CodeCompanion.Chat
 ---@param is_seen boolean
 ---@return string?
 local function about_adapter(chat, is_seen)
   local config = require("codecompanion.config").options
   if chat.adapter == "" and choice.is_automatic(config) and not choice.now(config) then
-    vim.schedule(function() -- not before the first paint
+    vim.schedule(function() -- not before the first redraw
       choice.make(config, function()
         if api.nvim_buf_is_loaded(chat.bufnr) then
           M.draw(chat, true)
@@ -78,7 +78,7 @@ local function about_adapter(chat, is_seen)
   return found[chat].text
 end
 
----Below an input so long that what stands above it is out of sight: that it was not sent, and why.
+---Show below a long input that it was not sent, and why, when the notice above it is scrolled out of view.
 ---@param chat CodeCompanion.Chat
 local function tell_unsent(chat)
   local said
@@ -98,12 +98,12 @@ local function tell_unsent(chat)
       return { { line, "CodeCompanionError" } }
     end, lines),
   })
-  view.follow(chat, view.followers(chat)) -- Neovim keeps the cursor in sight, not what stands below it
+  view.follow(chat, view.followers(chat)) -- Neovim keeps the cursor visible, but not virtual lines below it
 end
 
----Show how to send while the draft is empty, and the intro while the chat is.
+---Show how to send while the draft is empty, and the intro while the chat is empty.
 ---@param chat CodeCompanion.Chat
----@param is_seen? boolean The user sees it before anything is sent; so it is once the host has the chat
+---@param is_seen? boolean The user sees it before anything is sent; always true once the host has opened the chat
 function M.draw(chat, is_seen)
   local row = anchors.position(chat, "input")
   local empty = row == api.nvim_buf_line_count(chat.bufnr) - 1

@@ -1,8 +1,8 @@
----Colours of the Markdown in a chat buffer, piece by piece and only where somebody looks.
+---Highlights Markdown in a chat buffer piece by piece, only where it is visible.
 ---
----A treesitter highlighter on the whole buffer parses it again with every chunk and freezes a long chat (lessons 46,
----50). Here finished pieces are parsed once, as strings, when a window shows them; what is still being written gets
----colours line by line. The highlight queries and groups are Neovim's own, so it looks the same.
+---A treesitter highlighter on the whole buffer would reparse it with every chunk and freeze a long chat (lessons 46,
+---50). Instead, finished pieces are parsed once, as strings, when a window shows them; streaming text is highlighted
+---line by line. Queries and groups are Neovim's own, so the result looks the same.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
@@ -23,7 +23,7 @@ local MAX_INPUT_LINES = 300
 local MAX_PIECE_BYTES = 60000
 local LONG_LINE_BYTES = 2000
 
----Note that rows [first, first + lines) are a piece of Markdown (or of code in `lang`) to be painted when seen.
+---Register rows [first, first + lines) as a piece of Markdown (or code in `lang`) to highlight when visible.
 ---@param chat CodeCompanion.Chat
 ---@param first integer
 ---@param piece { lines: integer, lang?: string, fence?: boolean }
@@ -39,7 +39,7 @@ function M.add(chat, first, piece)
   chat.unpainted = chat.unpainted + 1
 end
 
----Note whole finished text.
+---Register a complete text.
 ---@param chat CodeCompanion.Chat
 ---@param first integer
 ---@param lines string[]
@@ -59,7 +59,7 @@ local function mark(bufnr, row, col, opts)
   api.nvim_buf_set_extmark(bufnr, M.ns, row, col, opts)
 end
 
----Queries are held here: Neovim's own cache is weak, and parsing one again costs up to 20 ms.
+---Queries are kept here: Neovim's own cache is weak, and reparsing one costs up to 20 ms.
 ---@type table<string, { highlights?: vim.treesitter.Query, injections?: vim.treesitter.Query }>
 local queries = {}
 
@@ -75,8 +75,8 @@ local function highlight_query(lang)
   return queries[lang].highlights
 end
 
----@param name string Of a fence
----@return string? lang A treesitter language that is installed
+---@param name string Info string of a fence
+---@return string? lang An installed treesitter language
 local function language(name)
   local lang = vim.treesitter.language.get_lang(name:lower()) or name:lower()
   local ok, found = pcall(vim.treesitter.language.add, lang)
@@ -85,7 +85,7 @@ local function language(name)
   end
 end
 
----Put the captures of the highlight queries on the text as extmarks.
+---Apply the captures of the highlight queries as extmarks.
 ---@param bufnr integer
 ---@param first integer
 ---@param text string
@@ -123,7 +123,7 @@ local function as_code(bufnr, first, last)
   mark(bufnr, first, 0, { end_row = last, end_col = 0, hl_group = group, priority = 90 })
 end
 
----A diff has colours even where no parser for it is installed.
+---Highlight a diff, even without an installed parser.
 ---@param bufnr integer
 ---@param first integer
 ---@param lines string[]
@@ -156,13 +156,13 @@ local function paint(bufnr, first, last, piece)
       as_code(bufnr, first, last)
     end
     if lang then
-      -- a query of the user's that does not fit its parser costs the colours, not the chat
+      -- a user's query that does not match its parser disables highlighting, not the chat
       pcall(highlight, bufnr, first, text, lang)
     end
   end
 end
 
----The pieces in these rows that nobody has painted yet.
+---Return the unhighlighted pieces in these rows.
 ---@param chat CodeCompanion.Chat
 ---@param top integer
 ---@param bottom integer
@@ -185,7 +185,7 @@ local function unpainted(chat, top, bottom)
   return found
 end
 
----Let the lines of an endless line be painted one by one: together they would take tens of milliseconds.
+---Split a very long line into parts to highlight one by one: together they would take tens of milliseconds.
 ---@param chat CodeCompanion.Chat
 ---@param item table
 ---@return boolean divided
@@ -204,7 +204,7 @@ local function divide(chat, item)
   return true
 end
 
----Paint for a few milliseconds what the windows show, then give way and go on.
+---Highlight visible pieces for a few milliseconds, then yield and continue.
 ---@param chat CodeCompanion.Chat
 local function work(chat)
   chat.painting = false
@@ -229,7 +229,7 @@ local function work(chat)
   end
 end
 
----Paint soon what is seen and not painted.
+---Schedule highlighting of visible pieces.
 ---@param chat CodeCompanion.Chat
 function M.wake(chat)
   if not chat.painting then
@@ -240,7 +240,7 @@ function M.wake(chat)
   end
 end
 
----Paint the draft soon; it is short, so it is simply painted again.
+---Schedule highlighting of the draft; it is short, so it is always highlighted completely.
 ---@param chat CodeCompanion.Chat
 function M.input_soon(chat)
   if chat.input_painting then
@@ -264,17 +264,17 @@ function M.input_soon(chat)
   end, INPUT_AFTER_MS)
 end
 
----A window of a long chat may have been given a whole-buffer highlighter by the user's own autocmds: take it off.
+---Detach a whole-buffer highlighter that the user's autocmds may have attached to a long chat.
 ---@param chat CodeCompanion.Chat
 function M.guard(chat)
   local limit = options.display().treesitter_max_lines
-  local highlighter = package.loaded["vim.treesitter.highlighter"] -- not loaded: nothing has one
+  local highlighter = package.loaded["vim.treesitter.highlighter"] -- not loaded: no buffer has one
   if highlighter and highlighter.active[chat.bufnr] and api.nvim_buf_line_count(chat.bufnr) > limit then
     vim.treesitter.stop(chat.bufnr)
   end
 end
 
----Load the queries in idle time: the first coloured line would pay tens of milliseconds for them.
+---Load the queries when idle: otherwise the first highlighted line would take tens of milliseconds.
 function M.warm()
   for index, lang in ipairs({ "markdown", "markdown_inline" }) do
     vim.defer_fn(function()
@@ -285,7 +285,7 @@ function M.warm()
   end
 end
 
----Watch what windows show.
+---Watch the visible rows of windows.
 function M.setup()
   api.nvim_set_decoration_provider(provider, {
     on_win = function(_, _, bufnr, top, bottom)

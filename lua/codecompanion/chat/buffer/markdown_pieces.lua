@@ -1,7 +1,7 @@
----Reads Markdown line by line and cuts it into pieces that can be highlighted one at a time.
+---Splits Markdown into pieces that can be highlighted one at a time, line by line.
 ---
----A piece ends at a blank line outside a fence, after a fence, and within a fence every MAX_CODE lines: its cost is
----bounded, whatever the length of the chat (lessons 46 and 50). Pure: text in, rows and words out.
+---A piece ends at a blank line outside a fence, after a fence, and within a fence every MAX_CODE lines, so its cost
+---does not depend on the length of the chat (lessons 46 and 50). Pure: text in, rows and words out.
 
 local M = {}
 
@@ -10,10 +10,10 @@ local MAX_TEXT = 80
 
 ---@class CodeCompanion.Scanner
 ---@field fence? { mark: string, size: integer, lang: string } The open fence
----@field lines integer Lines of the piece so far
----@field blank boolean The line before was blank
+---@field lines integer Number of lines in the current piece
+---@field blank boolean The previous line was blank
 ---@field lang? string The piece is code of this language, without its opening fence
----@field code integer Lines of code since the fence, or the last cut
+---@field code integer Number of code lines since the fence or the last cut
 
 ---@return CodeCompanion.Scanner
 function M.new()
@@ -41,11 +41,11 @@ end
 
 ---@alias CodeCompanion.LineKind "blank"|"text"|"heading"|"fence"|"code"
 
----Take the next line.
+---Process the next line.
 ---@param scanner CodeCompanion.Scanner
 ---@param line string
 ---@return CodeCompanion.LineKind kind
----@return { lines: integer, lang?: string, fence?: boolean }[] ended Pieces that end before this line, or with it
+---@return { lines: integer, lang?: string, fence?: boolean }[] ended Pieces that end before or with this line
 function M.line(scanner, line)
   local mark, size, info = fence_of(line)
   local open = scanner.fence
@@ -89,7 +89,7 @@ function M.line(scanner, line)
   return line:find("^#+ ") and "heading" or "text", ended
 end
 
----What is left when the text ends.
+---Return the remaining piece at the end of the text.
 ---@param scanner CodeCompanion.Scanner
 ---@return { lines: integer, lang?: string }?
 function M.rest(scanner)
@@ -98,7 +98,7 @@ function M.rest(scanner)
   end
 end
 
----Cut finished text into pieces.
+---Split complete text into pieces.
 ---@param lines string[]
 ---@return { lines: integer, lang?: string, fence?: boolean }[]
 function M.split(lines)

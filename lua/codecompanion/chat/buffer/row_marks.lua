@@ -1,4 +1,4 @@
----The marks by which what was drawn is found again: who speaks (`roles`), what a row shows (`items`), decorations.
+---Marks that identify drawn content: roles (`roles`), the item on each row (`items`), decorations.
 
 local api = vim.api
 local options = require("codecompanion.chat.state.chat_options")
@@ -12,9 +12,9 @@ local pins = api.nvim_create_namespace("codecompanion.chat.pins")
 
 ---@param chat CodeCompanion.Chat
 ---@param row integer
----@param id? integer Of the mark to change
+---@param id? integer Mark to update
 ---@param role "user"|"llm"
----@param right? table Chunks at the right end
+---@param right? table Chunks at the right edge
 ---@return integer id
 local function role_mark(chat, row, id, role, right)
   local line = api.nvim_buf_get_lines(chat.bufnr, row, row + 1, false)[1] or ""
@@ -31,12 +31,12 @@ local function role_mark(chat, row, id, role, right)
   })
 end
 
----Mark the header of who speaks.
+---Mark a role header.
 ---@param chat CodeCompanion.Chat
 ---@param row integer
 ---@param role "user"|"llm"
 ---@param right? table
----@return integer id Of the role mark
+---@return integer id Id of the role mark
 function M.role_line(chat, row, role, right)
   local id = role_mark(chat, row, nil, role, right)
   chat.roles[id] = role
@@ -50,9 +50,9 @@ function M.role_line(chat, row, role, right)
   return id
 end
 
----Change what stands at the right end of a role header.
+---Change the text at the right edge of a role header.
 ---@param chat CodeCompanion.Chat
----@param id integer Of the role mark
+---@param id integer Id of the role mark
 ---@param right? table
 function M.set_right(chat, id, right)
   local at = api.nvim_buf_get_extmark_by_id(chat.bufnr, M.roles, id, { details = true })
@@ -61,7 +61,7 @@ function M.set_right(chat, id, right)
   end
 end
 
----Note that rows [first, last) show `item`.
+---Record that rows [first, last) show `item`.
 ---@param chat CodeCompanion.Chat
 ---@param first integer
 ---@param last integer
@@ -90,7 +90,7 @@ function M.set_item(chat, first, last, item)
   end
 end
 
----The first row of a message as it is now, nil when it is not drawn.
+---Return the current first row of a message, or nil if it is not drawn.
 ---@param chat CodeCompanion.Chat
 ---@param message_id string
 ---@return integer? row
@@ -103,7 +103,7 @@ function M.message_row(chat, message_id)
   return first
 end
 
----The rows of an item as they are now, nil when its text was deleted.
+---Return the current rows of an item, or nil if its text was deleted.
 ---@param chat CodeCompanion.Chat
 ---@param item table
 ---@return integer? first
@@ -116,7 +116,7 @@ function M.item_rows(chat, item)
   return at[1], at[3].end_row
 end
 
----The innermost item that covers a row.
+---Return the innermost item that covers a row.
 ---@param chat CodeCompanion.Chat
 ---@param row integer
 ---@return table?
@@ -138,7 +138,7 @@ function M.item_at(chat, row)
   return best
 end
 
----Take away what the newest notice says can be done: something has come after it.
+---Remove the hint of the newest notice, because something follows it.
 ---@param chat CodeCompanion.Chat
 function M.forget_hint(chat)
   if chat.hint_mark then
@@ -147,7 +147,7 @@ function M.forget_hint(chat)
   end
 end
 
----Mark a message as pinned, or no longer.
+---Mark a message as pinned or not pinned.
 ---@param chat CodeCompanion.Chat
 ---@param item table
 ---@param pinned boolean

@@ -1,4 +1,4 @@
----What windows show while the machine writes: those that follow the end keep it in sight, all others stand still.
+---Scrolling while machine text is written: windows that follow the end keep it visible, all others stay in place.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
@@ -6,7 +6,7 @@ local options = require("codecompanion.chat.state.chat_options")
 
 local M = {}
 
----The windows whose cursor stands where the machine writes or below, that is mostly in the input.
+---Return the windows whose cursor is at or below the place of machine text, usually in the input.
 ---@param chat CodeCompanion.Chat
 ---@return integer[] winids
 function M.followers(chat)
@@ -23,28 +23,28 @@ function M.followers(chat)
   return found
 end
 
----Rows a window has for text.
+---Return the number of text rows in a window.
 ---@param win integer
 ---@return integer
 local function text_rows(win)
   return api.nvim_win_get_height(win) - (vim.wo[win].winbar ~= "" and 1 or 0)
 end
 
----A character takes at most so many bytes, and mostly a cell.
+---Maximum bytes of a character, which usually takes one cell.
 local UTF8_BYTES = 4
 
----A single line of so many windows full of bytes is measured; a longer one is taken for one that does not fit.
+---A single line is measured up to this many windows full of bytes; a longer one counts as too long.
 local MEASURED = 16
 
----The first line to show so that the last line is the last on the screen (1-based); called inside the window.
----Many lines are measured at once, fewer where they do not fit: a call costs more than a short line. What has more
----bytes than the window has cells is not measured but halved; a single line is, up to a bound.
+---Return the first line to show so that the last line is at the bottom of the screen (1-based); call it inside the
+---window. Many lines are measured at once, fewer if they do not fit: a call costs more than a short line. Lines with
+---more bytes than the window has cells are halved instead of measured; a single line is measured up to a limit.
 ---@param win integer
 ---@param bufnr integer
 ---@param last integer Line count
 ---@param below integer Rows of virtual text below the last line
 ---@return integer
----@return integer too_many Rows of that line which do not fit; 0 when it does, or cannot be shown in part
+---@return integer too_many Number of rows of that line that do not fit; 0 if it fits or cannot be shown in part
 local function topline_for_end(win, bufnr, last, below)
   local room, line, step, grow, too_many = math.max(text_rows(win) - below, 1), last + 1, 8, 2, 0
   local width = api.nvim_win_get_width(win)
@@ -108,11 +108,11 @@ function M.cursor_to_input(chat, win)
 end
 
 ---@class CodeCompanion.PlaceInInput
----@field text string What stood there
----@field row integer Lines below the first one of the input
+---@field text string Text of the input
+---@field row integer Line relative to the start of the input
 ---@field col integer 0-based byte
 
----The windows whose cursor is in the input.
+---Return the windows whose cursor is in the input.
 ---@param chat CodeCompanion.Chat
 ---@return integer[]
 function M.in_input(chat)
@@ -122,9 +122,9 @@ function M.in_input(chat)
   end, vim.fn.win_findbuf(chat.bufnr))
 end
 
----Where the cursor is in the input, nil: elsewhere.
+---Return the position of the cursor in the input, or nil if it is elsewhere.
 ---@param chat CodeCompanion.Chat
----@param text string What stands there
+---@param text string Text of the input
 ---@return CodeCompanion.PlaceInInput?
 function M.place_in_input(chat, text)
   local win, first = api.nvim_get_current_win(), anchors.position(chat, "input") + 1
@@ -134,7 +134,7 @@ function M.place_in_input(chat, text)
   end
 end
 
----Put the cursors of windows at a place in the input, or at its end.
+---Put the cursors of windows at a position in the input, or at its end.
 ---@param chat CodeCompanion.Chat
 ---@param wins integer[]
 ---@param place? CodeCompanion.PlaceInInput
@@ -149,7 +149,7 @@ function M.back_in_input(chat, wins, place)
   end
 end
 
----Keep the end in sight in the windows that followed before an edit.
+---Keep the end visible in windows that followed it before an edit.
 ---@param chat CodeCompanion.Chat
 ---@param wins integer[]
 function M.follow(chat, wins)
@@ -160,7 +160,7 @@ function M.follow(chat, wins)
   end
 end
 
----Whether what stands above the input is out of sight, because the input fills the window that shows the chat.
+---Return whether the input fills its window and hides the text above.
 ---@param chat CodeCompanion.Chat
 ---@return boolean
 function M.input_fills_window(chat)
@@ -172,18 +172,18 @@ function M.input_fills_window(chat)
   local last, cells = api.nvim_buf_line_count(chat.bufnr), api.nvim_win_get_width(win) * text_rows(win)
   local bytes = api.nvim_buf_get_offset(chat.bufnr, last) - api.nvim_buf_get_offset(chat.bufnr, header)
   if bytes > cells * UTF8_BYTES then
-    return true -- without measuring a megabyte
+    return true -- avoid measuring a megabyte
   end
   return api.nvim_win_text_height(win, { start_row = header }).all >= text_rows(win)
 end
 
----@return integer row Of the cursor in the current window, 0-based
+---@return integer row Row of the cursor in the current window, 0-based
 function M.cursor_row()
   return api.nvim_win_get_cursor(0)[1] - 1
 end
 
----Show the line of a closed fold from its beginning: a window that began within a long line ('smoothscroll') would
----show the rest of its cells.
+---Show the line of a closed fold from its beginning: a window that starts inside a long line ('smoothscroll') would
+---show only the rest of it.
 ---@param chat CodeCompanion.Chat
 function M.unskip_folds(chat)
   for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do

@@ -1,4 +1,4 @@
----Where a chat is seen, and which bars its windows have.
+---Finds the windows that show a chat, and their bars.
 
 local api = vim.api
 local options = require("codecompanion.chat.state.chat_options")
@@ -8,7 +8,7 @@ local M = {}
 M.STATUSLINE = "%{%v:lua.require'codecompanion.chat.buffer.bar'.line()%}"
 M.WINBAR = "%{%v:lua.require'codecompanion.chat.buffer.bar'.winbar()%}"
 
----The windows of this tab page that show the chat.
+---Return the windows of this tab page that show the chat.
 ---@param chat CodeCompanion.Chat
 ---@return integer[]
 function M.visible(chat)
@@ -17,13 +17,13 @@ function M.visible(chat)
   end, api.nvim_tabpage_list_wins(0))
 end
 
----Whether the user has no status line of their own.
+---Return whether the user has no status line of their own.
 ---@return boolean
 function M.is_plain_statusline()
   return vim.go.statusline == api.nvim_get_option_info2("statusline", {}).default
 end
 
----Whether a window's status line is drawn, whoever is in another window.
+---Return whether a window's status line is visible even when another window is current.
 ---@param win integer
 ---@return boolean
 local function has_statusline(win)
@@ -33,8 +33,8 @@ local function has_statusline(win)
   return vim.o.laststatus == 2 or (vim.o.laststatus == 1 and #api.nvim_tabpage_list_wins(0) > 1)
 end
 
----Whether the chat window gets a winbar of ours. One of the user's own stays; by default there is one where no status
----line of ours can be seen.
+---Return whether the chat window gets our winbar. The user's own winbar takes precedence; by default it is used where
+---our status line is not visible.
 ---@param win integer
 ---@return boolean
 function M.wants_winbar(win)
@@ -45,7 +45,7 @@ function M.wants_winbar(win)
   return wish == "always" or not M.is_plain_statusline() or not has_statusline(win)
 end
 
----Whether every window that shows the chat has a meter in a bar of ours: then the buffer need not repeat it.
+---Return whether every window of the chat shows the meter in one of our bars; then the buffer does not repeat it.
 ---@param chat CodeCompanion.Chat
 ---@return boolean
 function M.shows_meter(chat)

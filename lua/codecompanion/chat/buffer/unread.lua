@@ -1,16 +1,16 @@
----What has just been drawn under the cursor: a key that was pressed before it could be read does nothing with it.
+---Protects newly drawn content under the cursor: a key pressed before it could be read is ignored.
 
 local api = vim.api
 local say = require("codecompanion.say")
 
 local M = {}
 
----Milliseconds that something is shown before a key acts on it, unless the cursor is moved to it meanwhile.
+---Time in milliseconds before a key acts on new content, unless the cursor is moved to it meanwhile.
 M.UNREAD_MS = 500
 
 ---@class CodeCompanion.Drawn
----@field at number In milliseconds, infinite until all of it is drawn
----@field cursor? integer[] Where the cursor of the chat's window was then
+---@field at number Time in milliseconds, infinite until all of it is drawn
+---@field cursor? integer[] Position of the chat window's cursor at that time
 
 ---@return number
 local function now()
@@ -23,7 +23,7 @@ local function cursor_of(chat)
   return api.nvim_get_current_buf() == chat.bufnr and api.nvim_win_get_cursor(0) or nil
 end
 
----When what is drawn now can be seen: one value for all that is drawn at once.
+---Return the time at which the current drawing becomes visible: one value for everything drawn at once.
 ---@param chat CodeCompanion.Chat
 ---@return CodeCompanion.Drawn
 function M.stamp(chat)
@@ -38,8 +38,8 @@ function M.stamp(chat)
   return chat.being_drawn
 end
 
----Whether a key would act on what has only just come under the cursor; the user is told, and a key that is held down
----never does.
+---Return whether a key would act on content that has just appeared under the cursor; if so, notify the user. A key that
+---is held down never acts.
 ---@param chat CodeCompanion.Chat
 ---@param thing? { drawn?: CodeCompanion.Drawn } An item or a change
 ---@return boolean

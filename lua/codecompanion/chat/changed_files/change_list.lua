@@ -1,4 +1,4 @@
----The list of what the tools of a chat changed, by turn: look at a change, revert it, its file or its turn.
+---Lists the changes by a chat's tools, by turn: show a change, or revert it, its file or its turn.
 
 local api = vim.api
 local counts = require("codecompanion.changes.line_counts").text
@@ -21,7 +21,7 @@ local function state(row)
     or ""
 end
 
----Lines and the change that stands on each, newest turn first; reverts stand where they were made.
+---Return the lines and the change on each, newest turn first; reverts are listed where they were made.
 ---@param rows table[] Newest first
 ---@return string[] lines
 ---@return table<integer, table> by_line

@@ -1,4 +1,4 @@
----Where in a chat's buffer the changes of files stand.
+---Finds changes of files in a chat buffer.
 
 local api = vim.api
 
@@ -6,7 +6,7 @@ local marks = require("codecompanion.chat.buffer.row_marks")
 
 local M = {}
 
----The row of the next (1) or previous (-1) tool call that changed a file.
+---Return the row of the next (1) or previous (-1) tool call that changed a file.
 ---@param chat CodeCompanion.Chat
 ---@param from integer
 ---@param step 1|-1

@@ -1,4 +1,4 @@
----What a turn changed as a quickfix list: one entry for each place.
+---The changes of a turn as a quickfix list with one entry for each place.
 
 local review = require("codecompanion.chat.changed_files.review_changes")
 local say = require("codecompanion.say")
@@ -6,7 +6,7 @@ local session = require("codecompanion.chat.state.session")
 
 local M = {}
 
----What one place is: how much of it changed, and its first line.
+---Return the text of a place: the size of its change and its first line.
 ---@param row table
 ---@param place { added: integer, removed: integer, text: string }
 ---@return string
@@ -17,9 +17,9 @@ local function text_of(row, place)
 end
 
 ---@class CodeCompanion.ReviewOf
----@field all? boolean The whole chat
----@field turn_id? string One turn
----@field of_change? string The turn of this change; without any of these the newest turn that changed files
+---@field all? boolean Review the whole chat
+---@field turn_id? string Review one turn
+---@field of_change? string Review the turn of this change; without any of these, the newest turn that changed files
 
 ---@param rows table[] Newest first
 ---@param which CodeCompanion.ReviewOf
@@ -73,7 +73,7 @@ local function items_of(chat, rows, turn_id)
   return items
 end
 
----Put the places into the list that is there, with what has been decided about them.
+---Update the places in the existing list with their current decisions.
 ---@param items table[]
 local function refill(items)
   local line = vim.fn.getqflist({ winid = 0 }).winid
@@ -84,7 +84,7 @@ local function refill(items)
   end
 end
 
----Fill the quickfix list and open it: a review, with keys of its own.
+---Fill and open the quickfix list for a review, with its own keys.
 ---@param chat CodeCompanion.Chat
 ---@param which CodeCompanion.ReviewOf
 function M.fill(chat, which)

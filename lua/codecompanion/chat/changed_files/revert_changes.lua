@@ -1,4 +1,4 @@
----Take back what tools did to files. The host does it, three-way against what came later; here the user is asked.
+---Reverts changes that tools made to files. The host does a three-way merge with later changes; the user is asked here.
 
 local changes = require("codecompanion.changes.in_file")
 local choose = require("codecompanion.screen.choose")
@@ -8,7 +8,7 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
----Put the conflict into the buffer of the file, with markers, unsaved.
+---Put a conflict into the buffer of the file, with conflict markers, unsaved.
 ---@param chat CodeCompanion.Chat
 ---@param conflict table
 local function mark(chat, conflict)
@@ -23,7 +23,7 @@ local function mark(chat, conflict)
   end)
 end
 
----Propose the way back in the buffer of the file, hunk by hunk.
+---Propose the revert in the buffer of the file, hunk by hunk.
 ---@param chat CodeCompanion.Chat
 ---@param conflict table
 local function propose(chat, conflict)
@@ -53,10 +53,10 @@ local function ask_about(chat, conflicts)
   end
 end
 
----Revert changes, or bring them back when all of them are reverted.
+---Revert changes, or restore them if all of them are reverted.
 ---@param chat CodeCompanion.Chat
 ---@param ids string[]
----@param done? fun(will_ask: boolean) Called when it was done or refused; whether a question follows
+---@param done? fun(will_ask: boolean) Called after success or refusal; `will_ask`: a question follows
 function M.revert(chat, ids, done)
   session.request(chat, "revert_changes", { changes = ids }, function(result)
     say.line(result.text, #result.conflicts > 0 and severity.WARN or severity.INFO)
@@ -70,7 +70,7 @@ function M.revert(chat, ids, done)
   end)
 end
 
----The rows of changes: what tools did that counts, newest first.
+---Return the ids of effective changes, newest first.
 ---@param rows table[]
 ---@param wanted fun(row: table): boolean
 ---@return string[] ids
@@ -84,7 +84,7 @@ local function ids_of(rows, wanted)
   return ids
 end
 
----What one turn changed (the newest one that changed something when not given).
+---Return the ids of changes in one turn, by default the newest turn with changes.
 ---@param rows table[]
 ---@param turn_id? string
 ---@return string[] ids
@@ -99,7 +99,7 @@ function M.of_turn(rows, turn_id)
   end)
 end
 
----What was done to one file.
+---Return the ids of changes to one file.
 ---@param rows table[]
 ---@param path string
 ---@return string[] ids
@@ -109,7 +109,7 @@ function M.of_file(rows, path)
   end)
 end
 
----The file to revert: `%` and `#` are buffers, any other text is a literal name.
+---Return the file to revert: `%` and `#` are buffers, any other text is a literal name.
 ---@param what string
 ---@return string
 local function path_of(what)
@@ -120,7 +120,7 @@ local function path_of(what)
   )
 end
 
----`:CodeCompanionRevert turn` or `:CodeCompanionRevert {path}`
+---Run `:CodeCompanionRevert turn` or `:CodeCompanionRevert {path}`.
 ---@param chat CodeCompanion.Chat
 ---@param what string
 function M.chosen(chat, what)

@@ -1,6 +1,6 @@
----The review of what tools changed: keys of the quickfix list, where each place is kept or reverted.
+---The review of changes made by tools: keys of the quickfix list that keep or revert each place.
 ---
----A revert is the host's, three-way and logged; what was reviewed is known until Neovim ends.
+---The host reverts, with a three-way merge and a log entry; review decisions are kept until Neovim exits.
 
 local api = vim.api
 local keys = require("codecompanion.changes.decision_keys")
@@ -11,14 +11,14 @@ local M = {}
 
 M.TITLE = "CodeCompanion review · g? keys"
 
----What each verb does in the list.
----@type { [1]: string, [2]: string, [3]: string }[] verb, in the hint, in full
+---The verbs of the list.
+---@type { [1]: string, [2]: string, [3]: string }[] Verb, label in the hint, full label
 local VERBS = {
   { "accept_change", "keep", "Keep this place (✓), in Visual mode the selected ones; again takes that back" },
   { "reject_change", "revert", "Revert this place; again brings it back" },
 }
 
----What was reviewed, by chat, change and place. What is reverted the host knows.
+---Review decisions by chat, change and place. The host knows the reverted ones.
 ---@type table<string, true>
 local reviewed = {}
 
@@ -30,9 +30,9 @@ local function key(chat, change_id, hunk)
   return ("%s %s %d"):format(chat.id, change_id, hunk)
 end
 
----What stands before the text of a place.
+---Return the mark before the text of a place.
 ---@param chat CodeCompanion.Chat
----@param row table A change, as the host lists it
+---@param row table A change as listed by the host
 ---@param hunk integer
 ---@return string
 function M.mark(chat, row, hunk)
@@ -45,7 +45,7 @@ end
 ---@class CodeCompanion.ReviewPlace
 ---@field item table The quickfix item
 ---@field change_id string
----@field hunk integer From 0
+---@field hunk integer 0-based
 ---@field path string
 ---@field reverted boolean
 
@@ -59,9 +59,9 @@ local function place_of(item)
   return { item = item, change_id = data.change_id, hunk = data.hunk, path = data.path, reverted = data.reverted }
 end
 
----The places of the list that a key is about: that of the cursor's line, or the selected ones.
+---Return the places that a key applies to: the one on the cursor's line, or the selected ones.
 ---@param rows? { [1]: integer, [2]: integer } 0-based
----@return CodeCompanion.ReviewPlace[] none when the list is another one
+---@return CodeCompanion.ReviewPlace[] Empty if another list is shown
 local function chosen(rows)
   local list, found = vim.fn.getqflist({ items = 0, title = 0 }), {}
   local row = api.nvim_win_get_cursor(0)[1] - 1
@@ -71,7 +71,7 @@ local function chosen(rows)
   return found
 end
 
----Mark places as kept, or as not decided when all of them are.
+---Mark places as kept, or as undecided if all of them are kept.
 ---@param chat CodeCompanion.Chat
 ---@param places CodeCompanion.ReviewPlace[]
 local function toggle(chat, places)
@@ -85,7 +85,7 @@ local function toggle(chat, places)
   end
 end
 
----Revert places, or bring them back, one after the other: each is a change of its file.
+---Revert places, or restore them, one after another: each changes its file.
 ---@param chat CodeCompanion.Chat
 ---@param places CodeCompanion.ReviewPlace[]
 ---@param refill fun()
@@ -109,7 +109,7 @@ local function show_diff(chat, one)
   end)
 end
 
----The keys of the list, as they are configured.
+---Return the configured keys of the list.
 ---@param bufnr integer
 ---@return { [1]: string, [2]: string }[] keys, text
 local function described(bufnr)
@@ -133,15 +133,15 @@ local function show_keys()
   require("codecompanion.screen.float").open(shown)
 end
 
----Set the keys in the quickfix window, which is the current one.
+---Map the keys in the quickfix window, which is the current one.
 ---@param chat CodeCompanion.Chat
----@param refill fun() Fills the list again
+---@param refill fun() Updates the list
 function M.set_keys(chat, refill)
   local bufnr = api.nvim_get_current_buf()
   local function on_places(act)
     return function(rows)
       local places = chosen(rows)
-      if #places > 0 then -- else it is another list in the same window
+      if #places > 0 then -- otherwise the window shows another list
         act(places)
       end
     end

@@ -1,4 +1,4 @@
----The two quiet lines of virtual text at the input: what happens now, and how full the context is.
+---The two lines of virtual text at the input: the current activity and the context usage.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
@@ -15,7 +15,7 @@ local M = {}
 
 local ACTIVITY, METER = 1, 2
 
----The keys that stop what is going on.
+---Return the keys that stop the current activity.
 ---@param chat CodeCompanion.Chat
 ---@return string
 local function stop_hint(chat)
@@ -24,14 +24,14 @@ local function stop_hint(chat)
     return there and (" · %s goes there"):format(there) or ""
   end
   if installing.waits(chat) then
-    return "" -- nothing of the chat's runs yet
+    return "" -- nothing of the chat is running yet
   end
   local compacting = chat.compaction ~= nil or chat.state == "compacting"
   local key = keys.keys("stop", "n")[1]
   return key and (" · %s to %s"):format(key, compacting and "cancel" or "stop") or ""
 end
 
----Draw both lines; the activity stands on the blank line above the header of the input, so nothing moves.
+---Draw both lines; the activity uses the blank line above the input header, so nothing moves.
 ---@param chat CodeCompanion.Chat
 function M.draw(chat)
   if not api.nvim_buf_is_loaded(chat.bufnr) then
@@ -39,22 +39,22 @@ function M.draw(chat)
   end
   local header = anchors.position(chat, "header")
   local waiting = questions.waiting(chat)[1]
-  local is_asked_above = waiting ~= nil and waiting.event.kind == "call" -- its block says what it is
+  local is_asked_above = waiting ~= nil and waiting.event.kind == "call" -- the block of the call describes it
   local text, room = status.activity(chat, is_asked_above), fit.narrowest(chat)
   if text ~= "" and header > 0 then
     local hint = stop_hint(chat)
     if is_asked_above and hint ~= "" and shown.shows_meter(chat) then
-      text, hint = keys.keys("next_approval", "n")[1] .. " goes to the approval", "" -- the bar says that it waits
+      text, hint = keys.keys("next_approval", "n")[1] .. " goes to the approval", "" -- the bar shows that it waits
     elseif api.nvim_strwidth("⋯ " .. text .. hint) > room then
       text = status.activity(chat, true)
     end
-    -- how to stop it is seen in any case
+    -- the stop hint is always visible
     text = fit.cut_words("⋯ " .. text, math.max(room - api.nvim_strwidth(hint), 10))
     api.nvim_buf_set_extmark(chat.bufnr, status.ns, header - 1, 0, {
       id = ACTIVITY,
       virt_text = { { text, "CodeCompanionActivity" }, { hint, "CodeCompanionHint" } },
       virt_text_pos = "overlay",
-      virt_lines = { { { "", "CodeCompanionActivity" } } }, -- the blank line it stands on, given back
+      virt_lines = { { { "", "CodeCompanionActivity" } } }, -- replaces the blank line that the text covers
       hl_mode = "combine",
     })
   else
@@ -83,7 +83,7 @@ end
 ---A starting server is checked every second; without a check for this long, it has accepted the request.
 local LOOK_MISSED_MS = 2000
 
----Count the seconds of a retry down, or those of a wait for a server up.
+---Show a countdown to a retry, or the seconds spent waiting for a server.
 ---@param chat CodeCompanion.Chat
 ---@param event table retrying
 function M.retry(chat, event)
@@ -125,8 +125,8 @@ local function stop_wait(chat)
   end
 end
 
----Count the seconds of a wait: a long prompt or silent reasoning may take minutes, a summary, too. Of a reply that
----arrives those since its last piece: while text comes, a tick compares two numbers.
+---Show the seconds of a wait: a long prompt, silent reasoning or a summary may take minutes. For a streaming reply they
+---count from its last piece; while text arrives, a tick only compares two numbers.
 ---@param chat CodeCompanion.Chat
 function M.count_wait(chat)
   local flows = status.flows(chat)
@@ -160,7 +160,7 @@ function M.count_wait(chat)
   )
 end
 
----A piece of the reply has come.
+---Record that a piece of the reply has arrived.
 ---@param chat CodeCompanion.Chat
 function M.heard(chat)
   if chat.wait and chat.wait.on == "flows" then
@@ -168,7 +168,7 @@ function M.heard(chat)
   end
 end
 
----Count nothing any more.
+---Stop all timers.
 ---@param chat CodeCompanion.Chat
 function M.stop(chat)
   stop_wait(chat)

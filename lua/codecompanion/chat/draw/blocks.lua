@@ -1,28 +1,30 @@
----What is drawn, as plain tables: text in, lines and decorations out. Nothing here touches a buffer.
+---Builds blocks, the content of a chat buffer, as plain tables: text in, lines and decorations out. No function changes
+---a buffer.
 ---
----Longer than other files because the look of everything stands in one: signs, words and colours are compared there.
+---The file is longer than others because it defines the look of all blocks: their signs, words and colours are easy to
+---compare.
 ---
 ---@class CodeCompanion.Block
 ---@field kind string "user", "header", "text", "reasoning", "tool", "notice", "approval", "edited", "card"
 ---@field lines string[] Without the blank line after the block
----@field role? "user"|"llm" The first line is a role header
----@field right? { [1]: string, [2]: string }[] Text at the right end of the first line
----@field marks? CodeCompanion.BlockMark[] Colours, offsets within the block
+---@field role? "user"|"llm" Set if the first line is a role header
+---@field right? { [1]: string, [2]: string }[] Text at the right edge of the first line
+---@field marks? CodeCompanion.BlockMark[] Colours, with offsets within the block
 ---@field eol? { row: integer, chunks: table, pos?: string, col?: integer }[] Virtual text, after the line by default
----@field markdown? { [1]: integer, [2]: integer } Offsets [first, last) to be painted as Markdown
+---@field markdown? { [1]: integer, [2]: integer } Offsets [first, last) to highlight as Markdown
 ---@field folds? { first: integer, last: integer, closed: boolean, text: fun(): table }[]
----@field item? table What `K` shows and what is addressed later: call_id, message_id, …
+---@field item? table Data for `K` and for later updates: call_id, message_id, …
 ---@field virtual? { [1]: string, [2]: string }[] A line of virtual text instead of lines
----@field virtual_id? integer Its extmark, once it is drawn
----@field change? CodeCompanion.Change The change of the view that it tells of
----@field notice? CodeCompanion.Notice What it says, as it is remembered
+---@field virtual_id? integer Its extmark, once drawn
+---@field change? CodeCompanion.Change The change of the view that it shows
+---@field notice? CodeCompanion.Notice The notice that it shows
 
 ---@class CodeCompanion.BlockMark
 ---@field row integer
 ---@field from integer
 ---@field to integer
 ---@field group string
----@field eol? boolean Up to the edge of the window
+---@field eol? boolean Extends to the edge of the window
 
 local api = vim.api
 local fit = require("codecompanion.text.fit")
@@ -33,25 +35,25 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
----What the line of a cleared result says, and of one that was cut so that it fits.
+---Text in the line of a cleared result, and of one that was cut to fit.
 M.CLEARED = " · cleared"
 M.LOST = " · taken out since"
 M.CUT = " · cut to %d %%"
 
----What the line of a reverted change of a file says.
+---Text in the line of a reverted change of a file.
 M.REVERTED = " · reverted"
 
 local MIN_TITLE = 12
----Cells between a line and what stands at its right end.
+---Cells between a line and the text at its right edge.
 local MIN_GAP = 2
----Below this many cells a line leaves out what its sign says.
+---Below this width a line omits the words that its sign replaces.
 local NARROW = 60
----What stands after a line that goes on in the next one.
+---Mark at the end of a line that continues on the next one.
 M.CONTINUED = { { "↩", "CodeCompanionHint" } }
----What stands after a reply that ended early.
+---Mark at the end of a truncated reply.
 M.CUT_OFF = { { "  ✗ cut off", "CodeCompanionError" } }
 
----A line longer than this is shown in parts (the message itself is not changed): every chunk copies its line.
+---A longer line is shown in parts (the message itself is unchanged), because every chunk copies its line.
 local MAX_PART_BYTES = 4096
 
 local MAX_BODY_LINES = 400
@@ -72,7 +74,7 @@ local STATES = {
   rejected = { "⊘ ", "CodeCompanionToolStopped" },
 }
 
----Calls whose line says why they have no result.
+---Calls whose line shows why they have no result.
 local HAS_REASON = { error = true, rejected = true }
 
 ---@param text string
@@ -81,7 +83,8 @@ function M.split(text)
   return vim.split((text:gsub("\r\n", "\n")), "\n", { plain = true })
 end
 
----Control bytes as they are drawn, `^@` for NUL: a list of chunks or a variable of Vim's with a NUL in it is a blob.
+---Return a text with control bytes escaped, `^@` for NUL: a list of chunks or a Vim variable with a NUL would be a
+---blob.
 ---@param text string
 ---@return string
 function M.plain(text)
@@ -107,14 +110,14 @@ function M.tokens(tokens)
   end
   local text
   if display.token_count then
-    -- A function of the user's that fails must not stop the drawing.
+    -- An error in the user's function must not stop the drawing.
     local ok, written = pcall(display.token_count, tokens)
     text = ok and type(written) == "string" and M.one_line(written) or nil
   end
   return { { text or ("(%s tokens)"):format(numbers.short(tokens)), "CodeCompanionTokens" } }
 end
 
----A message of the user's.
+---Return a user message.
 ---@param text string
 ---@param item table
 ---@param right? table
@@ -126,7 +129,7 @@ function M.user(text, item, right)
   return { kind = "user", lines = lines, role = "user", right = right, markdown = { 1, #lines }, item = item }
 end
 
----The header of the model's side.
+---Return the header of the model.
 ---@param adapter string
 ---@param model string
 ---@return CodeCompanion.Block
@@ -134,11 +137,11 @@ function M.header(adapter, model)
   return { kind = "header", lines = { "## " .. options.header("llm", adapter, model) }, role = "llm" }
 end
 
----Cut text into buffer lines; `width` bytes stand already on the first one.
+---Split text into buffer lines; the first one already contains `width` bytes.
 ---@param text string
 ---@param width integer
 ---@return string[] lines
----@return integer[] continued Indexes of lines that go on in the next one
+---@return integer[] continued Indexes of lines that continue on the next one
 function M.to_lines(text, width)
   local lines, continued = {}, {}
   for _, line in ipairs(vim.split(text, "\n", { plain = true })) do
@@ -158,7 +161,7 @@ function M.to_lines(text, width)
   return lines, continued
 end
 
----A finished reply, as it is when it has arrived piece by piece: without blank lines before and after.
+---Return a finished reply, equal to the result of streaming it: without blank lines before and after.
 ---@param entry table
 ---@return CodeCompanion.Block
 function M.reply(entry)
@@ -172,13 +175,13 @@ function M.reply(entry)
   end
   block.item = { message_id = entry.message_id, pinned = entry.pinned }
   if entry.cut then
-    -- within the line: what follows it would be lost at the edge of the window
+    -- inline, because text after the line would be lost at the edge of the window
     block.eol[#block.eol + 1] = { row = #lines - 1, col = #lines[#lines], pos = "inline", chunks = M.CUT_OFF }
   end
   return block
 end
 
----The first line of a fold of reasoning.
+---Return the first line of a fold of reasoning.
 ---@param count integer
 ---@return { [1]: string, [2]: string }[]
 function M.reasoning_text(count)
@@ -188,7 +191,7 @@ function M.reasoning_text(count)
   }
 end
 
----The model's reasoning, finished.
+---Return the model's finished reasoning.
 ---@param text string
 ---@param message_id? string
 ---@return CodeCompanion.Block
@@ -219,7 +222,7 @@ function M.reasoning(text, message_id)
   }
 end
 
----Keep the head and the tail of a text that is too long to be shown (lesson 47).
+---Keep the head and tail of a text that is too long to show (lesson 47).
 ---@param text string
 ---@return string[]
 local function bounded(text)
@@ -247,7 +250,7 @@ local function bounded(text)
   return lines
 end
 
----A fence that the text cannot close.
+---Return a fence that the text cannot close.
 ---@param text string
 ---@return string
 function M.fence(text)
@@ -260,7 +263,7 @@ end
 
 local MAX_REASON_BYTES = 200
 
----Why a call failed: the first line of its error, without the full stop and the file that the title names, bounded.
+---Return why a call failed: the first line of its error, without the period and the file named in the title, shortened.
 ---@param text? string
 ---@param title string
 ---@return string
@@ -276,7 +279,7 @@ local function reason_of(text, title)
   return line
 end
 
----The outcome of a call as its line shows it: a call that failed or was rejected says why.
+---Return the outcome of a call for its line, with the reason if it failed or was rejected.
 ---@param tool table
 ---@return string
 local function summary_of(tool)
@@ -294,15 +297,15 @@ local function summary_of(tool)
   return summary ~= "" and (" · " .. summary) or ""
 end
 
----What the line of a result says that is sent shorter than it was written, nil for one that is not.
----@param cleared? boolean|integer A number: so many percent of it are sent
+---Return the note for a result that is sent shortened, or nil.
+---@param cleared? boolean|integer A number: the percentage that is sent
 ---@return string?
 function M.shortened(cleared)
   return type(cleared) == "number" and M.CUT:format(cleared) or cleared and M.CLEARED or nil
 end
 
----The keys of a result that is sent shorter than it was written: its line has room for them at its right end, and shows
----them while the cursor is on it (`draw/view_marks.lua`).
+---Return the keys of a result that is sent shortened: its line has space for them at its right edge, and shows them
+---while the cursor is on it (`draw/view_marks.lua`).
 ---@param cleared boolean|integer
 ---@return string
 function M.cleared_keys(cleared)
@@ -312,17 +315,17 @@ function M.cleared_keys(cleared)
   return table.concat(found, " · ")
 end
 
----What the line of an item says of what is sent of it, nil where that is what was drawn.
+---Return the note of an item about its shortened form in the request, or nil if it is sent in full.
 ---@param item table
 ---@return string?
 function M.note(item)
   return M.shortened(item.cleared) or item.lost and M.LOST or nil
 end
 
----The line of a closed tool fold: mark, state, title, summary. Where the window is too narrow the title gives way: what
----came of a call is worth more than the middle of a command.
+---Return the line of a closed tool fold: mark, state, title, summary. In a narrow window the title is shortened first:
+---the outcome of a call is more important than the middle of a command.
 ---@param tool table
----@param width? integer Cells there are
+---@param width? integer Available cells
 ---@return { [1]: string, [2]: string }[]
 function M.tool_chunks(tool, width)
   local state = STATES[tool.status] or STATES.running
@@ -336,7 +339,7 @@ function M.tool_chunks(tool, width)
     if HAS_REASON[tool.status] and not tool.cleared then
       local width_of_title = api.nvim_strwidth(title)
       if width < NARROW and width_of_title + api.nvim_strwidth(outcome) > room then
-        outcome = outcome:gsub("^ · failed: ", " · ") -- its sign says so
+        outcome = outcome:gsub("^ · failed: ", " · ") -- the sign already shows it
       end
       if api.nvim_strwidth(outcome) > room - MIN_TITLE then -- the title keeps up to half of the line
         outcome = fit.cut_words(outcome, room - math.min(width_of_title, math.floor(room / 2)))
@@ -355,10 +358,10 @@ function M.tool_chunks(tool, width)
   }
 end
 
----What the fold of a call has in it: its output in a fence, or the lines that it changed in a file.
+---Return the content of a call's fold: its output in a fence, or the lines it changed in a file.
 ---@param tool table
 ---@return string[] lines
----@return CodeCompanion.BlockMark[] marks Rows within these lines
+---@return CodeCompanion.BlockMark[] marks Rows are relative to these lines
 local function body_of(tool)
   if not tool.preview or tool.preview == "" then
     return {}, {}
@@ -378,7 +381,7 @@ local function body_of(tool)
   return lines, marks
 end
 
----A tool call: one line, and its output in a fold.
+---Return a tool call: one line, with its output in a fold.
 ---@param tool table title, summary, status, preview, cleared, call_id, message_id, name, change
 ---@return CodeCompanion.Block
 function M.tool(tool)
@@ -423,10 +426,10 @@ function M.tool(tool)
   return block
 end
 
----One sentence.
+---Return a notice of one sentence.
 ---@param text string
 ---@param level? CodeCompanion.Severity
----@param hint? string What can be done about it
+---@param hint? string Suggested action
 ---@return CodeCompanion.Block
 function M.notice(text, level, hint)
   local sign, group = unpack(NOTICES[level] or NOTICES[severity.INFO])
@@ -438,12 +441,12 @@ function M.notice(text, level, hint)
   return block
 end
 
----Put lines below the first one of a block, and all of it into a fold that is closed.
+---Put lines below the first one of a block, and all of it into a closed fold.
 ---@param block CodeCompanion.Block
 ---@param body string[]
----@param group fun(line: string): string Of a line, by what it says
----@param key string Of the fold
----@param text fun(width?: integer): { [1]: string, [2]: string }[] The line of the closed fold
+---@param group fun(line: string): string Returns the highlight group of a line
+---@param key string Key of the fold
+---@param text fun(width?: integer): { [1]: string, [2]: string }[] Returns the line of the closed fold
 ---@return CodeCompanion.Block
 function M.folded(block, body, group, key, text)
   for _, line in ipairs(body) do
@@ -454,7 +457,7 @@ function M.folded(block, body, group, key, text)
   return block
 end
 
----The lines of a text below the first line of a block, indented; what is too much is counted.
+---Return the indented lines of a text for a block; lines beyond the limit are counted.
 ---@param text string
 ---@param most integer
 ---@return string[]

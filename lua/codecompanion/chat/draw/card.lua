@@ -1,7 +1,7 @@
----Changes of the view in the buffer, from drawing to undo: an edit is a line of virtual text, a compaction a card, a
----cleared chat one line. What can be undone is marked, what was undone is dimmed, what came back is opened.
+---Shows changes of the view in the buffer, from drawing to undo: an edit is a line of virtual text, a compaction a
+---card, a cleared chat one line. An undoable change is marked, an undone one is dimmed, a restored one is opened.
 ---
----Longer than other files because one module owns a change: its words, its marks, its undo.
+---The file is longer than others because it owns everything about a change: its text, its marks, its undo.
 
 local api = vim.api
 local fit = require("codecompanion.text.fit")
@@ -21,15 +21,15 @@ M.ns = api.nvim_create_namespace("codecompanion.chat.changes")
 ---@field kind "edited"|"compacted"|"cleared"
 ---@field undone boolean
 ---@field folded? boolean A card that is drawn closed
----@field superseded? boolean A newer card counts in its place (R-333)
+---@field superseded? boolean A newer card replaces it (R-333)
 ---@field event table The event or entry it was drawn from
----@field mark? integer Extmark of the line of an edit
+---@field mark? integer Extmark of an edit's line
 ---@field item? table Item of the card
 
----What an edit did to tool results: "2 tool results cleared, 1 cut to 34 %".
+---Describe the effect of an edit on tool results: "2 tool results cleared, 1 cut to 34 %".
 ---@param cleared integer
----@param cuts integer[] How many percent are sent of each that was cut
----@param code integer So many of those cleared are no results, but code that was gathered for messages
+---@param cuts integer[] Percentages of cut results that are sent
+---@param code integer Number of cleared items that are gathered code, not results
 ---@return string
 local function edit_of(cleared, cuts, code)
   local function results(count)
@@ -44,7 +44,7 @@ local function edit_of(cleared, cuts, code)
   return table.concat(what, " and ") .. " cleared" .. (#cuts > 0 and (", %d %s"):format(#cuts, cut) or "")
 end
 
----Tool results were cleared or cut: a line of virtual text, the text stays as it is (R-516).
+---Tool results were cleared or cut: draws a line of virtual text; the displayed text is unchanged (R-516).
 ---@param event table
 ---@return CodeCompanion.Block
 function M.edited(event)
@@ -63,7 +63,7 @@ function M.edited(event)
   }
 end
 
----The line that is left of a chat that was cleared.
+---Return the line that replaces a cleared chat.
 ---@param entry { change_id: string }
 ---@return CodeCompanion.Block
 function M.cleared(entry)
@@ -77,7 +77,7 @@ function M.cleared(entry)
   }
 end
 
----Rows of the smallest window that shows the chat.
+---Return the height of the smallest window that shows the chat.
 ---@param chat CodeCompanion.Chat
 ---@return integer
 local function smallest(chat)
@@ -88,7 +88,7 @@ local function smallest(chat)
   return rows
 end
 
----The card of a compaction.
+---Return the card of a compaction.
 ---@param chat CodeCompanion.Chat
 ---@param event table compacted event, or an entry of the log
 ---@return CodeCompanion.Block
@@ -98,7 +98,7 @@ function M.compacted(chat, event)
   end)
 end
 
----What stands before a change that was undone: first, because narrow windows cut the end.
+---Return the text before an undone change: it comes first, because narrow windows cut the end.
 ---@param chat CodeCompanion.Chat
 ---@param change CodeCompanion.Change
 ---@return string
@@ -110,7 +110,7 @@ local function prefix(chat, change)
   return chat.next_redo == change.id and redo and ("undone · %s redo · "):format(redo) or "undone · "
 end
 
----What is said after the change that can be undone.
+---Return the text after a change that can be undone.
 ---@param chat CodeCompanion.Chat
 ---@param change CodeCompanion.Change
 ---@return string
@@ -120,7 +120,7 @@ local function suffix(chat, change)
   return is_next and undo and ("%s undo"):format(undo) or ""
 end
 
----The keys of a card whose change can be undone, the fullest wording first.
+---Return the keys of a card whose change can be undone, longest form first.
 ---@param chat CodeCompanion.Chat
 ---@param change CodeCompanion.Change
 ---@return string[]
@@ -132,7 +132,7 @@ local function card_keys(chat, change)
   return show and { ("%s · %s details"):format(undo, show), undo } or { undo }
 end
 
----The edits that are told below a row, in the order they were made.
+---Return the edits shown below a row, in the order they were made.
 ---@param chat CodeCompanion.Chat
 ---@param row integer
 ---@return CodeCompanion.Change[]
@@ -147,7 +147,7 @@ function M.edits_below(chat, row)
   return found
 end
 
----What is said of an edit, as lines of virtual text.
+---Return the text of an edit as lines of virtual text.
 ---@param chat CodeCompanion.Chat
 ---@param change CodeCompanion.Change
 ---@return table[]
@@ -169,8 +169,8 @@ local function edit_lines(chat, change)
   return lines
 end
 
----The line of virtual text of an edit. Of lines that different marks have in one place Neovim shows the newest first:
----where one request led to several edits, the mark of the first has the lines of all.
+---Draw the line of virtual text of an edit. Neovim draws lines of several marks at one position newest first: if one
+---request caused several edits, the mark of the first one has the lines of all.
 ---@param chat CodeCompanion.Chat
 ---@param change CodeCompanion.Change
 local function draw_edit(chat, change)
@@ -188,14 +188,14 @@ local function draw_edit(chat, change)
   end
 end
 
----What a card that stands for nothing in the next request is painted with, nil for one that counts.
+---Return the highlight group of a card that is not part of the next request, otherwise nil.
 ---@param change CodeCompanion.Change
 ---@return string?
 local function dimmed(change)
   return change.undone and "CodeCompanionUndone" or change.superseded and "CodeCompanionSuperseded" or nil
 end
 
----Which tier of its policy a compaction was, and what came of it (R-137), nil when the policy has none.
+---Return the policy tier of a compaction and its result (R-137), or nil if the policy has no tiers.
 ---@param event table
 ---@return string?
 local function tier_line(event)
@@ -210,7 +210,7 @@ local function tier_line(event)
   )
 end
 
----The card of a compaction: its hint, its tier, and dimmed when it does not count.
+---Draw the card of a compaction: its keys, its tier, and dimmed if it is not part of the request.
 ---@param chat CodeCompanion.Chat
 ---@param change CodeCompanion.Change
 local function draw_card(chat, change)
@@ -219,7 +219,7 @@ local function draw_card(chat, change)
     return
   end
   api.nvim_buf_clear_namespace(chat.bufnr, M.ns, first, last)
-  -- closed, the title line is drawn by its fold, which asks for the same words
+  -- when closed, the title line is drawn by its fold, which asks for the same text
   local before, after = prefix(chat, change), card_keys(chat, change)
   if before ~= "" then
     api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, #summary.BAR, {
@@ -235,7 +235,7 @@ local function draw_card(chat, change)
   end
   local keys_of_card = vim.iter(after):map(beside):find(function(opts)
     return opts.virt_text_pos == "right_align"
-  end) or after[1] and beside(after[1]) -- on a line of its own there is room for all of them
+  end) or after[1] and beside(after[1]) -- on its own line all keys fit
   if keys_of_card then
     local column = keys_of_card.virt_text_pos == "inline" and #line or 0
     api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, column, keys_of_card)
@@ -256,7 +256,7 @@ local function draw_card(chat, change)
   end
 end
 
----The line of a chat that was cleared.
+---Draw the line of a cleared chat.
 ---@param chat CodeCompanion.Chat
 ---@param change CodeCompanion.Change
 local function draw_clear(chat, change)
@@ -272,7 +272,7 @@ local function draw_clear(chat, change)
   end
 end
 
----Draw what is said of a change again.
+---Redraw a change.
 ---@param chat CodeCompanion.Chat
 ---@param change CodeCompanion.Change
 function M.show(chat, change)
@@ -285,7 +285,7 @@ function M.show(chat, change)
   end
 end
 
----Draw again what depends on the width of the windows.
+---Redraw everything that depends on the width of the windows.
 ---@param chat CodeCompanion.Chat
 function M.refit(chat)
   for _, change in pairs(chat.changes) do
@@ -295,11 +295,11 @@ function M.refit(chat)
   end
 end
 
----The title of a closed card.
+---Return the title of a closed card.
 ---@param chat CodeCompanion.Chat
 ---@param id? string
 ---@param title string
----@param width? integer Cells there are
+---@param width? integer Available cells
 ---@return { [1]: string, [2]: string }[]
 function M.title(chat, id, title, width)
   local change = id and chat.changes[id]
@@ -320,7 +320,7 @@ function M.title(chat, id, title, width)
   return chunks
 end
 
----An undone card is closed, one that counts again is as it was drawn.
+---Close an undone card; restore the initial state of one that is in effect again.
 ---@param chat CodeCompanion.Chat
 ---@param change CodeCompanion.Change
 function M.refold(chat, change)
@@ -331,7 +331,7 @@ function M.refold(chat, change)
   end
 end
 
----Note which cards do not count because a newer one counts in their place: their summary is gone (R-333).
+---Mark cards that a newer card replaces: their summary is gone (R-333).
 ---@param chat CodeCompanion.Chat
 function M.supersede(chat)
   for _, change in pairs(chat.changes) do
@@ -345,7 +345,7 @@ function M.supersede(chat)
   end
 end
 
----A change was drawn.
+---Register a drawn change.
 ---@param chat CodeCompanion.Chat
 ---@param block CodeCompanion.Block
 function M.add(chat, block)
@@ -362,7 +362,7 @@ function M.add(chat, block)
   M.supersede(chat)
 end
 
----A change has just been made: it is the newest, and nothing can be redone any more.
+---Register a new change: it is the newest, and nothing can be redone any more.
 ---@param chat CodeCompanion.Chat
 ---@param id? string
 function M.made(chat, id)

@@ -1,4 +1,4 @@
----A compaction is done: where its card goes, and what it replaced (`fold_removed_messages` folds the old turns).
+---Shows a finished compaction: places its card and folds the replaced turns (with `fold_removed_messages`).
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
@@ -11,8 +11,8 @@ local runs = require("codecompanion.chat.draw.fold_removed_messages")
 
 local M = {}
 
----A header below which nothing stands yet goes: the provider compacted before it wrote, and the header comes again
----below the card.
+---Remove a header without content: the provider compacted before it wrote, and the header is drawn again below the
+---card.
 ---@param chat CodeCompanion.Chat
 local function drop_bare_header(chat)
   if chat.tail_kind ~= "header" then
@@ -29,7 +29,7 @@ local function drop_bare_header(chat)
   end
 end
 
----The row of the header of the model that stands directly above `row`.
+---Return the row of the model's header directly above `row`.
 ---@param chat CodeCompanion.Chat
 ---@param row integer
 ---@return integer?
@@ -39,11 +39,11 @@ local function header_above(chat, row)
   return mark and chat.roles[mark[1]] == "llm" and row - 1 or nil
 end
 
----The header of the model above `row` when nothing but notices is between them: it heads nothing that is sent.
+---Return the model's header above `row` if only notices are between them: it belongs to no sent text.
 ---@param chat CodeCompanion.Chat
 ---@param row integer
 ---@return integer? mark
----@return integer? header Its row
+---@return integer? header Row of the header
 local function bare_header(chat, row)
   local found = api.nvim_buf_get_extmarks(chat.bufnr, marks.roles, { row - 1, -1 }, 0, { limit = 1 })
   local id, header = unpack(found[1] or {})
@@ -58,9 +58,9 @@ local function bare_header(chat, row)
   return id, header
 end
 
----Put the card above the message that follows it in the next request; within a reply the header is said again.
+---Insert the card above the message that follows it in the next request; inside a reply the header is repeated.
 ---@param chat CodeCompanion.Chat
----@param row integer Where that message begins
+---@param row integer First row of that message
 ---@param item table
 ---@param block CodeCompanion.Block
 local function insert_card(chat, row, item, block)
@@ -87,12 +87,12 @@ local function insert_card(chat, row, item, block)
   end)
 end
 
----A compaction is done: draw the card where the summary stands in the next request, fold what it replaced.
+---Draw the card of a finished compaction where the summary is in the next request, and fold the replaced messages.
 ---@param chat CodeCompanion.Chat
 ---@param event table
 function M.show(chat, event)
   if chat.changes[event.compaction_id] then
-    return -- the log had it already when the buffer was drawn
+    return -- it was already in the log when the buffer was drawn
   end
   drop_bare_header(chat)
   local block = card.compacted(chat, event)

@@ -1,4 +1,4 @@
----The context block at the top: attachments and rules. `wire/attachments` sees when a line is deleted.
+---The context block at the top: attachments and rules. `wire/attachments` detects deleted lines.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
@@ -13,7 +13,7 @@ local M = {}
 M.ns = api.nvim_create_namespace("codecompanion.chat.context")
 M.notes = api.nvim_create_namespace("codecompanion.chat.context_notes")
 
----Before what the model is told the changes of.
+---Marks attachments whose changes are sent to the model.
 local LIVE = "↻ "
 
 ---@param item table
@@ -23,7 +23,7 @@ local function line_of(item)
   return ("> - %s<%s>%s</%s>"):format(mark, item.kind, (item.label:gsub("[\r\n]+", " ")), item.kind)
 end
 
----What stands at the right of a line: how many pages, how many tokens.
+---Return the note at the right edge of a line: page count, token count.
 ---@param item table
 ---@return string?
 local function note_of(item)
@@ -37,7 +37,7 @@ local function note_of(item)
   return #notes > 0 and table.concat(notes, " · ") or nil
 end
 
----The lines of the block, none when nothing is attached.
+---Return the lines of the block, none if nothing is attached.
 ---@param items table[]
 ---@return string[]
 function M.lines_of(items)
@@ -52,7 +52,7 @@ function M.lines_of(items)
   return lines
 end
 
----Draw the block again.
+---Redraw the block.
 ---@param chat CodeCompanion.Chat
 ---@param items table[]
 function M.set(chat, items)
@@ -121,7 +121,7 @@ function M.decorate(chat, row, item, line)
   end
 end
 
----The note of a line: at the right end where there is room, else at the end of the text, where it wraps.
+---Draw the note of a line: at the right edge if there is space, otherwise at the end of the text, where it wraps.
 ---@param chat CodeCompanion.Chat
 ---@param row integer
 ---@param item table
@@ -139,7 +139,7 @@ function M.decorate_note(chat, row, item, line)
   end
 end
 
----Place the notes again: a window has another width.
+---Reposition the notes after a window's width has changed.
 ---@param chat CodeCompanion.Chat
 function M.refit(chat)
   api.nvim_buf_clear_namespace(chat.bufnr, M.notes, 0, -1)
@@ -152,7 +152,7 @@ function M.refit(chat)
   end
 end
 
----The item on a row of the block.
+---Return the item on a row of the block.
 ---@param chat CodeCompanion.Chat
 ---@param row integer
 ---@return table?

@@ -1,8 +1,8 @@
----What left the request, folded: runs of messages that are not sent any more, never one that is (lesson 54).
----Longer than other files because finding, joining, splitting and taking out runs keep one list in order.
+---Folds removed messages: runs of messages that are no longer sent, never one that is (lesson 54). The file is longer
+---than others because finding, joining, splitting and removing runs must keep one list in order.
 ---
----The host says which messages are gone (`chat.gone`); a run begins with a line that tells what it holds, and is one
----fold. What stands between two messages that are gone (notices, marks of edits, undone cards) goes along.
+---The host reports removed messages (`chat.gone`); a run is one fold and begins with a line that describes it. It
+---includes everything between two removed messages (notices, marks of edits, undone cards).
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
@@ -19,22 +19,22 @@ local ALONE = { compacted = "an earlier summary, now part of a newer one" }
 
 M.ns = api.nvim_create_namespace("codecompanion.chat.runs")
 
----A pass looks at so many rows at a time, and in a longer chat gives way to the user after so many milliseconds.
+---Limits of a pass: rows per step; in a longer chat, milliseconds before it yields to the user, and the pause.
 local ROWS, BUDGET_MS, PAUSE_MS = 2000, 4, 2
 local ATOMS = 500
 local PLACE = 1
 
 ---@class CodeCompanion.Run
 ---@field head table First item
----@field header? integer Mark of the model's header above it that goes along
+---@field header? integer Mark of the model's header above it, which is included
 ---@field tail table Last item
----@field kind string Kind of change that took most of it out
----@field count integer Messages; 0 = an older summary alone, with what is still sent around it
----@field from? integer Number of the user's first message in it
----@field to? integer And of the last
+---@field kind string Kind of the change that removed most of it
+---@field count integer Number of messages; 0 = only an older summary, between messages that are still sent
+---@field from? integer Number of its first user message
+---@field to? integer Number of its last user message
 ---@field fold? CodeCompanion.Fold
 
----Whether an item is neither sent nor gone: it goes along with what is around it.
+---Return whether an item is neither sent nor removed: it is folded with its neighbours.
 ---@param chat CodeCompanion.Chat
 ---@param item table
 ---@return boolean
@@ -43,18 +43,18 @@ local function neutral(chat, item)
   if change then
     return change.undone == true
   end
-  -- an answer that does not count has a fold and a way back of its own (`replaced_answers`)
+  -- a replaced answer has its own fold, which can be restored (`replaced_answers`)
   return item.cleared_by ~= nil or item.replaced ~= nil
 end
 
----Items and headers of the model in these rows, in order, and the lines of the runs that are drawn.
+---Add the items and model headers in these rows, in order, and the lines of drawn runs.
 ---@param chat CodeCompanion.Chat
 ---@param from integer
 ---@param to integer Exclusive
 ---@param found table[] Atoms { item?, header? } so far
 ---@param drawn table[] Items of runs so far
 local function add_atoms(chat, from, to, found, drawn)
-  -- without details, which cost more than all the rest
+  -- without details, which cost more than everything else
   local first, last = { from, 0 }, { to - 1, -1 }
   local headers, at = api.nvim_buf_get_extmarks(chat.bufnr, marks.roles, first, last, {}), 1
   ---@param row integer
@@ -80,7 +80,7 @@ local function add_atoms(chat, from, to, found, drawn)
   add_headers(to)
 end
 
----All of them. The text may grow and shrink while this gives way: a mark says how far it has come.
+---Return all atoms. The text may change whenever this yields, so a mark records the position.
 ---@param chat CodeCompanion.Chat
 ---@param breathe fun()
 ---@return table[] atoms
@@ -97,11 +97,11 @@ local function atoms(chat, breathe)
   return found, drawn
 end
 
----What is below a header of the model, up to the next one who speaks: "gone" when something is and nothing is sent,
----"neutral" when all goes along with what is around it.
+---Classify the content below a model's header, up to the next header: "gone" if something is removed and nothing is
+---sent, "neutral" if all of it is folded with its neighbours.
 ---@param chat CodeCompanion.Chat
 ---@param list table[]
----@param index integer Of the header
+---@param index integer Index of the header
 ---@return "gone"|"neutral"|"live"
 local function below_header(chat, list, index)
   local found = "live"
@@ -140,7 +140,7 @@ local function join(run, chat, item, kind, seen)
   end
 end
 
----The runs there should be, and those that are drawn.
+---Return the runs that should exist, and the drawn ones.
 ---@param chat CodeCompanion.Chat
 ---@param breathe fun()
 ---@return CodeCompanion.Run[] wanted
@@ -163,7 +163,7 @@ local function compare(chat, breathe)
       join(run, chat, atom.item, kind, seen)
       header = nil
     elseif (run or header) and (below == "live" or not below and not neutral(chat, atom.item)) then
-      if below or marks.item_rows(chat, atom.item) then -- its text is there
+      if below or marks.item_rows(chat, atom.item) then -- its text exists
         run, header = nil, nil
       end
     end
@@ -197,7 +197,7 @@ local function add(chat, run)
   local header = run.header and api.nvim_buf_get_extmark_by_id(chat.bufnr, marks.roles, run.header, {})
   first = header and header[1] or first
   if not first then
-    return -- its text went meanwhile
+    return -- its text was removed meanwhile
   end
   local _, tail = marks.item_rows(chat, run.tail)
   last = tail or last or first + 1
@@ -222,7 +222,7 @@ local function add(chat, run)
 end
 
 ---@param chat CodeCompanion.Chat
----@param item table Of the run's line
+---@param item table Item of the run's line
 local function take_away(chat, item)
   buffer.edit(chat, function()
     if item.run.fold then
@@ -231,7 +231,7 @@ local function take_away(chat, item)
     local row = marks.item_rows(chat, item)
     chat.items[item.id] = nil
     if row then
-      -- its colour would outlive the line
+      -- otherwise its colour would outlive the line
       api.nvim_buf_clear_namespace(chat.bufnr, marks.decor, row, row + 1)
       buffer.remove(chat, row, row + 1)
     end
@@ -239,7 +239,7 @@ local function take_away(chat, item)
   chat.runs_drawn = chat.runs_drawn - 1
 end
 
----Compare what is folded with what should be, and mend the difference; what is right already stays untouched.
+---Update the folds that differ from the expected ones; correct ones are not touched.
 ---@param chat CodeCompanion.Chat
 ---@param breathe fun()
 local function pass(chat, breathe)
@@ -275,7 +275,7 @@ end
 ---@param work thread
 local function continue(chat, work)
   if chat.refreshing ~= work or not api.nvim_buf_is_loaded(chat.bufnr) then
-    return -- the chat is drawn again, or what is gone has changed meanwhile
+    return -- the chat was redrawn, or the removed messages have changed meanwhile
   end
   local ok, problem = coroutine.resume(work)
   if coroutine.status(work) ~= "dead" then
@@ -290,7 +290,7 @@ local function continue(chat, work)
   end
 end
 
----Fold what is gone, and nothing else: at once in a chat of ordinary length, in slices in a long one.
+---Fold all removed messages and nothing else: at once in a chat of ordinary length, in slices in a long one.
 ---@param chat CodeCompanion.Chat
 function M.refresh(chat)
   chat.refreshing = nil
@@ -311,7 +311,7 @@ function M.refresh(chat)
   continue(chat, work)
 end
 
----Messages left the view.
+---Fold messages that were removed from the view.
 ---@param chat CodeCompanion.Chat
 ---@param ids string[]
 ---@param kind string

@@ -1,4 +1,4 @@
----What has changed in a live attachment, told to the model before a message: one line below it, the diff in a fold.
+---Shows the changes of a live attachment that are sent before a message: one line below it, with the diff in a fold.
 
 local api = vim.api
 local blocks = require("codecompanion.chat.draw.blocks")
@@ -20,9 +20,9 @@ local function size(item)
   return item.tokens > 0 and (" · %s tokens"):format(numbers.short(item.tokens)) or ""
 end
 
----The line of the closed fold, the size and then the hint left out where there is no room.
+---Return the line of the closed fold; the size, then the hint are omitted if space is short.
 ---@param item table
----@param width? integer Cells there are
+---@param width? integer Available cells
 ---@return { [1]: string, [2]: string }[]
 local function chunks_of(item, width)
   local outcome = blocks.shortened(item.cleared) or size(item)
@@ -74,11 +74,11 @@ function M.block(entry, cleared)
   end)
 end
 
----What has changed stands before the message sent last: drawn below it, where what was done about it stands.
+---Draw an update below the last user message, although it precedes that message in the request.
 ---@param chat CodeCompanion.Chat
 ---@param event table file_updated
 function M.add(chat, event)
-  if not chat.by_message[event.message_id] then -- else the log had it when the buffer was drawn
+  if not chat.by_message[event.message_id] then -- otherwise it was in the log when the buffer was drawn
     draw.append(chat, M.block(event))
   end
 end

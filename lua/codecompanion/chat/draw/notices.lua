@@ -1,5 +1,5 @@
----What was said in the buffer of a chat: a redraw shows it again where it stood. The log has how turns ended; all else
----is only known here, and ends with Neovim.
+---Notices in a chat buffer, kept so that a redraw shows them in the same place. The log records how turns ended; all
+---others are stored only here, until Neovim exits.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
@@ -13,21 +13,21 @@ local M = {}
 local MAX = 200
 local AT_END = "end"
 
----The events that make a notice obsolete: the input was sent, a reply arrives, the same question is answered, the chat
----is compacted, the files that wait for trust change, no chat is missing.
+---Events that make a notice obsolete: the input was sent, a reply arrives, the same question is answered, the chat is
+---compacted, the files that wait for trust change, no chat is missing.
 ---@alias CodeCompanion.NoticeEnd "input"|"reply"|"answer"|"compaction"|"trust"|"restored"
 
 ---@class CodeCompanion.Notice
 ---@field text string
 ---@field level CodeCompanion.Severity
----@field hint? string What can be done about it, as long as nothing comes after it
----@field after string What it stands below: the key of a message, a call or a card, "" above all of them
----@field opening? boolean It is said whenever the chat is opened in the host
----@field holds_until? CodeCompanion.NoticeEnd What makes it untrue
----@field while_paused? boolean It holds as long as nothing is edited or compacted by itself
----@field mark? integer Extmark of its line, once it is drawn
+---@field hint? string Suggested action, shown until something follows the notice
+---@field after string Key of the message, call or card above it, "" at the top
+---@field opening? boolean It is repeated whenever the host opens the chat
+---@field holds_until? CodeCompanion.NoticeEnd The event that makes it obsolete
+---@field while_paused? boolean It is valid while automatic editing and compaction are paused
+---@field mark? integer Extmark of its line, once drawn
 
----What items of the buffer and entries of the log are found by.
+---Fields that identify items of the buffer and entries of the log.
 local IDS = {
   { "message_id", "message:" },
   { "call_id", "call:" },
@@ -36,21 +36,21 @@ local IDS = {
   { "change_id", "change:" },
 }
 
----The keys of an item or an entry, the best one first.
+---Return the keys of an item or an entry, the most specific first.
 ---@param shown table
 ---@return string[]
 local function keys_of(shown)
   local keys = {}
   for _, id in ipairs(IDS) do
     local value = shown[id[1]]
-    if value and value ~= "" and shown.kind ~= "edited" then -- its mark is no item
+    if value and value ~= "" and shown.kind ~= "edited" then -- the mark of an edit is not an item
       keys[#keys + 1] = id[2] .. value
     end
   end
   return keys
 end
 
----The key of what stands above the place where the machine writes.
+---Return the key of the content above the place of machine text.
 ---@param chat CodeCompanion.Chat
 ---@return string
 local function key_above(chat)
@@ -65,7 +65,7 @@ local function key_above(chat)
   return ""
 end
 
----Keep what is about to be drawn at the end of the transcript.
+---Record a notice that is about to be drawn at the end of the transcript.
 ---@param chat CodeCompanion.Chat
 ---@param text string
 ---@param level CodeCompanion.Severity
@@ -84,7 +84,7 @@ function M.remember(chat, text, level, hint, while_paused)
   return notice
 end
 
----Keep what was said while nothing could be drawn: it stands at the end of what is drawn next.
+---Record a notice that could not be drawn: it is shown at the end of the next drawing.
 ---@param chat CodeCompanion.Chat
 ---@param text string
 ---@param level CodeCompanion.Severity
@@ -95,13 +95,13 @@ end
 
 ---@param chat CodeCompanion.Chat
 ---@param row integer
----@return integer? mark Of the header of the model in this row
+---@return integer? mark Mark of the model's header in this row
 local function header_at(chat, row)
   local found = row >= 0 and api.nvim_buf_get_extmarks(chat.bufnr, marks.roles, { row, 0 }, { row, 0 }, {})[1]
   return found and chat.roles[found[1]] == "llm" and found[1] or nil
 end
 
----Remove the line of a notice, the blank one below it, and a header of the model that heads nothing else.
+---Remove the line of a notice, the blank line below it, and a model's header without other content.
 ---@param chat CodeCompanion.Chat
 ---@param notice CodeCompanion.Notice
 local function erase(chat, notice)
@@ -124,7 +124,7 @@ local function erase(chat, notice)
   end
 end
 
----Take away what does not hold any more.
+---Remove obsolete notices.
 ---@param chat CodeCompanion.Chat
 ---@param is_over fun(notice: CodeCompanion.Notice): boolean?
 local function take_away(chat, is_over)
@@ -138,7 +138,7 @@ local function take_away(chat, is_over)
   end, chat.notices)
 end
 
----What was said about a pause does not hold any more.
+---Remove the notices about a pause.
 ---@param chat CodeCompanion.Chat
 function M.pause_is_over(chat)
   take_away(chat, function(notice)
@@ -146,7 +146,7 @@ function M.pause_is_over(chat)
   end)
 end
 
----A sentence that was drawn just now is removed when that happens.
+---Set when a notice that was just drawn becomes obsolete.
 ---@param chat CodeCompanion.Chat
 ---@param text string
 ---@param what CodeCompanion.NoticeEnd
@@ -157,9 +157,9 @@ function M.holds_until(chat, text, what)
   end
 end
 
----Set the end of a notice from the host's event.
+---Set when a notice becomes obsolete, from the host's event.
 ---@param chat CodeCompanion.Chat
----@param event table notice
+---@param event table notice event
 function M.holds_until_told(chat, event)
   local what = event.until_compacted and "compaction" or event.until_restored and "restored"
   if what then
@@ -167,7 +167,7 @@ function M.holds_until_told(chat, event)
   end
 end
 
----Remove what is untrue now.
+---Remove the notices that an event makes obsolete.
 ---@param chat CodeCompanion.Chat
 ---@param what CodeCompanion.NoticeEnd
 function M.happened(chat, what)
@@ -176,7 +176,7 @@ function M.happened(chat, what)
   end)
 end
 
----Another question is asked: how the one before ended stays below it.
+---Handle a new question: notices about the result of the previous one stay below it.
 ---@param chat CodeCompanion.Chat
 function M.question_changed(chat)
   for _, notice in ipairs(chat.notices) do
@@ -186,7 +186,7 @@ function M.question_changed(chat)
   end
 end
 
----The chat is asked for again: what was said of its owner does not hold any more, or is said again.
+---Handle a new request for the chat: notices about its owner are removed, and repeated if still true.
 ---@param chat CodeCompanion.Chat
 function M.owner_is_asked(chat)
   take_away(chat, function(notice)
@@ -194,9 +194,9 @@ function M.owner_is_asked(chat)
   end)
 end
 
----The chat is being opened in the host, which says again what is to be said then.
+---Handle the opening of the chat in the host, which repeats the notices that apply.
 ---@param chat CodeCompanion.Chat
----@param resumed boolean What the log has of it follows
+---@param resumed boolean Its log follows
 function M.opening(chat, resumed)
   chat.is_opening = resumed or nil
   chat.notices = vim.tbl_filter(function(notice)
@@ -204,7 +204,7 @@ function M.opening(chat, resumed)
   end, chat.notices)
 end
 
----What the log has is drawn above what was said while the chat was being opened.
+---Handle the end of the opening: the log is drawn above notices from the opening.
 ---@param chat CodeCompanion.Chat
 function M.opened(chat)
   if not chat.is_opening then
@@ -218,7 +218,7 @@ function M.opened(chat)
   end
 end
 
----The key that asks for an answer again, in words.
+---Return the key that regenerates an answer, as text.
 ---@return string?
 function M.asks_again()
   local key = require("codecompanion.chat.state.configured_keys").keys("regenerate", "n")[1]
@@ -231,8 +231,8 @@ local function as_entry(notice)
   return { kind = "note", text = notice.text, severity = notice.level, hint = notice.hint, notice = notice }
 end
 
----What follows a message: notes of the log that were not said in this Neovim, then all that was, in its order.
----@param found table[] Is added to
+---Add the notices below a message: notes of the log from other Neovim sessions, then all of this one, in order.
+---@param found table[] Modified in place
 ---@param notes table[]
 ---@param said CodeCompanion.Notice[]
 local function add_notes(found, notes, said)
@@ -250,7 +250,7 @@ local function add_notes(found, notes, said)
   end
 end
 
----What was said below one of these, and is not drawn yet.
+---Return the notices below one of these keys that are not drawn yet.
 ---@param chat CodeCompanion.Chat
 ---@param keys string[]
 ---@return CodeCompanion.Notice[]
@@ -265,9 +265,9 @@ local function said_below(chat, keys)
   return found
 end
 
----Put what was said among the entries of a piece of the log.
+---Insert the notices into the entries of a piece of the log.
 ---@param chat CodeCompanion.Chat
----@param event table restored
+---@param event table restored event
 ---@return table[] entries
 function M.merge(chat, event)
   local found, notes, current, drawn = {}, {}, nil, chat.restore.noted

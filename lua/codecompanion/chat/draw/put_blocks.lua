@@ -1,4 +1,4 @@
----Puts blocks into the buffer: lines, colours, folds, and the marks by which they are found again.
+---Inserts blocks into the buffer: lines, colours, folds, and the marks that identify them.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
@@ -13,8 +13,8 @@ local unread = require("codecompanion.chat.buffer.unread")
 
 local M = {}
 
----Whether a block stands directly below the one before, without a blank line.
----@param before? string kind
+---Return whether a block follows the previous one without a blank line.
+---@param before? string Kind of the previous block
 ---@param kind string
 ---@return boolean
 local function tight(before, kind)
@@ -49,7 +49,7 @@ local function after_text(chat, row, chunks)
   return vim.list_extend({ { (" "):rep(room - used), chunks[1][2] } }, chunks)
 end
 
----The colours, folds and marks of a block that stands at `row`.
+---Apply the colours, folds and marks of a block at `row`.
 ---@param chat CodeCompanion.Chat
 ---@param row integer
 ---@param block CodeCompanion.Block
@@ -82,7 +82,7 @@ function M.decorate(chat, row, block)
     end
   end
   if block.virtual then
-    local below = { { "", block.virtual[1][2] } } -- it stands below a blank line; what follows gets one, too
+    local below = { { "", block.virtual[1][2] } } -- it is drawn below a blank line; the text after it needs one, too
     local opts = { virt_lines = { block.virtual, below } }
     block.virtual_id = api.nvim_buf_set_extmark(bufnr, marks.decor, math.max(row - 1, 0), 0, opts)
   end
@@ -98,7 +98,7 @@ function M.decorate(chat, row, block)
   if block.item and #block.lines > 0 then
     marks.set_item(chat, row, row + #block.lines, block.item)
   end
-  -- inner folds first: a fold made inside a closed one would swallow it
+  -- inner folds first: a fold created inside a closed one would swallow it
   for index = #(block.folds or {}), 1, -1 do
     local fold = block.folds[index]
     folds.add(chat, row + fold.first, row + fold.last, fold)
@@ -111,7 +111,7 @@ function M.decorate(chat, row, block)
   end
 end
 
----Mark a reply that ended early: within its last line, because what follows a line is lost at the edge of the window.
+---Mark a truncated reply: inside its last line, because text after a line is lost at the edge of the window.
 ---@param chat CodeCompanion.Chat
 ---@param row integer
 function M.cut_off(chat, row)
@@ -121,11 +121,11 @@ function M.cut_off(chat, row)
   api.nvim_buf_set_extmark(chat.bufnr, marks.decor, row, #line, opts)
 end
 
----Put blocks above `row` in one edit, each followed by a blank line unless the next one joins it.
+---Insert blocks above `row` in one edit, each followed by a blank line unless the next one is joined to it.
 ---@param chat CodeCompanion.Chat
 ---@param row integer
 ---@param blocks CodeCompanion.Block[]
----@return integer count Lines added
+---@return integer count Number of added lines
 function M.sequence(chat, row, blocks)
   local lines, before = {}, nil
   for _, block in ipairs(blocks) do
@@ -150,7 +150,7 @@ function M.sequence(chat, row, blocks)
   return #lines
 end
 
----The chat is no longer empty: the intro goes.
+---Remove the intro, because the chat is no longer empty.
 ---@param chat CodeCompanion.Chat
 function M.touch(chat)
   if not chat.touched then
@@ -159,7 +159,7 @@ function M.touch(chat)
   end
 end
 
----Append a block where the machine writes.
+---Append a block at the place of machine text.
 ---@param chat CodeCompanion.Chat
 ---@param block CodeCompanion.Block
 ---@return CodeCompanion.Block

@@ -1,4 +1,5 @@
----Answers that another one counts in place of: folded, dimmed, with the way back. The host says which (`view_marks`).
+---Shows answers that a newer one replaces: folded and dimmed, with the key to restore them. The host reports them
+---(`view_marks`).
 
 local api = vim.api
 local folds = require("codecompanion.chat.buffer.folds")
@@ -10,15 +11,15 @@ local M = {}
 M.ns = api.nvim_create_namespace("codecompanion.chat.replaced")
 
 ---@class CodeCompanion.Replaced
----@field id string Of the change
+---@field id string Id of the change
 ---@field items string[] Ids of its messages
----@field undone boolean The change was undone: it is the newer answer
+---@field undone boolean The change was undone: this is the newer answer
 ---@field fold? CodeCompanion.Fold
 ---@field mark? integer
 
 ---@param chat CodeCompanion.Chat
 ---@param answer CodeCompanion.Replaced
----@param count integer Lines
+---@param count integer Number of lines
 ---@return { [1]: string, [2]: string }[]
 local function text(chat, answer, count)
   -- narrow windows cut the end
@@ -35,7 +36,7 @@ local function text(chat, answer, count)
   return { { "▸ ", "CodeCompanionFoldMark" }, { table.concat(parts, " · "), "CodeCompanionUndone" } }
 end
 
----The rows of an answer with its header, as far as it is drawn.
+---Return the rows of an answer with its header, as far as they are drawn.
 ---@param chat CodeCompanion.Chat
 ---@param answer CodeCompanion.Replaced
 ---@return integer? first
@@ -72,7 +73,7 @@ local function erase(chat, answer)
   answer.fold, answer.mark = nil, nil
 end
 
----Fold and dim the answers that are drawn by now.
+---Fold and dim the drawn answers.
 ---@param chat CodeCompanion.Chat
 function M.draw(chat)
   if #chat.answers_replaced == 0 then
@@ -91,7 +92,7 @@ function M.draw(chat)
       if is_new then
         erase(chat, answer)
       end
-      -- set again also where it stood already: a closed fold is drawn again only when its lines change
+      -- set even if unchanged: a closed fold is redrawn only if its lines change
       answer.mark = api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, 0, {
         id = answer.mark,
         end_row = last,
@@ -115,7 +116,7 @@ function M.draw(chat)
   end
 end
 
----The host says which answers do not count now.
+---Update the replaced answers reported by the host.
 ---@param chat CodeCompanion.Chat
 ---@param replaced { change_id: string, items: string[], undone: boolean }[]
 function M.update(chat, replaced)
@@ -145,7 +146,7 @@ function M.update(chat, replaced)
   M.draw(chat)
 end
 
----The answer that stands at a row and does not count.
+---Return the replaced answer at a row.
 ---@param chat CodeCompanion.Chat
 ---@param row integer 0-based
 ---@return CodeCompanion.Replaced?

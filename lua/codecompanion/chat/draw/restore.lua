@@ -1,4 +1,4 @@
----A stored chat comes back: the newest piece is painted at once, older ones are put above it in idle time, in slices.
+---Redraws a stored chat: the newest piece at once, older ones above it in slices when idle.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
@@ -24,19 +24,19 @@ local PAUSE_MS = 8
 local SETTLED_MS = 200
 
 ---@class CodeCompanion.Restore
----@field queue table<integer, table> Entries that wait, the newest first
----@field drawn integer So many of them are drawn
----@field size integer And so many have come
----@field last boolean No more pieces will come
+---@field queue table<integer, table> Waiting entries, newest first
+---@field drawn integer Number of drawn entries
+---@field size integer Number of received entries
+---@field last boolean All pieces have arrived
 ---@field running boolean
----@field noted table<CodeCompanion.Notice, true> What was said and is drawn already
----@field top_kind? string Kind of the topmost block that is drawn
+---@field noted table<CodeCompanion.Notice, true> Notices that are already drawn
+---@field top_kind? string Kind of the topmost drawn block
 ---@field orphan? integer Role mark of a reply header without its user message above
 
 ---@param chat CodeCompanion.Chat
 ---@param entry table
 ---@param list CodeCompanion.Block[]
----@param header boolean A header of the model stands above
+---@param header boolean The model's header is above
 ---@return boolean header
 local function add_entry(chat, entry, list, header)
   if entry.kind == "user" then
@@ -117,7 +117,7 @@ local function add_entry(chat, entry, list, header)
   return true
 end
 
----Entries in buffer order as blocks.
+---Convert entries in buffer order to blocks.
 ---@param chat CodeCompanion.Chat
 ---@param entries table[]
 ---@return CodeCompanion.Block[]
@@ -130,9 +130,9 @@ function M.blocks(chat, entries)
   return list, header
 end
 
----A header was drawn because the piece began within a turn; the piece above has the real one.
+---Remove a header drawn because the piece began inside a turn; the piece above has the real one.
 ---@param chat CodeCompanion.Chat
----@param header boolean The piece above ends within a turn that has a header
+---@param header boolean The piece above ends inside a turn that has a header
 local function drop_orphan(chat, header)
   local orphan = chat.restore.orphan
   chat.restore.orphan = nil
@@ -147,14 +147,14 @@ local function drop_orphan(chat, header)
   end
 end
 
----The kind of the block that is the uppermost once an orphaned header is gone.
+---Return the kind of the block that becomes the topmost without an orphaned header.
 ---@param list CodeCompanion.Block[]
 ---@return string
 local function top_kind(list)
   return list[1].kind == "header" and list[2] and list[2].kind or list[1].kind
 end
 
----Draw entries above everything that is drawn.
+---Draw entries above all drawn content.
 ---@param chat CodeCompanion.Chat
 ---@param entries table[]
 local function draw_above(chat, entries)
@@ -176,10 +176,10 @@ local function draw_above(chat, entries)
   local count = draw.sequence(chat, top, list)
   if was_empty then
     chat.tail_kind = list[#list].kind
-    -- a turn that is over, and an answer that is written again, are followed by a header of their own
+    -- a finished turn, and a regenerated answer, is followed by a new header
     chat.header = header and chat.state ~= "idle" and (entries[#entries].gone or "") == ""
   elseif orphaned and header and list[#list].kind == "tool" and chat.restore.top_kind == "tool" then
-    -- calls of one reply stand together, also where a piece ended
+    -- calls of one reply stay together, even across pieces
     buffer.remove(chat, top + count - 1, top + count)
   end
   chat.restore.top_kind = top_kind(list)
@@ -188,9 +188,9 @@ local function draw_above(chat, entries)
   end
 end
 
----Once the colours are there, have all rows drawn again: where a window begins in the middle of a line
----('smoothscroll'), Neovim (0.10 to 0.12) leaves out one above a closed fold among lines that get colours. Not while
----something changes, which would bring the like about.
+---Redraw all rows once the colours are applied: if a window starts inside a line ('smoothscroll'), Neovim (0.10 to
+---0.12) omits a row above a closed fold among lines that get colours. Not while the buffer changes, which would cause
+---the same problem again.
 ---@param chat CodeCompanion.Chat
 local function settle_rows(chat)
   vim.defer_fn(function()
@@ -200,7 +200,7 @@ local function settle_rows(chat)
   end, SETTLED_MS)
 end
 
----Everything is drawn: fold what is not sent any more. What was folded with the first piece grows now, once.
+---Fold removed messages once all pieces are drawn. The folds of the first piece grow now, once.
 ---@param chat CodeCompanion.Chat
 local function finish(chat)
   chat.restore.orphan = nil
@@ -211,13 +211,13 @@ local function finish(chat)
   settle_rows(chat)
 end
 
----Draw slices for a few milliseconds, then give way to the user.
+---Draw slices for a few milliseconds, then yield to the user.
 ---@param chat CodeCompanion.Chat
 ---@param mine CodeCompanion.Restore
 local function step(chat, mine)
   local restore = chat.restore
   if mine ~= restore or not api.nvim_buf_is_loaded(chat.bufnr) then
-    return -- the chat is being drawn again
+    return -- the chat is being redrawn
   end
   local start = vim.uv.hrtime()
   while restore.drawn < restore.size and (vim.uv.hrtime() - start) / 1e6 < BUDGET_MS do
@@ -246,9 +246,9 @@ local function has_change(entry)
   return entry.change ~= nil
 end
 
----A piece arrived.
+---Handle a piece of the log.
 ---@param chat CodeCompanion.Chat
----@param event table restored
+---@param event table restored event
 function M.piece(chat, event)
   local restore = chat.restore
   restore.last = restore.last or event.last == true
@@ -264,7 +264,7 @@ function M.piece(chat, event)
     end
     return
   end
-  for index = #entries, 1, -1 do -- pieces come newest first, too
+  for index = #entries, 1, -1 do -- pieces arrive newest first, too
     restore.size = restore.size + 1
     restore.queue[restore.size] = entries[index]
   end

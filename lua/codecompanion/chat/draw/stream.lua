@@ -1,4 +1,4 @@
----Text that arrives in pieces: it is inserted at one mark, at a cost that does not depend on the length of the chat.
+---Inserts streaming text at one mark, at a cost independent of the length of the chat.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
@@ -16,7 +16,7 @@ local M = {}
 
 M.ns = api.nvim_create_namespace("codecompanion.chat.stream")
 
----From 0.11 on a fold grows with nvim_buf_set_text() of several lines; on 0.10 that tears it, whole lines do not.
+---Since 0.11 a fold grows with nvim_buf_set_text() of several lines; on 0.10 that splits it, but whole lines do not.
 local GROWS_FOLDS = vim.fn.has("nvim-0.11") == 1
 
 local INSERT, PIECE = 1, 2
@@ -24,10 +24,10 @@ local INSERT, PIECE = 1, 2
 ---@class CodeCompanion.Stream
 ---@field kind "text"|"reasoning"
 ---@field scanner CodeCompanion.Scanner
----@field scanned integer Lines of the current piece that were read
----@field width integer Bytes of the line that is being written
----@field first integer Id of the mark where the text begins
----@field fold? CodeCompanion.Fold Of reasoning
+---@field scanned integer Number of processed lines of the current piece
+---@field width integer Number of bytes in the incomplete line
+---@field first integer Id of the mark at the beginning of the text
+---@field fold? CodeCompanion.Fold Fold of reasoning
 
 ---@param chat CodeCompanion.Chat
 ---@param id integer
@@ -68,7 +68,7 @@ local function begin_reasoning(chat)
     right_gravity = false,
     end_right_gravity = true,
   })
-  -- the blank line after the block is the last line of the fold: what is inserted before it makes the fold grow
+  -- the blank line after the block is the last line of the fold, so text inserted before it extends the fold
   local fold
   fold = folds.add(chat, block.row, block.row + 2, {
     closed = options.display().fold_reasoning,
@@ -80,7 +80,7 @@ local function begin_reasoning(chat)
   chat.stream.fold = fold
 end
 
----The reasoning is complete: its fold ends with its text.
+---Shrink the fold of finished reasoning to its text.
 ---@param chat CodeCompanion.Chat
 ---@param fold CodeCompanion.Fold
 ---@param first integer
@@ -96,7 +96,7 @@ local function settle_reasoning(chat, fold, first, last)
   })
 end
 
----Read the lines that are complete now: cut off finished pieces, give the others their colours.
+---Process newly completed lines: split off finished pieces, highlight the others.
 ---@param chat CodeCompanion.Chat
 local function read_new_lines(chat)
   local stream = chat.stream
@@ -173,9 +173,9 @@ function M.append(chat, kind, text)
   end)
 end
 
----The text is complete: drop blank lines at its end, hand the last piece to the painter.
+---Finish the text: remove blank lines at its end and pass the last piece to the highlighter.
 ---@param chat CodeCompanion.Chat
----@return integer? first Row where the text began
+---@return integer? first First row of the text
 ---@return integer? last Exclusive
 function M.finish(chat)
   local stream = chat.stream
@@ -205,7 +205,7 @@ function M.finish(chat)
   for _, id in ipairs({ INSERT, PIECE, ns == M.ns and stream.first or nil }) do
     api.nvim_buf_del_extmark(chat.bufnr, M.ns, id)
   end
-  -- whose it is, is known when the reply is stored (`reply_finished`)
+  -- its message id is known when the reply is stored (`reply_finished`)
   local part = { kind = stream.kind }
   marks.set_item(chat, first, last + 1, part)
   chat.parts[#chat.parts + 1] = part

@@ -1,4 +1,4 @@
----What the card of a compaction says: a title, and the summary with one fold per section (R-543). Text in, a block out.
+---Builds the card of a compaction: a title, and the summary with one fold per section (R-543). Text in, a block out.
 
 local api = vim.api
 local blocks = require("codecompanion.chat.draw.blocks")
@@ -6,15 +6,15 @@ local numbers = require("codecompanion.text.numbers")
 
 local M = {}
 
----What an open card begins with.
+---Prefix of an open card.
 M.BAR = "▎ "
 
----More lines than this that no section folds (a transcript in a summary's place) are drawn as a closed card.
+---A card is drawn closed if it has more lines than this outside its sections (a transcript in place of a summary).
 local MAX_OPEN_LINES = 30
 
----The sections of a summary, which the host has found, as rows.
+---Return the sections of a summary, found by the host, as rows.
 ---@param lines string[]
----@param told? CodeCompanion.Wire.SummarySection[] `line`: of its heading, 0-based
+---@param told? CodeCompanion.Wire.SummarySection[] `line`: row of its heading, 0-based
 ---@return { first: integer, last: integer, number: integer, title: string, open: boolean }[]
 local function sections(lines, told)
   local found = {}
@@ -31,7 +31,7 @@ local function sections(lines, told)
   return found
 end
 
----How much a folded section holds: its list items, or its lines.
+---Return the size of a folded section: its number of list items, or of lines.
 ---@param lines string[]
 ---@param part { first: integer, last: integer }
 ---@return string
@@ -48,23 +48,23 @@ local function amount(lines, part)
 end
 
 local TRIGGERS = { proactive = "automatic", reactive = "the window was full", manual = "manual" }
----The title of CoWork's document, which has words of its own for what follows it (R-453).
+---Title of CoWork's document, which has its own words for the messages after it (R-453).
 local COWORK_TITLE = "Session context compacted"
 
----@param event table compacted event or entry, which leaves out what is 0
+---@param event table compacted event or entry; fields that are 0 are omitted
 ---@return string
 local function name_of(event)
   local name = blocks.one_line(event.title or "")
   return name == "" and "Summary" or name
 end
 
----@param event table compacted event or entry, which leaves out what is 0
+---@param event table compacted event or entry; fields that are 0 are omitted
 ---@return boolean
 local function is_cowork(event)
   return event.title == COWORK_TITLE
 end
 
----@param event table compacted event or entry, which leaves out what is 0
+---@param event table compacted event or entry; fields that are 0 are omitted
 ---@return string
 local function title(event)
   local parts = { name_of(event) }
@@ -84,8 +84,8 @@ local function title(event)
   return table.concat(parts, " · ")
 end
 
----What the title leaves out: who wrote the summary, why, how long it took, what it saved.
----@param event table compacted event or entry, which leaves out what is 0
+---Return the details that the title omits: author and reason of the summary, duration, savings.
+---@param event table compacted event or entry; fields that are 0 are omitted
 ---@return string[]
 local function facts(event)
   local by = blocks.one_line(event.summariser or "")
@@ -110,7 +110,7 @@ local function facts(event)
   return found
 end
 
----All there is to a card, as Markdown.
+---Return all details of a card as Markdown.
 ---@param event table compacted event or entry
 ---@return { title: string, text: string, filetype: string, state: string }
 function M.details(event)
@@ -121,18 +121,18 @@ function M.details(event)
   return { title = name_of(event), text = table.concat(lines, "\n"), filetype = "markdown", state = "" }
 end
 
----The folds of a card below its title: one per section, and one around them all.
+---Add the folds of a card below its title: one per section, and one around all of them.
 ---@param block CodeCompanion.Block
 ---@param summary string[]
 ---@param parts table[]
----@param rows integer Of the window; the open sections of a card that is too tall for it are folded, too
+---@param rows integer Height of the window; if the card is taller, its open sections are folded, too
 local function add_sections(block, summary, parts, rows)
   local id, shown = block.change.id or "", #summary
   for index, part in ipairs(parts) do
     local label = (part.number > 0 and part.number .. ". " or "") .. blocks.plain(part.title) .. amount(summary, part)
     local closed = not part.open
     shown = shown - (closed and part.last - part.first or 0)
-    -- the blank line before the next section belongs to the fold: closed sections stand in a list
+    -- the blank line before the next section is part of the fold: closed sections form a list
     block.folds[#block.folds + 1] = {
       first = part.first,
       last = part.last,
@@ -148,7 +148,7 @@ local function add_sections(block, summary, parts, rows)
   if #parts > 1 then
     words = ("%d sections · %s"):format(#parts, words)
   end
-  -- two lines are enough where the card would push the conversation off the screen
+  -- two lines suffice where the card would push the conversation off the screen
   table.insert(block.folds, 2, {
     first = 1,
     last = #summary,
@@ -160,10 +160,11 @@ local function add_sections(block, summary, parts, rows)
   })
 end
 
----The card of a compaction. Nobody said it: it has no header.
+---Return the card of a compaction. It has no header, because neither side wrote it.
 ---@param event table
----@param rows integer Of the smallest window that shows it
----@param heading fun(id: string?, title: string, width?: integer): { [1]: string, [2]: string }[] Of the closed card
+---@param rows integer Height of the smallest window that shows it
+---@param heading fun(id: string?, title: string, width?: integer): { [1]: string, [2]: string }[] Returns the title of
+---the closed card
 ---@return CodeCompanion.Block
 function M.block(event, rows, heading)
   local text = title(event)

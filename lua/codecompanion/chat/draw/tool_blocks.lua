@@ -1,5 +1,5 @@
----What was fetched for the model. Tool calls: a line when one starts, its output in a fold when it has finished, its
----mark when cleared. What went along with a message, code or editor context: one line below it, the rest in a fold.
+---Shows data fetched for the model. Tool calls: a line at the start, the output in a fold at the end, a mark when
+---cleared. Attachments of a message (code or editor context): one line below it, the rest in a fold.
 
 local api = vim.api
 local blocks = require("codecompanion.chat.draw.blocks")
@@ -15,9 +15,9 @@ local M = {}
 local MAX_PIECES = 200
 local MIN_GAP = 2
 
----A call began, or waits for approval.
+---Draw a call that started, or that waits for approval.
 ---@param chat CodeCompanion.Chat
----@param event table tool_started
+---@param event table tool_started event
 function M.started(chat, event)
   draw.append(
     chat,
@@ -31,12 +31,12 @@ function M.started(chat, event)
   )
 end
 
----A call has its result: the line gets its second half, the output goes below it into a fold.
+---Draw the result of a call: the second half of its line, and the output below it in a fold.
 ---@param chat CodeCompanion.Chat
----@param event table tool_finished
+---@param event table tool_finished event
 function M.finished(chat, event)
   if event.message_id and chat.by_message[event.message_id] then
-    return -- the log had it already when the buffer was drawn
+    return -- it was already in the log when the buffer was drawn
   end
   local item = chat.calls[event.call_id]
   local first, last
@@ -75,7 +75,7 @@ function M.finished(chat, event)
   end)
 end
 
----Take a note away from a line, if it has it.
+---Remove a note from a line, if it has it.
 ---@param chat CodeCompanion.Chat
 ---@param row integer
 ---@param text string
@@ -88,14 +88,14 @@ local function remove_note(chat, row, text)
   end
 end
 
----Draw again what the line of an item says of what is sent of it.
+---Redraw the note of an item about its form in the request.
 ---@param chat CodeCompanion.Chat
 ---@param item table
 ---@param field "cleared"|"lost"
 ---@param value boolean|integer
 local function set_note(chat, item, field, value)
   if (item[field] or false) == value then
-    return -- most of a long chat: not even its place is asked for
+    return -- in a long chat most items are unchanged: skip even the position lookup
   end
   local first = marks.item_rows(chat, item)
   if not first then
@@ -117,15 +117,16 @@ local function set_note(chat, item, field, value)
   end
 end
 
----Whether a call's result is in the context: the fold of one that was cleared or cut says so, the text stays (R-516).
+---Set whether a call's result is in the context: the fold of a cleared or cut result says so; the text is unchanged
+---(R-516).
 ---@param chat CodeCompanion.Chat
 ---@param item table
----@param cleared boolean|integer It is sent shorter than it was written; a number: so many percent of it are sent
+---@param cleared boolean|integer It is sent shortened; a number: the percentage that is sent
 function M.set_cleared(chat, item, cleared)
   set_note(chat, item, "cleared", cleared)
 end
 
----What stands in the line of an item that names what is sent elsewhere: whether that has left the request.
+---Set whether the text that a note refers to is no longer in the request.
 ---@param chat CodeCompanion.Chat
 ---@param item table
 ---@param lost boolean
@@ -133,7 +134,7 @@ function M.set_lost(chat, item, lost)
   set_note(chat, item, "lost", lost)
 end
 
----Whether a call's change of a file counts: the fold of a reverted one says so.
+---Set whether a call's change of a file is in effect: the fold of a reverted change says so.
 ---@param chat CodeCompanion.Chat
 ---@param item table
 ---@param reverted boolean
@@ -157,9 +158,9 @@ local function set_reverted(chat, item, reverted)
   remove_note(chat, first, blocks.REVERTED)
 end
 
----Changes of files were reverted, or brought back.
+---Update the changes of files that are reverted.
 ---@param chat CodeCompanion.Chat
----@param change_ids string[] All that are reverted now
+---@param change_ids string[] All changes that are now reverted
 function M.reverted(chat, change_ids)
   local gone = {}
   for _, id in ipairs(change_ids) do
@@ -173,11 +174,11 @@ function M.reverted(chat, change_ids)
   vim.cmd.redraw({ bang = false })
 end
 
----Messages are shorter in the context than they were written.
+---Update the messages that are shortened in the context.
 ---@param chat CodeCompanion.Chat
 ---@param message_ids string[]
----@param call_ids string[] Of those results that are known by their call only
----@param cut table<string, integer> How many percent are sent of those that were cut, by message
+---@param call_ids string[] Calls of results without a known message id
+---@param cut table<string, integer> Percentages of cut messages that are sent, by message
 function M.cleared(chat, message_ids, call_ids, cut)
   for _, id in ipairs(message_ids) do
     for _, item in ipairs(chat.by_message[id] or {}) do
@@ -191,11 +192,11 @@ function M.cleared(chat, message_ids, call_ids, cut)
       M.set_cleared(chat, chat.calls[call_id], true)
     end
   end
-  -- closed folds draw their line from the item; they have to be asked again
+  -- a closed fold computes its line from the item, so redraw it
   vim.cmd.redraw({ bang = false })
 end
 
----How much of the context it takes, as an estimate like that of the meter: the inspector has what it is by now.
+---Return the size in the context, as an estimate like the meter's; the inspector has the current value.
 ---@param item table
 ---@return string
 local function size(item)
@@ -212,8 +213,8 @@ local function time(item)
   return ms >= 1000 and (" · %.1f s"):format(ms / 1000) or (" · %d ms"):format(ms)
 end
 
----Title, outcome and hint of the closed fold, the fullest wording first: what it costs is never given up, the hints are
----before anything of the title is.
+---Return the title, outcome and hint of the closed fold, longest form first: the size is always kept, and hints are
+---dropped before any of the title.
 ---@param item table
 ---@return { [1]: string, [2]: string, [3]: string }[]
 local function wordings(item)
@@ -236,9 +237,9 @@ local function wordings(item)
   }
 end
 
----The line of the closed fold.
+---Return the line of the closed fold.
 ---@param item table
----@param width? integer Cells there are
+---@param width? integer Available cells
 ---@return { [1]: string, [2]: string }[]
 local function gathered_chunks(item, width)
   local mark, found = "▸ ", nil
@@ -251,7 +252,7 @@ local function gathered_chunks(item, width)
   end
   local title, outcome, hint = unpack(found)
   local room = width and width - api.nvim_strwidth(mark .. outcome .. hint) - (hint ~= "" and MIN_GAP or 0)
-  if room then -- of what a message mentions, why nothing is shown says more than how it is written
+  if room then -- for a mention, the reason for a missing text is more important than its spelling
     title = (item.gathered and fit.squeeze or fit.reason)(title, room)
   end
   local chunks = {
@@ -270,9 +271,9 @@ local function plain_group()
   return "CodeCompanionToolOutput"
 end
 
----@param entry table code_gathered or editor_context_sent; `mentioned`: it is that one
+---@param entry table code_gathered or editor_context_sent; `mentioned`: the latter
 ---@param cleared? boolean|integer
----@param lost? boolean What it names has left the request
+---@param lost? boolean The text it refers to is no longer in the request
 ---@return CodeCompanion.Block
 function M.gathered_block(entry, cleared, lost)
   local item = {
@@ -308,13 +309,12 @@ function M.gathered_block(entry, cleared, lost)
   end)
 end
 
----The message sent last has code, or what it mentions, before it: drawn below the message, where what was done about it
----stands.
+---Draw the code or mentions sent with the last user message below it, although they precede it in the request.
 ---@param chat CodeCompanion.Chat
 ---@param event table code_gathered or editor_context_sent
 ---@param mentioned? boolean
 function M.gathered(chat, event, mentioned)
-  if not chat.by_message[event.message_id] then -- else the log had it when the buffer was drawn
+  if not chat.by_message[event.message_id] then -- otherwise it was in the log when the buffer was drawn
     draw.append(chat, M.gathered_block(vim.tbl_extend("force", event, { mentioned = mentioned })))
   end
 end

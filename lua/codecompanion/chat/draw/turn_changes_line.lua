@@ -1,5 +1,5 @@
----What the tools of a turn did to files, in one line at its end when that is more than one file; it follows what is
----reverted later.
+---Shows one line at the end of a turn with its changes of files, if it changed more than one file; later reverts update
+---it.
 
 local api = vim.api
 local buffer = require("codecompanion.chat.buffer.chat_text")
@@ -56,9 +56,9 @@ function M.block(changes)
   }
 end
 
----A call has ended.
+---Record the end of a call.
 ---@param chat CodeCompanion.Chat
----@param event table tool_finished
+---@param event table tool_finished event
 function M.take(chat, event)
   if event.change then
     chat.turn_changes = chat.turn_changes or {}
@@ -67,7 +67,7 @@ function M.take(chat, event)
   end
 end
 
----A turn has ended.
+---Draw the line at the end of a turn.
 ---@param chat CodeCompanion.Chat
 function M.tell(chat)
   local changes, paths = chat.turn_changes or {}, {}
@@ -92,7 +92,7 @@ local function draw_again(chat, item)
     return
   end
   buffer.edit(chat, function()
-    -- the first characters stay: a line that is replaced as a whole loses its mark
+    -- the first characters stay: a line that is completely replaced loses its mark
     local same = #"▸ "
     api.nvim_buf_set_text(chat.bufnr, row, same, row, #before, { line:sub(same + 1) })
     api.nvim_buf_clear_namespace(chat.bufnr, marks.decor, row, row + 1)
@@ -101,9 +101,9 @@ local function draw_again(chat, item)
   end)
 end
 
----Changes of files were reverted, or brought back.
+---Update the changes of files that are reverted.
 ---@param chat CodeCompanion.Chat
----@param change_ids string[] All that are reverted now
+---@param change_ids string[] All changes that are now reverted
 function M.reverted(chat, change_ids)
   for _, item in pairs(chat.items) do
     if item.turn_changes then

@@ -1,4 +1,4 @@
----The host says what the view looks like now (`view_marks`); here the buffer is made to say the same.
+---Updates the buffer to the state of the view as reported by the host (`view_marks`).
 
 local api = vim.api
 local blocks = require("codecompanion.chat.draw.blocks")
@@ -16,7 +16,7 @@ local M = {}
 M.keys_ns = api.nvim_create_namespace("codecompanion.chat.cleared_keys")
 local ID, MIN_GAP = 1, 2
 
----The row under the cursor of the window with the chat, and what stands there for a cleared result.
+---Return the row under the cursor of the chat's window, and the keys to show if it is a cleared result.
 ---@param chat CodeCompanion.Chat
 ---@return integer? row
 ---@return string? text
@@ -29,7 +29,7 @@ local function find(chat)
   local closed_at = vim.fn.foldclosed(line)
   local row = (closed_at > 0 and closed_at or line) - 1
   if not api.nvim_buf_get_lines(chat.bufnr, row, row + 1, false)[1]:find("^▾ ") then
-    return nil -- most rows: marks need not be asked for
+    return nil -- most rows: no need to look up marks
   end
   local item = marks.item_at(chat, row)
   if not item or not item.cleared or marks.item_rows(chat, item) ~= row then
@@ -38,14 +38,15 @@ local function find(chat)
   local text, room = blocks.cleared_keys(item.cleared), fit.room(win)
   local fold = closed_at > 0 and folds.at(chat, row) or nil
   local width = fold and fit.width(fold.text(room)) or vim.fn.virtcol({ row + 1, "$" }) - 1
-  -- it would cover what stands there
+  -- it would cover the text of the line
   local has_room = width + MIN_GAP + api.nvim_strwidth(text) <= room
   return row, has_room and text or nil
 end
 
----Show the keys of a cleared result at the right end of its line while the cursor is on it: one mark that moves along.
+---Show the keys of a cleared result at the right edge of its line while the cursor is on it, with one mark that is
+---moved.
 ---@param chat CodeCompanion.Chat
----@param is_leaving? boolean The window is left
+---@param is_leaving? boolean The cursor is leaving the window
 function M.show_keys(chat, is_leaving)
   local row, text
   if not is_leaving then
@@ -69,9 +70,9 @@ function M.show_keys(chat, is_leaving)
   })
 end
 
----Make the buffer say what the view looks like now.
+---Update the buffer to the reported view.
 ---@param chat CodeCompanion.Chat
----@param event table view_marks
+---@param event table view_marks event
 function M.update(chat, event)
   local undone, cleared, pinned, lost = {}, {}, {}, {}
   for _, id in ipairs(event.undone) do
@@ -120,10 +121,10 @@ function M.update(chat, event)
     end
   end
   M.show_keys(chat)
-  vim.cmd.redraw({ bang = false }) -- closed folds draw their line from the items
+  vim.cmd.redraw({ bang = false }) -- closed folds compute their lines from the items
 end
 
----The change that is shown at a row: a card, or the line of an edit below the row.
+---Return the change shown at a row: a card, or the line of an edit below the row.
 ---@param chat CodeCompanion.Chat
 ---@param row integer 0-based
 ---@return (CodeCompanion.Change|CodeCompanion.Replaced)?
@@ -140,7 +141,7 @@ function M.at(chat, row)
   local edits = card.edits_below(chat, row)
   for _, change in ipairs(edits) do
     if change.id == chat.next_undo or change.id == chat.next_redo then
-      return change -- of several the one that a key can do something about
+      return change -- of several, the one that a key can act on
     end
   end
   return edits[1]
