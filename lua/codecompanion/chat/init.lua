@@ -1,7 +1,8 @@
----The door to the chats, for commands, the public API and Vim's own ways to a buffer. Inside nothing leads back here.
+---The entry point to the chats, for commands, the public API and Vim's own ways to open a buffer. No module below
+---requires it.
 ---
----The rooms below and their order: `doc/dev/rooms.md`. Lua holds no messages and decides nothing: it draws what the
----host reports and sends what the user does.
+---For the rooms below and their order see `doc/dev/rooms.md`. Lua stores no messages and makes no decisions: it draws
+---the host's events and sends the user's actions.
 
 local api = vim.api
 local life = require("codecompanion.chat.life")
@@ -20,7 +21,7 @@ local M = {
 }
 
 function life.furnish(chat)
-  vim.schedule(function() -- nothing of it is needed before the first paint
+  vim.schedule(function() -- not needed before the first redraw
     require("codecompanion.chat.prompts.prompt_commands").begin()
   end)
   require("codecompanion.chat.ui.keymaps").set(chat)
@@ -33,26 +34,26 @@ function life.furnish(chat)
   })
 end
 
----The chat that was used last.
+---Return the most recently used chat.
 ---@return CodeCompanion.Chat?
 function M.last_chat()
   return registry.last
 end
 
----Resume a stored chat; without an id the user chooses.
+---Resume a stored chat; without an id the user chooses one.
 ---@param id? string Id or title of a stored chat, or "last"
----@param opts? { layout?: string, check?: boolean } `check`: ask first whether there is a chat with this id
+---@param opts? { layout?: string, check?: boolean } `check`: ask the host first whether the chat exists
 function M.resume(id, opts)
   require("codecompanion.chat.life.resume").resume(id, opts)
 end
 
----Restore a chat from a checkpoint; it is a chat of its own, the old one stays as it is.
----@param id? string Id of a chat (the best there is of it), or of one of its checkpoints; without it the user chooses
+---Restore a checkpoint as a new chat; the old one is unchanged.
+---@param id? string Id of a chat (uses its best checkpoint) or of a checkpoint; without it the user chooses one
 function M.restore(id)
   require("codecompanion.chat.life.resume").restore(id)
 end
 
----The buffer is to be filled: `:e`, `:b` after `:bd`, `:e codecompanion://<id>`, a session file.
+---Fill a buffer: `:e`, `:b` after `:bd`, `:e codecompanion://<id>`, a session file.
 ---@param bufnr integer
 function M.read(bufnr)
   local id = require("codecompanion.chat.window.name").id_of(bufnr)
@@ -63,17 +64,17 @@ function M.read(bufnr)
   life.fill(bufnr, id)
 end
 
----The buffer got its name without being read: session files do that (`:file`).
+---Handle a buffer that was named without being read, as in session files (`:file`).
 ---@param bufnr integer
 function M.named(bufnr)
   if vim.g.SessionLoad == 1 then
-    -- `:file` says a line per buffer, and two chats would end in a prompt. The session file sets 'shortmess' for itself
-    -- and puts the user's back at its end.
+    -- `:file` prints a line per buffer, and two chats would cause a prompt. The session file sets 'shortmess' itself
+    -- and restores the user's value at its end.
     vim.opt.shortmess:append("F")
   end
   if not registry.by_buffer(bufnr) and api.nvim_buf_is_loaded(bufnr) then
     M.read(bufnr)
-    -- The window had the buffer before it was a chat's: nothing else will tell it.
+    -- The window showed the buffer before it became a chat, so no event follows.
     vim.schedule(function()
       local chat = registry.by_buffer(bufnr)
       for _, win in ipairs(chat and vim.fn.win_findbuf(bufnr) or {}) do
@@ -90,7 +91,7 @@ function M.go_to_approval()
   for _, chat in ipairs(registry.list()) do
     if questions.waits(chat) then
       life.show(chat)
-      chat.seeks_approval = #chat.approvals == 0 -- its buffer was unloaded, and is being drawn
+      chat.seeks_approval = #chat.approvals == 0 -- its buffer was unloaded and is being drawn
       approval.go_to_next(chat)
       return
     end
@@ -98,10 +99,10 @@ function M.go_to_approval()
   require("codecompanion.say").line(approval.NONE)
 end
 
----Lines of a file as they stand in a message: where they are, and a fence.
+---Return lines of a file, formatted for a message: their location and a fence.
 ---@param lines string[]
 ---@param range { [1]: integer, [2]: integer } 1-based line numbers
----@param path? string The current buffer's file when not given
+---@param path? string Defaults to the current buffer's file
 ---@return string
 function M.quoted(lines, range, path)
   path = path or api.nvim_buf_get_name(0)
@@ -113,10 +114,10 @@ function M.quoted(lines, range, path)
   return table.concat(vim.list_extend(text, { fence, "" }), "\n")
 end
 
----Put a selection into the draft of the current chat (a new one when there is none) and show it.
+---Add a selection to the draft of the current chat (a new one if there is none) and show it.
 ---@param lines string[]
 ---@param range { [1]: integer, [2]: integer } 1-based line numbers
----@param path? string The current buffer's file when not given
+---@param path? string Defaults to the current buffer's file
 function M.add_selection(lines, range, path)
   if require("codecompanion.editor_context.send_code").refuses("A selection") then
     return
@@ -134,8 +135,8 @@ function M.add_selection(lines, range, path)
 end
 
 ---Compact the current chat.
----@param instructions? string What the summary should take care of
----@param opts? { ask?: boolean } Ask first (not by default)
+---@param instructions? string Instructions for the summary
+---@param opts? { ask?: boolean } Ask first; off by default
 function M.compact(instructions, opts)
   local chat = registry.current()
   if not chat then

@@ -1,4 +1,4 @@
----Autocmds of a chat buffer: what the user does to the text and to the windows that show it.
+---Autocommands of a chat buffer: they handle changes to its text and to the windows that show it.
 
 local api = vim.api
 
@@ -46,7 +46,7 @@ function M.set(chat, life)
   end)
   on("BufWinLeave", function()
     for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
-      if win ~= chat.hiding then -- what is folded there has just been learnt
+      if win ~= chat.hiding then -- the state of its folds was just read
         folds.remember(chat, win)
       end
       pcall(api.nvim_win_del_var, win, "codecompanion_chat")
@@ -54,7 +54,7 @@ function M.set(chat, life)
   end)
   on({ "CursorMoved", "CursorMovedI", "BufEnter", "WinEnter", "InsertLeave" }, function()
     require("codecompanion.chat.life.transcript_guard").update(chat)
-    local view_marks = package.loaded["codecompanion.chat.draw.view_marks"] -- loaded once the host has said anything
+    local view_marks = package.loaded["codecompanion.chat.draw.view_marks"] -- loaded once the host has sent an event
     if view_marks then
       view_marks.show_keys(chat)
     end
@@ -78,12 +78,12 @@ function M.set(chat, life)
     name.keep(chat)
   end)
   on("BufReadCmd", function(args)
-    if not vim.startswith(args.match, "codecompanion://") then -- `:file x | e`, before the name is back
+    if not vim.startswith(args.match, "codecompanion://") then -- `:file x | e`, before the name is restored
       life.fill(chat.bufnr, chat.id)
     end
   end)
   on("BufUnload", function()
-    -- `:e`, `:bd`: the chat goes on in the host, and is drawn again when the buffer is read
+    -- `:e`, `:bd`: the chat continues in the host, and is redrawn when the buffer is read
     require("codecompanion.chat.buffer.cursor_places").remember(chat)
     require("codecompanion.chat.question.approval").put_away(chat)
     draft.keep(chat)
@@ -100,7 +100,7 @@ function M.set(chat, life)
       if chat.editing then
         return -- `buffer.edit` does it once for all its changes
       end
-      -- there is nothing to be written: the draft is kept while it is typed
+      -- nothing needs to be written: the draft is saved while it is typed
       if vim.bo[bufnr].modified then
         vim.bo[bufnr].modified = false
       end

@@ -1,4 +1,4 @@
----The list of adapters with what each needs (`:CodeCompanion adapter`): those that are ready, popular ones, the rest.
+---The list of adapters and their requirements (`:CodeCompanion adapter`): ready ones, popular ones, the rest.
 
 local choose = require("codecompanion.screen.choose")
 local default_adapter = require("codecompanion.adapters.default_adapter")
@@ -14,7 +14,7 @@ local severity = require("codecompanion.severity")
 local api = vim.api
 local M = {}
 
-local NARROW = 60 -- cells; the columns of the list are not kept below each other then
+local NARROW = 60 -- in cells; below this width the columns are not aligned
 
 local HEADINGS = { "Ready", "Popular", "More", "Misconfigured" }
 
@@ -62,7 +62,7 @@ local function grouped(found)
   return groups
 end
 
----The line that makes a choice last.
+---Return the configuration line that makes a choice permanent.
 ---@param name string
 ---@param model? string
 ---@return string
@@ -112,7 +112,7 @@ local function layout(found)
   return lines, items
 end
 
----The chat that the choice is for: the one that has the focus.
+---Return the chat with the focus, to which the choice applies.
 ---@return CodeCompanion.Chat?
 local function chat_here()
   return registry.by_buffer(api.nvim_get_current_buf())
@@ -136,7 +136,7 @@ local function use(item, chat)
   end
 end
 
----What to do so that an adapter can be used, in fewer and fewer words.
+---Return what makes an adapter usable, longest form first.
 ---@param item CodeCompanion.AdapterReadiness
 ---@return string[]
 local function advice(item)
@@ -160,7 +160,7 @@ end
 
 ---@param item CodeCompanion.AdapterReadiness
 ---@param chat? CodeCompanion.Chat
----@param close fun() Of the list, which stays open beside what has to be done first
+---@param close fun() Closes the list, which stays open beside the required steps
 local function choose_item(item, chat, close)
   if item.state == "ready" or item.state == "offline" then
     close()
@@ -222,7 +222,7 @@ end
 ---@param found CodeCompanion.AdapterReadiness[]
 ---@param chat? CodeCompanion.Chat
 local function show(found, chat)
-  highlights.define() -- this may be the first that is seen of the plugin
+  highlights.define() -- this may be the first window of the plugin
   local lines, items = layout(found)
   local options ---@type CodeCompanion.ListOptions
   options = {

@@ -1,7 +1,7 @@
----Branches of a chat: edit a message of your own and send it again, go on in a copy, switch between branches.
+---Branches of a chat: edit and resend a user message, continue in a copy, switch between branches.
 ---
----The host makes the branch, a chat of its own that already holds the text as its draft; here the windows change over
----to it, and then the draft is sent like any other. What fails leaves the text in the input it was typed in.
+---The host creates the branch as a new chat with the text as its draft; then the windows switch to it, and the draft is
+---sent as usual. After a failure the text stays in the input.
 
 local api = vim.api
 local buffer = require("codecompanion.chat.buffer.chat_text")
@@ -22,15 +22,15 @@ local M = {}
 local LAST_CHARS = 40
 
 ---@class CodeCompanion.Edit
----@field message_id string The message that is edited
----@field fork string Id of the branch it will make; the same when it is tried again
----@field before string What stood in the input before
----@field sending? boolean The host makes the branch
+---@field message_id string Id of the edited message
+---@field fork string Id of the new branch; the same one is used for a retry
+---@field before string Previous text of the input
+---@field sending? boolean The host is creating the branch
 
 ---@param chat CodeCompanion.Chat
 ---@param payload table
----@param callback fun(err?: string, id?: string) Only called while the buffer is loaded
----@param always? fun() Called in any case, before it
+---@param callback fun(err?: string, id?: string) Called only while the buffer is loaded
+---@param always? fun() Called before it, in any case
 local function ask(chat, payload, callback, always)
   session.attach(chat)
   payload.chat = chat.id
@@ -44,7 +44,7 @@ local function ask(chat, payload, callback, always)
   end)
 end
 
----The item of the user's message at a row.
+---Return the item of the user message at a row.
 ---@param chat CodeCompanion.Chat
 ---@param row integer 0-based
 ---@return table?
@@ -53,7 +53,7 @@ local function own_message(chat, row)
   return item and item.own and item.message_id and item or nil
 end
 
----Take the message under the cursor back into the input.
+---Put the message under the cursor into the input for editing.
 ---@param chat CodeCompanion.Chat
 ---@param row integer 0-based
 function M.edit(chat, row)
@@ -67,7 +67,7 @@ function M.edit(chat, row)
   end)
 end
 
----What was typed after a text was sent: what comes after it, or all of it when it was changed.
+---Return the text typed after sending: the remainder after the sent text, or everything if that was changed.
 ---@param typed string
 ---@param sent string
 ---@return string
@@ -75,11 +75,11 @@ local function rest_of(typed, sent)
   return vim.startswith(typed, sent) and (typed:sub(#sent + 1):gsub("^%s+", "")) or typed
 end
 
----Send what was edited: the chat goes on in a branch without that message and all that came after it.
+---Send an edited message: the chat continues in a branch without the original message and everything after it.
 ---@param chat CodeCompanion.Chat
 ---@param edit CodeCompanion.Edit
 ---@param text string
----@param submit fun(chat: CodeCompanion.Chat) Sends what stands in the input
+---@param submit fun(chat: CodeCompanion.Chat) Sends the text of the input
 function M.send(chat, edit, text, submit)
   if edit.sending then
     return
@@ -95,22 +95,22 @@ function M.send(chat, edit, text, submit)
     draft.end_edit(chat, edit)
     local branch = life.replace(chat, assert(id))
     branch.when_drawn = function()
-      submit(branch) -- the draft that it came with
+      submit(branch) -- its initial draft
       if typed ~= text then
         draft.prepend(branch, rest_of(typed, text))
       end
     end
-    chat.state = "idle" -- the host has made the branch: nothing runs that closing would stop
+    chat.state = "idle" -- the host has created the branch, so closing stops nothing
     life.close(chat)
   end, function()
     edit.sending = false
   end)
 end
 
----Go on in a copy of the chat.
+---Continue in a copy of the chat.
 ---@param chat CodeCompanion.Chat
----@param title string "" = the same with a number
----@param refuse fun(reason: string) Told why there is none
+---@param title string "" = the current title with a number
+---@param refuse fun(reason: string) Receives the reason for a failure
 function M.branch(chat, title, refuse)
   ask(chat, { fork = new_id(), title = title }, function(err, id)
     if err then
@@ -136,7 +136,7 @@ local function line(row)
   return table.concat(parts, " · ")
 end
 
----Show the branches of the chat as a tree, and go to one of them.
+---Show the branches of the chat as a tree, and switch to one of them.
 ---@param chat CodeCompanion.Chat
 function M.list(chat)
   session.request(chat, "list_branches", {}, function(rows)

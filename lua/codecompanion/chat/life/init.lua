@@ -1,6 +1,6 @@
----The life of a chat in the editor: open, show, hide, resume, close; the way of the host's events to the right one.
+---The life cycle of a chat in the editor: open, show, hide, resume, close; also dispatches the host's events to chats.
 ---
----Longer than other files because every way in and out of a chat is here, to be read beside the others.
+---The file is longer than others because it contains every way to open or close a chat.
 
 local api = vim.api
 local activity = require("codecompanion.chat.draw.activity")
@@ -32,8 +32,8 @@ local M = {}
 
 local subscribed = false
 
----What a new chat buffer gets besides what is set here: keys and completion. The door gives it (`chat/init.lua`), for
----what a key does may open another chat.
+---Adds keys and completion to a new chat buffer. `chat/init.lua` sets it, because the action of a key may open another
+---chat.
 ---@type fun(chat: CodeCompanion.Chat)?
 M.furnish = nil
 
@@ -43,7 +43,7 @@ M.furnish = nil
 local function attach(chat, opts)
   require("codecompanion.chat.state.session").attach(chat, opts)
   vim.schedule(function()
-    require("codecompanion.chat.wire.events") -- loaded while the host is starting, not before the first paint
+    require("codecompanion.chat.wire.events") -- loaded while the host starts, not before the first redraw
   end)
 end
 
@@ -62,7 +62,7 @@ local function on_event(event)
   end
 end
 
----Begin to listen to the host and to the editor; what has been begun is not begun again.
+---Subscribe to events of the host and the editor, once.
 function M.subscribe()
   if subscribed then
     return
@@ -71,7 +71,7 @@ function M.subscribe()
   host.subscribe(on_event)
   if not say.draw then
     say.draw = function(...)
-      require("codecompanion.chat.wire.events") -- puts its own in this place
+      require("codecompanion.chat.wire.events") -- replaces this with its own handler
       say.draw(...)
     end
   end
@@ -120,7 +120,8 @@ function M.subscribe()
   })
 end
 
----Fill the buffer of a chat: options, keys, autocmds, an empty input. What Vim forgets with the text is set again.
+---Prepare the buffer of a chat: options, keys, autocommands, an empty input. Settings that Vim drops with the text are
+---restored.
 ---@param chat CodeCompanion.Chat
 ---@param bufnr integer
 local function furnish(chat, bufnr)
@@ -131,15 +132,15 @@ local function furnish(chat, bufnr)
     M.furnish(chat)
   end
   vim.bo[bufnr].filetype = "codecompanion"
-  -- not through `events`: what draws messages is loaded once the chat has been painted
+  -- not through `events`: the modules that draw messages are loaded once the chat is visible
   activity.draw(chat)
   status.publish(chat)
   hint.draw(chat)
 end
 
----@param id? string A stored chat; a new one without it
+---@param id? string A stored chat; nil creates a new one
 ---@param bufnr? integer
----@param begin? fun(chat: CodeCompanion.Chat) Done before the buffer is made
+---@param begin? fun(chat: CodeCompanion.Chat) Called before the buffer is created
 ---@return CodeCompanion.Chat
 local function create(id, bufnr, begin)
   local chat = record.new(id)
@@ -151,7 +152,7 @@ local function create(id, bufnr, begin)
   bufnr = bufnr or name.buffer_of(chat.id)
   if not bufnr then
     bufnr = api.nvim_create_buf(false, false)
-    registry.give_buffer(chat, bufnr) -- its name is no news
+    registry.give_buffer(chat, bufnr) -- fires no event for its name
     vim.b[bufnr].editorconfig = false -- a chat is not a file in the folder
     api.nvim_buf_set_name(bufnr, name.of(chat.id))
   end
@@ -159,7 +160,7 @@ local function create(id, bufnr, begin)
   return chat
 end
 
----Fill a buffer named after a chat: one that is open is drawn again, any other comes from the history.
+---Fill a buffer named after a chat: an open chat is redrawn, any other one is loaded from the history.
 ---@param bufnr integer
 ---@param id string
 function M.fill(bufnr, id)
@@ -173,14 +174,14 @@ function M.fill(bufnr, id)
   end
   require("codecompanion.chat.wire.redraw_chat").redraw(chat)
   vim.schedule(function()
-    -- Vim puts the cursor where it was by number once this is over
+    -- Vim restores the cursor by line number afterwards
     if api.nvim_buf_is_loaded(chat.bufnr) then
       require("codecompanion.chat.buffer.cursor_places").settle_partly(chat)
     end
   end)
 end
 
----Have the text of a chat in its buffer, which may have been unloaded.
+---Load the text of a chat into its buffer, which may have been unloaded.
 ---@param chat CodeCompanion.Chat
 function M.load(chat)
   if not api.nvim_buf_is_loaded(chat.bufnr) then
@@ -188,7 +189,7 @@ function M.load(chat)
   end
 end
 
----A chat nobody has used yet, with an empty draft.
+---Return an unused chat with an empty draft.
 ---@return CodeCompanion.Chat?
 local function unused()
   for _, chat in ipairs(registry.list()) do
@@ -200,8 +201,8 @@ local function unused()
   end
 end
 
----Open a new chat. It is painted at once; the host is asked afterwards. With `reuse` one that nobody has used yet and
----whose draft is empty will do.
+---Open a new chat. It is drawn at once; the host is asked afterwards. With `reuse`, an unused chat with an empty draft
+---is shown instead.
 ---@param opts? { adapter?: string, model?: string, layout?: string, text?: string, hidden?: boolean, reuse?: boolean }
 ---@return CodeCompanion.Chat
 function M.open(opts)
@@ -231,14 +232,14 @@ function M.open(opts)
   return chat
 end
 
----Take a chat off the screen; it goes on.
+---Hide a chat, which keeps running.
 ---@param chat CodeCompanion.Chat
 function M.hide(chat)
   draft.save(chat)
   window.hide(chat)
 end
 
----Show the last chat, or hide it when it is on the screen; opens one when there is none.
+---Show the last chat, or hide it if it is visible; open a new one if there is none.
 ---@param opts? { layout?: string }
 ---@return CodeCompanion.Chat
 function M.toggle(opts)
@@ -264,7 +265,7 @@ function M.show(chat, layout)
   window.open(chat, layout)
 end
 
----Show a stored chat, which may be open.
+---Show a stored chat, which may already be open.
 ---@param id string
 ---@param opts? { layout?: string }
 function M.open_stored(id, opts)
@@ -276,7 +277,7 @@ function M.open_stored(id, opts)
   local chat = create(id, nil, function(made)
     made.stored = true
     if is_asked then
-      attach(made) -- a host that runs reads the chat while its window is being made
+      attach(made) -- a running host reads the chat while its window is created
     end
   end)
   registry.last = chat
@@ -290,7 +291,7 @@ end
 
 ---Show a stored chat in the windows of another one, which stays open.
 ---@param chat CodeCompanion.Chat
----@param id string Id of a stored chat
+---@param id string Id of the stored chat
 ---@return CodeCompanion.Chat target
 function M.replace(chat, id)
   local target = registry.by_id(id)
@@ -311,7 +312,7 @@ function M.replace(chat, id)
   return target
 end
 
----Show the next (1) or previous (-1) chat in the window of this one.
+---Show the next (1) or previous (-1) chat in this chat's window.
 ---@param chat CodeCompanion.Chat
 ---@param step 1|-1
 function M.cycle(chat, step)
@@ -331,7 +332,7 @@ function M.cycle(chat, step)
   end
 end
 
----Close a chat (the current one when not given): its buffer goes, its history and its draft stay.
+---Close a chat (by default the current one): its buffer is deleted, its history and draft are kept.
 ---@param chat? CodeCompanion.Chat
 function M.close(chat)
   chat = chat or registry.current()
@@ -345,7 +346,7 @@ function M.close(chat)
   end
 end
 
----The buffer of a chat is gone: give the chat back.
+---Close a chat in the host after its buffer was deleted.
 ---@param chat CodeCompanion.Chat
 function M.forget(chat)
   if not registry.remove(chat) then

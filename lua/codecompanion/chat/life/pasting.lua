@@ -1,14 +1,14 @@
----What is pasted into a chat, heard through `vim.paste`: the one function of Neovim's that is wrapped.
+---Detects text pasted into a chat by wrapping `vim.paste`, the only wrapped function of Neovim.
 ---
----A reload exchanges the modules and must not wrap it once more. `package.loaded` keeps the wrapper meanwhile: plugin
----managers unload only what is a file of the plugin.
+---A reload replaces the modules and must not wrap it again. Meanwhile the wrapper is kept in `package.loaded`: plugin
+---managers unload only modules that are files of the plugin.
 
 local M = {}
 
 local KEPT = "codecompanion_pasting"
 
 ---@param lines string[]
----@param phase integer As |vim.paste()| has it
+---@param phase integer As in |vim.paste()|
 function M.pasted(lines, phase)
   local chat = require("codecompanion.chat.state.open_chats").by_buffer()
   if chat and phase < 2 then
@@ -19,10 +19,10 @@ function M.pasted(lines, phase)
   end
 end
 
----Begin to listen.
+---Wrap `vim.paste`.
 function M.listen()
   if package.loaded[KEPT] then
-    return -- the wrapper of the modules before these, below one of another plugin
+    return -- the wrapper of the previous modules, wrapped by another plugin
   end
   local paste = vim.paste
   local function wrapper(lines, phase)
@@ -36,7 +36,7 @@ function M.listen()
   package.loaded[KEPT] = { paste = paste, wrapper = wrapper }
 end
 
----Put back what was wrapped, unless another plugin has wrapped it in turn: then the wrapper passes everything on.
+---Restore `vim.paste`, unless another plugin has wrapped it since: then the wrapper only passes calls on.
 function M.stop()
   local kept = package.loaded[KEPT]
   if kept and vim.paste == kept.wrapper then

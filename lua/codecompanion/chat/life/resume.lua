@@ -1,4 +1,4 @@
----Stored chats and checkpoints come back: by id, by title, or chosen from a list.
+---Resumes stored chats and checkpoints, by id, by title, or from a list.
 
 local host = require("codecompanion.host")
 local life = require("codecompanion.chat.life")
@@ -8,13 +8,13 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
----So many hexadecimal digits are an id (`values/new_id.lua`); anything shorter may be a title.
+---At least this many hexadecimal digits are an id (`values/new_id.lua`); a shorter text may be a title.
 local ID_DIGITS = 16
 
----Resume a stored chat; without an id the user chooses.
+---Resume a stored chat; without an id the user chooses one.
 ---@param id? string Id or title of a stored chat, or "last"
----@param opts? { layout?: string, check?: boolean } `check`: ask first whether there is a chat with this id
----@param refuse? fun(reason: string) Told that there is no such chat; otherwise it is said on the command line
+---@param opts? { layout?: string, check?: boolean } `check`: ask the host first whether the chat exists
+---@param refuse? fun(reason: string) Called if there is no such chat; by default the command line shows it
 function M.resume(id, opts, refuse)
   if not id or id == "" or id == "last" then
     life.subscribe()
@@ -25,7 +25,7 @@ function M.resume(id, opts, refuse)
   end
   local is_id = #id >= ID_DIGITS and id:find("^%x+$") ~= nil
   if registry.by_id(id) or (is_id and not (opts and opts.check)) then
-    return life.open_stored(id, opts) -- which subscribes once the host is at work
+    return life.open_stored(id, opts) -- subscribes once the host is starting
   end
   life.subscribe()
   local function show(found)
@@ -43,14 +43,14 @@ function M.resume(id, opts, refuse)
     return list.find(id, show)
   end
   list.find_id(id, show, function()
-    life.open_stored(id, opts) -- the chat says what is wrong with the host
+    life.open_stored(id, opts) -- the chat reports the problem with the host
   end)
 end
 
----Restore a chat from a checkpoint; it is a chat of its own, the old one stays as it is.
----@param id? string Id of a chat (the best there is of it), or of one of its checkpoints; without it the user chooses
+---Restore a checkpoint as a new chat; the old one is unchanged.
+---@param id? string Id of a chat (uses its best checkpoint) or of a checkpoint; without it the user chooses one
 ---@param opts? { layout?: string }
----@param refuse? fun(reason: string) Told why not; otherwise it is said on the command line
+---@param refuse? fun(reason: string) Called with the reason for a failure; by default the command line shows it
 function M.restore(id, opts, refuse)
   life.subscribe()
   if not id or id == "" then

@@ -1,7 +1,7 @@
----What has been sent is not typed into: the transcript is read-only, and mended from the log when something changes it
----all the same (`:g`, a plugin, a deletion that runs into the input). The context block and the input stay editable.
+---Protects sent messages from edits: the transcript is read-only, and redrawn from the log if it is changed anyway (by
+---`:g`, a plugin, a deletion that extends into the input). The context block and the input stay editable.
 ---
----Longer than other files because every way to write is here: that none is missing is seen at one glance.
+---The file is longer than others because it covers every way to write, so that a missing one is easy to notice.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
@@ -13,18 +13,18 @@ local M = {}
 M.ns = api.nvim_create_namespace("codecompanion.chat.guard")
 
 local DESC = "CodeCompanion: the transcript is read-only"
----Keys that begin to write: they lead to the input.
+---Keys that start writing: they move to the input.
 local WRITE = { "i", "I", "a", "A", "o", "O", "gi", "gI", "gR", "<Insert>", "C", "s", "S", "R" }
----The same with a selection.
+---Keys that replace a selection: they move to the input, too.
 local WRITE_OVER = { "c", "C", "s", "S", "R", "I", "A" }
----Keys that put text: into the input, too.
+---Keys that put text: they move to the input, too.
 local PUT = { "p", "P" }
----Keys that change or remove text: they say why not.
+---Keys that change or delete text: they report why they do not.
 local CHANGE = { "x", "X", "D", "J", "~", ".", "r" }
----Operators: they take their motion with them, so that the `ap` of `dap` is not read as keys of its own.
+---Operators: they consume their motion, so that the `ap` of `dap` is not read as separate keys.
 local OPERATOR = { "c", "d" }
 
----Keys that write in insert mode without being characters (|InsertCharPre|).
+---Keys that write in Insert mode but are not characters (|InsertCharPre|).
 local EDIT = { "<CR>", "<C-j>", "<BS>", "<C-h>", "<Del>", "<C-w>", "<C-u>" }
 
 ---@param text string
@@ -33,7 +33,7 @@ local function tell(text)
 end
 
 ---@param chat CodeCompanion.Chat
----@return boolean Whether the cursor is on something that was sent
+---@return boolean Whether the cursor is on sent text
 local function is_inside(chat)
   local row = view.cursor_row()
   return row >= anchors.position(chat, "top") and row < anchors.position(chat, "header")
@@ -45,7 +45,7 @@ local function is_in_context(chat)
   return view.cursor_row() < anchors.position(chat, "top")
 end
 
----The key that edits the message under the cursor, nil when it is not the user's own.
+---Return the key that edits the message under the cursor, or nil if it is not a user message.
 ---@param chat CodeCompanion.Chat
 ---@return string?
 local function edit_key(chat)
@@ -53,7 +53,7 @@ local function edit_key(chat)
   return item and item.own and require("codecompanion.chat.state.configured_keys").keys("edit_message", "n")[1] or nil
 end
 
----What a key says where it cannot do its work.
+---Report that a key has no effect here, and why.
 ---@param chat CodeCompanion.Chat
 local function refuse(chat)
   if is_in_context(chat) then
@@ -63,8 +63,8 @@ local function refuse(chat)
   tell(key and (key .. " edits and resends this message") or "The transcript is read-only; type in the input below.")
 end
 
----Insert mode begins in the input, although the key was pressed elsewhere: say why, beside the header of the input, for
----Neovim shows nothing but the mode on the command line.
+---Explain beside the input header why Insert mode starts in the input instead: on the command line Neovim shows only
+---the mode.
 ---@param chat CodeCompanion.Chat
 ---@param why string
 local function explain(chat, why)
@@ -84,12 +84,12 @@ local function explain(chat, why)
 end
 
 ---@param chat CodeCompanion.Chat
----@return boolean Whether the cursor is on the header of the input: what is typed there would not be sent
+---@return boolean Whether the cursor is on the input header, where typed text would not be sent
 local function is_on_header(chat)
   return view.cursor_row() == anchors.position(chat, "header")
 end
 
----Why what is typed goes to the input, nil where it is typed there.
+---Return why typed text goes to the input, or nil if it is typed in place.
 ---@param chat CodeCompanion.Chat
 ---@return string?
 local function why_not_here(chat)
@@ -101,7 +101,7 @@ local function why_not_here(chat)
   end
 end
 
----Do in the input what a key that writes would have done here. Whatever is typed after it is text, never keys.
+---Perform the action of a writing key in the input instead. Everything typed after it is text, never keys.
 ---@param chat CodeCompanion.Chat
 ---@param key string
 local function write(chat, key)
@@ -121,11 +121,11 @@ local function write(chat, key)
   end
 end
 
----The chat and the key of the operator that waits for its motion.
+---The chat and the operator key that waits for its motion.
 ---@type { chat: CodeCompanion.Chat, key: string }?
 local pending
 
----Called with the motion of an operator (|g@|).
+---Handle the motion of an operator (|g@|).
 function M.operate()
   local operator = pending
   if not operator or api.nvim_get_current_buf() ~= operator.chat.bufnr then
@@ -158,7 +158,7 @@ local function press(chat, key)
   write(chat, key)
 end
 
----A key that would write over a selection.
+---Handle a key that would replace a selection.
 ---@param chat CodeCompanion.Chat
 ---@param key string
 local function press_on_selection(chat, key)
@@ -166,7 +166,7 @@ local function press_on_selection(chat, key)
   write(chat, key)
 end
 
----A key that writes in insert mode, where arrow keys or the mouse have led: it does its work in the input.
+---Handle a key that writes in Insert mode after arrow keys or the mouse left the input: it acts in the input.
 ---@param chat CodeCompanion.Chat
 ---@param key string
 local function press_while_typing(chat, key)
@@ -176,11 +176,11 @@ local function press_while_typing(chat, key)
   if why then
     explain(chat, why)
   end
-  -- a map of the user's counts, too, now that ours is gone
+  -- with our mapping removed, the user's own mapping applies, too
   api.nvim_feedkeys(vim.keycode(key), chat.guarded and "in" or "im", false)
 end
 
----`dd` and `cc`: the operator's own key, pressed again, is the line.
+---Map `dd` and `cc`: a repeated operator key acts on the line.
 ---@param chat CodeCompanion.Chat
 ---@param key string
 ---@param on boolean
@@ -229,7 +229,8 @@ local function switch_keys(chat, on)
   end
 end
 
----A character is about to be inserted (|InsertCharPre|), where arrow keys or the mouse have led: it goes to the input.
+---Handle a character about to be inserted (|InsertCharPre|) after arrow keys or the mouse left the input: it goes
+---there.
 ---@param chat CodeCompanion.Chat
 function M.typed(chat)
   if chat.editing or api.nvim_get_current_buf() ~= chat.bufnr then
@@ -246,7 +247,7 @@ function M.typed(chat)
   end
 end
 
----Text is pasted from the terminal: into the input.
+---Handle text pasted from the terminal: it goes to the input.
 ---@param chat CodeCompanion.Chat
 function M.pasted(chat)
   if why_not_here(chat) or is_on_header(chat) then
@@ -255,7 +256,7 @@ function M.pasted(chat)
   end
 end
 
----The cursor has moved: what it stands on can be changed, or not.
+---Update whether the text under a moved cursor can be changed.
 ---@param chat CodeCompanion.Chat
 function M.update(chat)
   if api.nvim_get_current_buf() ~= chat.bufnr then
@@ -263,7 +264,7 @@ function M.update(chat)
   end
   local row, header = view.cursor_row(), (anchors.position(chat, "header"))
   local inside = row < header and row >= anchors.position(chat, "top")
-  -- in insert mode each key would be an error, which ends in a prompt: `typed` leads them to the input
+  -- in Insert mode each key would be an error and cause a prompt: `typed` moves them to the input
   local locked = inside and not api.nvim_get_mode().mode:find("^[iR]")
   if vim.bo[chat.bufnr].modifiable == locked then
     vim.bo[chat.bufnr].modifiable = not locked
@@ -284,15 +285,15 @@ local function mend(chat)
   require("codecompanion.chat.wire.redraw_chat").redraw(chat)
   if api.nvim_get_current_buf() == chat.bufnr then
     if api.nvim_get_mode().mode:find("^i") then
-      view.cursor_to_input(chat) -- what is typed now is not lost
+      view.cursor_to_input(chat) -- the text typed next is not lost
     end
-    vim.cmd.redraw() -- Neovim may have said how many lines are gone: it needs no key
+    vim.cmd.redraw() -- clear Neovim's message about deleted lines, which needs a key press
     tell("The transcript is read-only, so it was put back. Your draft is kept.")
   end
 end
 
----Whether a change of these rows is one of the transcript. Lines that are put between it and the context block, or the
----header of the input, would be part of it.
+---Return whether a change of these rows affects the transcript. Lines inserted between it and the context block or the
+---input header would become part of it.
 ---@param chat CodeCompanion.Chat
 ---@param first integer
 ---@param last integer Exclusive, before the change
@@ -307,7 +308,7 @@ local function touches(chat, first, last)
   return first < bounds[2] and last > bounds[1]
 end
 
----Lines were changed by somebody else: a transcript that is touched is drawn again from the log, the draft kept.
+---Handle a foreign change of lines: an affected transcript is redrawn from the log, and the draft is kept.
 ---@param chat CodeCompanion.Chat
 ---@param first integer
 ---@param last integer Exclusive, before the change

@@ -19,7 +19,7 @@ local MAX_NAMES = 20
 
 ---@param name string
 ---@param entry table
----@return string keys `<C-s> (i)`, "" when it has none
+---@return string keys `<C-s> (i)`, "" if it has none
 local function keys_of(name, entry)
   local parts = {}
   for _, mode in ipairs({ "n", "i", "v" }) do
@@ -31,7 +31,7 @@ local function keys_of(name, entry)
   return table.concat(parts, "  ")
 end
 
----The keys and what they do, in the order of the option schema; keys of the user's own last.
+---Return the keys and their descriptions in the order of the option schema; user-defined keys last.
 ---@return CodeCompanion.HelpRow[]
 local function key_rows()
   local rows, order = {}, {}
@@ -63,7 +63,7 @@ local function slash_rows(commands)
   end, commands)
 end
 
----Two columns; in a narrow window the text stands below its key.
+---Add two columns; in a narrow window the description is below its key.
 ---@param lines string[]
 ---@param rows CodeCompanion.HelpRow[]
 ---@param width integer

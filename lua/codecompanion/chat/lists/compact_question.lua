@@ -1,4 +1,4 @@
----The question before a compaction: how much there is now, how much there will be, what is kept (R-533).
+---The question before a compaction: the current size, the expected size, and what is kept (R-533).
 
 local confirm = require("codecompanion.screen.confirm")
 local numbers = require("codecompanion.text.numbers")
@@ -31,12 +31,12 @@ local function question(chat, found)
   return table.concat(parts, " · ")
 end
 
----Ask; the figures come in when the host has them. Where nothing would change there is no question.
+---Ask; the figures are filled in when the host has computed them. No question is asked if nothing would change.
 ---@param chat CodeCompanion.Chat
 ---@param on_yes fun(go_on: boolean)
 ---@param on_no fun()
 ---@param on_nothing fun(why: string)
----@param on_refused fun(reason: string) The chat is another Neovim's
+---@param on_refused fun(reason: string) Called if another Neovim owns the chat
 local function ask(chat, on_yes, on_no, on_nothing, on_refused)
   local answers = { { key = "y", label = "yes" }, { key = "n", label = "no" } }
   if chat.state == "idle" then
@@ -68,11 +68,11 @@ local function ask(chat, on_yes, on_no, on_nothing, on_refused)
   end)
 end
 
----Summarise the conversation; asks first, unless told otherwise.
+---Summarise the conversation; ask first unless `force` is set.
 ---@param chat CodeCompanion.Chat
 ---@param instructions string
 ---@param force? boolean Do not ask
----@param refuse? fun(reason: string) Told when the answer is No: the words stay in the input
+---@param refuse? fun(reason: string) Called if the answer is No: the text stays in the input
 function M.compact(chat, instructions, force, refuse)
   local function go(go_on)
     session.notify(chat, "compact", { instructions = instructions, go_on = go_on })
@@ -90,7 +90,7 @@ function M.compact(chat, instructions, force, refuse)
     if refuse and instructions ~= "" and chat.state == "idle" then
       return refuse(("Nothing to compact: %s. Your words are back in the input."):format(why))
     end
-    go(false) -- the host says so; or it is queued, and there may be something by then
+    go(false) -- the host reports it; or the request is queued, and the situation may change until then
   end, refuse or function(reason)
     say.line(reason, severity.WARN)
   end)

@@ -1,6 +1,6 @@
----`/context`: which code would go to the model with a question, and why; `K` below a message: which code went.
+---`/context`: shows which code would be sent with a question, and why; `K` below a message: which code was sent.
 ---
----Nothing is sent. A piece can be left out of the next question or pinned for the chat; its place is one key away.
+---Nothing is sent. A piece can be excluded from the next question or pinned for the chat; one key opens its location.
 
 local api = vim.api
 local fit = require("codecompanion.text.fit")
@@ -22,7 +22,7 @@ local CHOSEN = {
   ["left out"] = "you left it out: with the next question",
   pinned = "you pinned it: from the next question on",
 }
----Reasons, for rows that have no room for a sentence.
+---Short reasons for narrow rows.
 local SHORT = {
   [CHOSEN["left out"]] = "left out",
   [CHOSEN.pinned] = "pinned",
@@ -53,11 +53,11 @@ local GROUPS = {
 ---@field kind? string
 ---@field name? string
 ---@field end? integer
----@field anchor? string A line of a piece without a name, by which it is found again, and which one
+---@field anchor? string A line that identifies a piece without a name, and its occurrence
 ---@field anchor_at? integer
 ---@field chosen_at? integer
 
----Open the place that a line begins with: `path:10-40`, also after the mark and figures of a row.
+---Open the location at the beginning of a line: `path:10-40`, also after the mark and figures of a row.
 ---@param path string
 ---@param line? integer
 ---@param root? string
@@ -76,7 +76,7 @@ local function open(path, line, root)
   require("codecompanion.screen.open_file").file(whole, line and line > 0 and line or nil)
 end
 
----Open the place a line of the fold names.
+---Open the location named by a line of the fold.
 ---@param line string
 function M.go_to(line)
   local path, first = line:match("^%s*(.-):(%d+)%-%d+ ")
@@ -87,14 +87,14 @@ function M.go_to(line)
   open(path, tonumber(first))
 end
 
----The mark of a row: what is sent has another one than what the model still has from before.
+---Return the mark of a row: sent code and code from earlier questions have different ones.
 ---@param row CodeCompanion.CodeRow
 ---@return string
 local function mark_of(row)
   return row.is_above and row.state == "in" and ABOVE or MARKS[row.state]
 end
 
----The place of a row, the fullest wording first: file and lines are given up last.
+---Return the location of a row, longest form first: file and lines are kept longest.
 ---@param row CodeCompanion.CodeRow
 ---@return string[]
 local function places(row)
@@ -111,9 +111,9 @@ local function places(row)
   return found
 end
 
----What a row says, the fullest wording first: of the reason less is said before anything of the place goes.
+---Return the text of a row, longest form first: the reason is shortened before the location.
 ---@param row CodeCompanion.CodeRow
----@param short string The reason in few words
+---@param short string Short form of the reason
 ---@return fun(): string? source
 ---@return string? what
 local function wordings(row, short)
@@ -132,7 +132,7 @@ end
 ---@return string
 local function row_text(row, width)
   local mark = mark_of(row)
-  if row.path == "" then -- a map, the architecture, memories: all of it goes
+  if row.path == "" then -- a map, the architecture or memories: all of it is sent
     local why = row.why ~= "" and " · " .. row.why or ""
     return fit.cut(("%s     %5s %s%s"):format(mark, numbers.short(row.tokens), row.what, why), width)
   end
@@ -151,12 +151,12 @@ local function row_text(row, width)
   return figures .. (fits and fit.cut(place .. short, room) or fit.squeeze(place, room))
 end
 
----The page as lines, and which row stands on which of them.
+---Return the page as lines, and the row on each line.
 ---@param report table
 ---@param width integer
 ---@return string[] lines
 ---@return table<integer, CodeCompanion.CodeRow> rows
----@return integer head Lines above the rows
+---@return integer head Number of lines above the rows
 function M.lines(report, width)
   local lines, rows = {}, {}
   for _, sentence in ipairs(report.head) do
@@ -215,7 +215,7 @@ local function choose(chat, bufnr, page, row, state)
   session.request(chat, "choose_code", payload, function(sentence)
     say.line(sentence)
     row.state = is_back and "in" or state
-    row.why = CHOSEN[row.state] or "" -- the sums above are those of the question that was looked at
+    row.why = CHOSEN[row.state] or "" -- the sums above belong to the question shown
     if api.nvim_buf_is_valid(bufnr) then
       draw(bufnr, page)
     end
@@ -273,7 +273,7 @@ local function show(chat, report)
   end
 end
 
----Ask for a report and show it, unless the user has begun something else by then.
+---Request a report and show it, unless the user has started something else meanwhile.
 ---@param chat CodeCompanion.Chat
 ---@param verb "show_gathered"|"preview_code"
 ---@param payload table
@@ -293,14 +293,14 @@ local function ask(chat, verb, payload, refuse)
   end)
 end
 
----What was gathered for a message that was sent.
+---Show the code gathered for a sent message.
 ---@param chat CodeCompanion.Chat
 ---@param message_id string
 function M.shown(chat, message_id)
   ask(chat, "show_gathered", { item = message_id })
 end
 
----What would be gathered for a question; without one for what stands in the input, or the newest message.
+---Show the code that would be gathered for a question; by default for the text of the input, or the newest message.
 ---@param chat CodeCompanion.Chat
 ---@param question string
 ---@param refuse? fun(reason: string)

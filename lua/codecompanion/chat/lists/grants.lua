@@ -1,4 +1,4 @@
----The list of what "always" granted in a chat, to be taken back.
+---Lists the permissions granted with "always" in a chat, so that they can be revoked.
 
 local api = vim.api
 local blocks = require("codecompanion.chat.draw.blocks")
@@ -26,9 +26,9 @@ local function lines_of(rows)
   end, rows)
 end
 
----The keys; `K` where the list does not show all of a row.
+---Return the keys; `K` is included if a row is not fully visible.
 ---@param rows table[]
----@param width integer Of the list
+---@param width integer Width of the list
 ---@return string[]
 local function footer(rows, width)
   local hides = vim.iter(ipairs(lines_of(rows))):any(function(index, line)
@@ -81,7 +81,7 @@ local function show(chat, rows)
   end)
 end
 
----List what runs without asking.
+---List the actions that run without asking.
 ---@param chat CodeCompanion.Chat
 function M.open(chat)
   load(chat, function(rows)

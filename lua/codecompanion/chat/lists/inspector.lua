@@ -1,5 +1,5 @@
----A request message by message, the next one or one that was sent: tokens, age, state. Of the next one the sum is the
----meter's value.
+---Shows a request message by message, either the next one or a sent one: tokens, age, state. For the next one the total
+---equals the meter.
 
 local api = vim.api
 local fit = require("codecompanion.text.fit")
@@ -25,10 +25,10 @@ local HINTS = {
   "<C-r> redo",
   "q close",
 }
-local SENT_HINTS = { "<CR> show", "[ ] other requests", "b body", "q close" } -- what was sent is not changed
-local MIN_WHAT, MIN_STATE = 16, 8 -- where there is less to say what, the state is cut and the price left out
+local SENT_HINTS = { "<CR> show", "[ ] other requests", "b body", "q close" } -- a sent request cannot be changed
+local MIN_WHAT, MIN_STATE = 16, 8 -- with less space for the description, the state is cut and the price omitted
 
----A cell of the table: one line, exactly `width` wide.
+---Return a cell of the table: one line with an exact width.
 ---@param text string
 ---@param width integer
 ---@return string
@@ -50,7 +50,7 @@ local function cost_text(usd)
   return type(usd) == "number" and ("$%.4f"):format(usd) or ""
 end
 
----Cache and cost of a row, nothing at all where the provider has no cache and nobody knows the price.
+---Return cache use and cost of a row, or "" if the provider has no cache and the price is unknown.
 ---@param result table
 ---@return fun(cache: string, cost: string): string
 local function bill(result)
@@ -75,7 +75,7 @@ local function role_of(row)
   return row.role .. (row.tag and row.tag ~= "" and ("/" .. row.tag) or "")
 end
 
----As wide as its widest entry, within bounds.
+---Return the width of a column: its widest entry, within limits.
 ---@param title string
 ---@param rows table[]
 ---@param text fun(row: table): string
@@ -89,7 +89,7 @@ local function column(title, rows, text, most)
   return math.min(width, most)
 end
 
----Name the request of the table.
+---Return the title of the table, which names the request.
 ---@param result { request?: integer, requests?: integer, turn?: string, asked?: string }
 ---@return string
 local function title_of(result)
@@ -100,9 +100,9 @@ local function title_of(result)
   return ("Sent request %d of %d · %s"):format(result.request, result.requests, about)
 end
 
----How large the request is, and how much of the window that is, where the window is known.
+---Return the size of the request, and its share of the window if that is known.
 ---@param result table
----@param exact boolean? Of the next request; of a sent one the result says it
+---@param exact boolean? For the next request; the result of a sent one includes it
 ---@param is_narrow boolean
 ---@return string
 local function size_of(result, exact, is_narrow)
@@ -118,14 +118,14 @@ local function size_of(result, exact, is_narrow)
   return ("%s of %s%s (%d%%)"):format(size, window, unit, numbers.percent(result.total / result.window))
 end
 
----The table as lines.
+---Return the table as lines.
 ---@param result { rows: table[], total: integer, window: integer, guess?: string, reserve: integer?, cost?: number }
 ---@param exact boolean?
----@param width? integer Cells there are
+---@param width? integer Available cells
 ---@return string[]
 function M.lines(result, exact, width)
   width = width or 110
-  local is_narrow = width < NARROW -- share and age give way: what a message says is worth more
+  local is_narrow = width < NARROW -- share and age are omitted first: the description of a message is more important
   local billed, rows = bill(result), result.rows
   local messages = #vim.tbl_filter(function(row)
     return row.role ~= "tools" -- the schemas are sent beside the messages
@@ -180,7 +180,7 @@ end
 
 local HEAD_LINES = 3
 local HEADS = { [1] = "CodeCompanionHeaderUser", [3] = "CodeCompanionTokens" }
----By state; what is sent as it was written has no colour of its own.
+---Highlight groups by state; messages sent unchanged have none.
 local GROUPS = { cleared = "CodeCompanionCleared", cut = "CodeCompanionCleared", pinned = "CodeCompanionPinned" }
 
 ---Write the table into the float.
@@ -197,19 +197,19 @@ local function fill(bufnr, lines, rows)
 end
 
 ---@param current { result: table }
----@return table? row What the cursor is on
+---@return table? row Row under the cursor
 local function row_under_cursor(current)
   return current.result.rows[api.nvim_win_get_cursor(0)[1] - HEAD_LINES]
 end
 
 ---@param row? table
----@return string? id Of its message; the system prompt and the tools have none
+---@return string? id Id of its message; the system prompt and the tools have none
 local function message_id(row)
   local is_message = row and row.id and row.id ~= "" and row.role ~= "system" and row.role ~= "tools"
   return is_message and row.id or nil
 end
 
----Write the table in the width of its window.
+---Rewrite the table for the width of its window.
 ---@param chat CodeCompanion.Chat
 ---@param bufnr integer
 ---@param result table
@@ -222,11 +222,11 @@ local function redraw(chat, bufnr, result)
   end
 end
 
----Ask again for the messages of a request, and write them again.
+---Request the messages of a request again, and rewrite the table.
 ---@param chat CodeCompanion.Chat
 ---@param bufnr integer
 ---@param current { result: table }
----@param request integer 0 = the next one
+---@param request integer 0 = the next request
 local function refill(chat, bufnr, current, request)
   session.request(chat, "inspect", { request = request }, function(result)
     if api.nvim_buf_is_valid(bufnr) then
@@ -244,7 +244,7 @@ local function set_keys(chat, bufnr, current)
     return current.result.request or 0
   end
 
-  ---@return string? id Of a message that can be changed; those of a sent request cannot
+  ---@return string? id Id of a message that can be changed; messages of a sent request cannot
   local function id()
     return request() == 0 and message_id(row_under_cursor(current)) or nil
   end

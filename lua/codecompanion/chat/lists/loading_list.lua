@@ -1,5 +1,5 @@
----A list that the host has to be asked for: it says that it loads when that takes a moment, and it never opens over
----something the user has turned to meanwhile. What came too late is shown at once when it is asked for again.
+---Lists requested from the host: shows that a list is loading if it takes a moment, and never opens it over something
+---else the user has started meanwhile. A late result is shown at once on the next request.
 
 local api = vim.api
 local buffer = require("codecompanion.chat.buffer.chat_text")
@@ -12,12 +12,12 @@ local M = {}
 local SAY_AFTER_MS = 300
 local FRESH_MS = 60000
 
----@type table<string, { items: any, at: integer }> What came too late to be shown
+---@type table<string, { items: any, at: integer }> Late results that were not shown
 local kept = {}
----@type integer The list that was asked for last; an older one is not shown any more
+---@type integer Number of the newest request; older lists are not shown
 local newest = 0
 
----Where the user is and what they have typed.
+---Return the user's current location and input.
 ---@return { win: integer, mode: string, text: string|integer }
 local function place()
   local bufnr = api.nvim_get_current_buf()
@@ -25,12 +25,12 @@ local function place()
   return {
     win = api.nvim_get_current_win(),
     mode = api.nvim_get_mode().mode:sub(1, 1),
-    -- a reply that streams in changes the buffer, too
+    -- a streaming reply changes the buffer, too
     text = chat and buffer.input_text(chat) or api.nvim_buf_get_changedtick(bufnr),
   }
 end
 
----Say that a list is there, where it can be read: while somebody types, the command line is not.
+---Report that a list is ready, once it can be read: not while the user types, because the command line is hidden then.
 ---@param key string
 ---@param what string
 local function offer(key, what)
@@ -48,11 +48,11 @@ end
 
 ---@class CodeCompanion.Loading
 ---@field what string In the plural, as in "Loading the stored chats…"
----@field key? string What tells it from the same list of another chat
+---@field key? string Distinguishes it from the same list of another chat
 
----Ask for a list and show it, unless the user has gone on to something else by then.
+---Request a list and show it, unless the user has moved on meanwhile.
 ---@param list CodeCompanion.Loading
----@param ask fun(done: fun(items?: any)) `done` is called once: with the items, or with nil when there are none to show
+---@param ask fun(done: fun(items?: any)) `done` is called once: with the items, or with nil if there are none to show
 ---@param show fun(items: any)
 function M.list(list, ask, show)
   local key = list.what .. (list.key or "")
@@ -65,10 +65,10 @@ function M.list(list, ask, show)
   local number, over, said = newest, false, false
   local started
   vim.schedule(function()
-    started = place() -- after the command or the key that asks has been carried out
+    started = place() -- after the command or key that requested the list has finished
   end)
   vim.defer_fn(function()
-    -- the command line says how far an installation is, which is what the list waits for
+    -- the command line shows the progress of the installation that the list waits for
     if not over and number == newest and not installing.progress() then
       said = true
       say.hint(("Loading the %s…"):format(list.what))

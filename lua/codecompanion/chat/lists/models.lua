@@ -1,4 +1,4 @@
----The adapters and models the host knows: for `/model`, `/adapter` and their completion.
+---The adapters and models known to the host, for `/model`, `/adapter` and their completion.
 
 local nearest = require("codecompanion.values.nearest")
 local registry = require("codecompanion.chat.state.open_chats")
@@ -13,15 +13,15 @@ local M = {}
 ---@field window? integer
 ---@field about? string What a local server reports about the model, in a few words
 
----What the host answered last; completion must not wait.
+---The host's last result, because completion must not wait.
 ---@type CodeCompanion.ModelChoice[]
 local known = {}
----@type table<string, { problem: string, brief: string }> Adapters that offer no model, and why
+---@type table<string, { problem: string, brief: string }> Adapters without models, and the reason
 local problems = {}
 local asked
 local FRESH_MS = 60000
 
----@param result table[] Of `list_models`
+---@param result table[] Result of `list_models`
 ---@return CodeCompanion.ModelChoice[]
 local function flatten(result)
   local choices = {}
@@ -40,7 +40,7 @@ local function flatten(result)
   return choices
 end
 
----Ask the host for all models of all adapters.
+---Request all models of all adapters from the host.
 ---@param chat CodeCompanion.Chat
 ---@param callback fun(choices: CodeCompanion.ModelChoice[])
 ---@param on_error? fun(reason: string)
@@ -51,7 +51,7 @@ function M.list(chat, callback, on_error)
   end, on_error)
 end
 
----Ask for the next time, when the last answer is a minute old: some adapters ask a server.
+---Refresh the result for the next time, if it is a minute old: some adapters ask a server.
 local function refresh()
   local chat = registry.current()
   if chat and chat.attached == "yes" and (not asked or vim.uv.now() - asked > FRESH_MS) then
@@ -88,23 +88,23 @@ local function completed(field, lead, adapter)
   end, distinct(field, choices))
 end
 
----Model names that contain `lead`, from the host's last answer.
+---Return model names that contain `lead`, from the host's last result.
 ---@param lead string
----@param adapter? string Only those of this adapter
+---@param adapter? string Only models of this adapter
 ---@return string[]
 function M.names(lead, adapter)
   return completed("model", lead, adapter)
 end
 
----Adapter names that contain `lead`, from the host's last answer.
+---Return adapter names that contain `lead`, from the host's last result.
 ---@param lead string
 ---@return string[]
 function M.adapters(lead)
   return completed("adapter", lead)
 end
 
----Use a model: of the chat's adapter, else of the first that has it. One that nobody lists is taken as it is written:
----not every endpoint lists all it has.
+---Switch to a model: of the chat's adapter, otherwise of the first one that lists it. An unlisted name is used as
+---typed, because not every endpoint lists all of its models.
 ---@param chat CodeCompanion.Chat
 ---@param name string
 ---@param refuse fun(reason: string)
@@ -134,7 +134,7 @@ local function sentence(text)
   return text:find("[.!?]$") and text or (text .. ".")
 end
 
----The adapters that cannot be used, by name, each with the reason in a few words.
+---Return the unusable adapters by name, each with a short reason.
 ---@return { adapter: string, brief: string }[]
 function M.unusable()
   local found = {}
@@ -144,7 +144,7 @@ function M.unusable()
   return found
 end
 
----Use an adapter with its default model.
+---Switch to an adapter with its default model.
 ---@param chat CodeCompanion.Chat
 ---@param name string
 ---@param refuse fun(reason: string)

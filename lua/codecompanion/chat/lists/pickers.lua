@@ -1,4 +1,4 @@
----Choices, all through `vim.ui.select`: stored chats, models, rules.
+---Pickers, all through `vim.ui.select`: stored chats, models, rules.
 
 local choose = require("codecompanion.screen.choose")
 local host = require("codecompanion.host")
@@ -25,15 +25,15 @@ local function when(updated)
 end
 
 ---@class CodeCompanion.StoredChoice
----@field method string What lists the items
+---@field method string Verb of the request that lists the items
 ---@field payload table
----@field what string What they are called while they load
----@field empty string What is said when there are none
+---@field what string Name of the items while they load
+---@field empty string Message if there are none
 ---@field prompt string
----@field kind string For `vim.ui.select`
----@field line fun(item: table): string How an item reads
+---@field kind string `kind` for `vim.ui.select`
+---@field line fun(item: table): string Formats an item
 
----Ask the host for stored items and let the user choose one.
+---Request stored items from the host and let the user choose one.
 ---@param choice CodeCompanion.StoredChoice
 ---@param callback fun(item: table)
 local function choose_stored(choice, callback)
@@ -55,7 +55,7 @@ local function choose_stored(choice, callback)
   end)
 end
 
----Choose a stored chat, or take the newest one, and hand its id to `callback`.
+---Choose a stored chat, or take the newest one, and pass its id to `callback`.
 ---@param newest boolean
 ---@param callback fun(id: string)
 function M.session(newest, callback)
@@ -66,8 +66,8 @@ function M.session(newest, callback)
   stored.pick(callback)
 end
 
----Choose a checkpoint of a chat (of any chat when not given), and hand its id to `callback`.
----@param of string Id of a chat, "" = all
+---Choose a checkpoint of a chat (by default of any chat), and pass its id to `callback`.
+---@param of string Chat id, "" = all
 ---@param callback fun(id: string)
 function M.checkpoint(of, callback)
   choose_stored({
@@ -87,7 +87,7 @@ function M.checkpoint(of, callback)
   end)
 end
 
----What is done when a chat's list cannot be had: the chat says why.
+---Return a handler for a list that cannot be loaded: the chat shows why.
 ---@param chat CodeCompanion.Chat
 ---@param done fun()
 ---@return fun(reason: string)
@@ -98,7 +98,7 @@ local function failed(chat, done)
   end
 end
 
----Ask the host for a list of the chat's and show it.
+---Request a list of the chat from the host and show it.
 ---@param chat CodeCompanion.Chat
 ---@param what string
 ---@param verb string
@@ -145,7 +145,7 @@ function M.model(chat)
   end)
 end
 
----The policies the host listed last; completion must not wait.
+---The policies last listed by the host, because completion must not wait.
 local policies_known = {}
 
 ---@param lead string

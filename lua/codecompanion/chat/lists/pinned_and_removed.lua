@@ -1,4 +1,4 @@
----Lists of what is pinned, and of what was removed from the view.
+---Lists of pinned messages, and of messages removed from the view.
 
 local float = require("codecompanion.screen.float")
 local history = require("codecompanion.chat.wire.edit_view")
@@ -53,9 +53,9 @@ local function recalled(row)
   return lines
 end
 
----Search what was taken out of the view, and list it.
+---Search the removed messages, and list the results.
 ---@param chat CodeCompanion.Chat
----@param words string "" = everything, newest first
+---@param words string "" = all, newest first
 function M.recall(chat, words)
   session.request(chat, "recall", { words = words }, function(result)
     if #result.rows == 0 then

@@ -1,7 +1,7 @@
 ---Stored chats: the list of `:CodeCompanionChat Resume`, and their names for completion.
 ---
----With Neovim's own `vim.ui.select` the chats are shown in a float with keys of its own; with a picker of the user's
----they go through that.
+---With Neovim's own `vim.ui.select` the chats are shown in a float with its own keys; otherwise the user's picker is
+---used.
 
 local api = vim.api
 local choose = require("codecompanion.screen.choose")
@@ -19,7 +19,7 @@ local M = {}
 local MAX, NEWEST = 200, 20 -- the newest ones may be drafts that are open here
 local FRESH_MS, AGAIN_MS = 60000, 500
 
----What the host answered last; completion must not wait.
+---The host's last result, because completion must not wait.
 ---@type CodeCompanion.StoredChat[]
 local known = {}
 
@@ -30,7 +30,7 @@ local function is_within(inner, outer)
   return inner == outer or vim.startswith(inner, outer .. "/")
 end
 
----Chats of this project first, the newest first in both parts.
+---Sort chats: those of this project first, each group newest first.
 ---@param items CodeCompanion.StoredChat[]
 ---@return CodeCompanion.StoredChat[]
 local function sorted(items)
@@ -47,7 +47,7 @@ local function sorted(items)
   return vim.list_extend(here, others)
 end
 
----Without the empty chats that are open here: there is nothing to come back to in them.
+---Remove empty chats that are open here: they have nothing to resume.
 ---@param items CodeCompanion.StoredChat[]
 ---@return CodeCompanion.StoredChat[]
 local function worth_resuming(items)
@@ -60,10 +60,10 @@ local function worth_resuming(items)
   end, items)
 end
 
----Ask the host for the stored chats.
+---Request the stored chats from the host.
 ---@param callback fun(items: CodeCompanion.StoredChat[])
 ---@param limit? integer
----@param on_error? fun() Called when they cannot be had, beside saying why
+---@param on_error? fun() Called after a failure, which is also reported
 function M.list(callback, limit, on_error)
   host.request("list_sessions", { cwd = "", limit = limit or MAX }, function(err, items)
     if err then
@@ -81,8 +81,8 @@ end
 
 local asked
 
----Ask for the names of completion; that they cannot be had is no news while a command is typed.
----@param after_ms integer Not when they were asked for so lately
+---Refresh the names for completion; a failure is not reported while the user types a command.
+---@param after_ms integer Minimum time since the last request
 local function refresh(after_ms)
   local now = vim.uv.now()
   if asked and now - asked < after_ms then
@@ -96,19 +96,19 @@ local function refresh(after_ms)
   end)
 end
 
----Have the names at hand when a command line is begun: the first <Tab> finds them there.
+---Load the names when the user starts a command line, so that the first <Tab> finds them.
 function M.prefetch()
   if host.status() == "ready" then
     refresh(FRESH_MS)
   end
 end
 
----Names that bring a chat back: its title, or its id where two have the same one.
+---Return names that resume a chat: its title, or its id if the title is ambiguous.
 ---@param lead string
 ---@return string[]
 function M.names(lead)
   if host.status() == "ready" or require("codecompanion.install").can_start() then
-    refresh(AGAIN_MS) -- for the next time: completion must not wait
+    refresh(AGAIN_MS) -- for the next time, because completion must not wait
   end
   local count, found = {}, {}
   for _, item in ipairs(known) do
@@ -124,7 +124,7 @@ function M.names(lead)
   return found
 end
 
----The chat that an id or a title names; nil when there is none.
+---Pass the chat with an id or title to `callback`, or nil.
 ---@param name string
 ---@param callback fun(id?: string)
 function M.find(name, callback)
@@ -141,10 +141,10 @@ function M.find(name, callback)
   end)
 end
 
----The chat that has an id, however old it is, or that is called so; nil when there is none.
+---Pass the chat with this id, however old, or with this title to `callback`, or nil.
 ---@param id string
 ---@param callback fun(id?: string)
----@param on_error fun() Called when the host cannot say
+---@param on_error fun() Called if the host cannot answer
 function M.find_id(id, callback, on_error)
   host.request("list_sessions", { chat = id, limit = 1 }, function(err, items)
     if err then
@@ -162,12 +162,12 @@ local function rename(item, done)
   stored.rename(item.id, nil, { present = item.title, done = done })
 end
 
----Ask for the chats that checkpoints have and the database lacks.
----@param callback fun(missing: string) "" for none
+---Request the chats that have checkpoints but are missing in the database.
+---@param callback fun(missing: string) "" if there are none
 local function with_missing(callback)
   host.request("list_missing", vim.empty_dict(), function(err, missing)
     local text = err or type(missing) == "table" and missing.text or ""
-    if text == "" then -- whoever has restored them
+    if text == "" then -- another request has already restored them
       for _, chat in ipairs(registry.list()) do
         notices.happened(chat, "restored")
       end
@@ -176,7 +176,7 @@ local function with_missing(callback)
   end)
 end
 
----Restore the chats that the database lacks.
+---Restore the chats that are missing in the database.
 ---@param callback fun(id: string)
 local function bring_back(callback)
   host.request(
@@ -189,7 +189,7 @@ local function bring_back(callback)
 end
 
 ---@param items CodeCompanion.StoredChat[]
----@param missing string The missing chats, "" for none
+---@param missing string The missing chats, "" if there are none
 ---@param callback fun(id: string)
 local function show_float(items, missing, callback)
   local rows, at = lines.float(items, missing)
@@ -236,7 +236,7 @@ local MANAGE, BRING_BACK = { manage = true }, { bring_back = true }
 
 ---@param items CodeCompanion.StoredChat[]
 ---@param prompt string
----@param extra table[] Items that are no chats
+---@param extra table[] Items that are not chats
 ---@param on_choice fun(item: table)
 local function select(items, prompt, extra, on_choice)
   local options = {
@@ -305,7 +305,7 @@ function M.pick(callback)
   end)
 end
 
----The newest stored chat.
+---Pass the newest stored chat to `callback`.
 ---@param callback fun(id: string)
 function M.newest(callback)
   M.list(function(items)

@@ -1,4 +1,4 @@
----Stored chats as a whole: rename and delete, also those that are not open. The host decides, and answers one sentence.
+---Renames and deletes stored chats, even if they are not open. The host decides, and answers with one sentence.
 
 local choose = require("codecompanion.screen.choose")
 local confirm = require("codecompanion.screen.confirm")
@@ -15,10 +15,11 @@ local function ask(verb, payload, done, refuse)
   host.request(verb, payload, say.answer(done, refuse))
 end
 
----Give a chat another title; without one the user is asked.
+---Rename a chat; ask for the title if there is none.
 ---@param id string
 ---@param title? string
----@param opts? { present?: string, done?: fun(), refuse?: fun(reason: string) } `refuse`: told why not
+---@param opts? { present?: string, done?: fun(), refuse?: fun(reason: string) } `refuse`: called with the reason for a
+---failure
 function M.rename(id, title, opts)
   opts = opts or {}
   if title and vim.trim(title) ~= "" then
@@ -32,9 +33,9 @@ function M.rename(id, title, opts)
   end)
 end
 
----Delete a stored chat for good; asks first.
+---Delete a stored chat permanently; ask first.
 ---@param item { id: string, title: string, messages: integer } A row of `list_sessions`
----@param done? fun() Called when it is gone
+---@param done? fun() Called after it was deleted
 function M.delete(item, done)
   local title = item.title ~= "" and item.title or "(untitled)"
   local count = ("%d message%s"):format(item.messages, item.messages == 1 and "" or "s")

@@ -1,5 +1,4 @@
----How a stored chat is written down: in one line for pickers, in up to three for the float of `:CodeCompanionChat
----Resume`.
+---Formats a stored chat: in one line for pickers, in up to three for the float of `:CodeCompanionChat Resume`.
 
 local api = vim.api
 local fit = require("codecompanion.text.fit")
@@ -19,8 +18,8 @@ local MINUTE, HOUR, DAY = 60, 3600, 86400
 ---@field owned boolean Open in another Neovim
 ---@field first_question? string
 ---@field last_question? string
----@field here? boolean Of this project
----@field current? boolean The one the list is asked for in
+---@field here? boolean It belongs to this project
+---@field current? boolean The chat in which the list was opened
 
 ---@param count integer
 ---@param unit string
@@ -29,7 +28,7 @@ local function ago(count, unit)
   return ("%d %s ago"):format(count, unit)
 end
 
----How long ago something was, in two or three words.
+---Return how long ago something was, in two or three words.
 ---@param seconds number Since the epoch
 ---@param now? number
 ---@return string
@@ -60,7 +59,7 @@ local function messages(count)
   return numbers.counted(count, "message")
 end
 
----What was asked, unless the title says it.
+---Return the last question, unless the title contains it.
 ---@param item CodeCompanion.StoredChat
 ---@return string
 local function preview(item)
@@ -75,7 +74,7 @@ local function preview(item)
   return table.concat(found, " … ")
 end
 
----The facts of a chat besides its title.
+---Return the facts of a chat other than its title.
 ---@param item CodeCompanion.StoredChat
 ---@return string
 local function facts(item)
@@ -92,7 +91,7 @@ local function facts(item)
   return table.concat(parts, " · ")
 end
 
----One line for pickers: the age, the title, the rest.
+---Return one line for pickers: the age, the title, the rest.
 ---@param item CodeCompanion.StoredChat
 ---@return string
 function M.one(item)
@@ -105,9 +104,9 @@ local RULE = "other projects"
 local AGE, MIN_TITLE = 13, 20
 M.WIDEST = 110
 
----The lines of the float, and the chat of each line.
+---Return the lines of the float, and the chat of each line.
 ---@param items CodeCompanion.StoredChat[]
----@param missing? string What the database lacks, "" for nothing
+---@param missing? string Chats missing in the database, "" if there are none
 ---@return string[] lines
 ---@return table<integer, CodeCompanion.StoredChat> at
 function M.float(items, missing)

@@ -1,4 +1,4 @@
----The tools of a chat (`/tools`): which are offered, what each costs in tokens, where it comes from, whether it asks.
+---The tools of a chat (`/tools`): which are offered, their token counts, their sources, and whether they ask.
 
 local api = vim.api
 local blocks = require("codecompanion.chat.draw.blocks")
@@ -43,8 +43,9 @@ local function names_of(names)
   end, names)
 end
 
----What is read first is seen at any width: names are shortened in the middle, what tools cost is not.
----@param listed table The answer of the host
+---Lay out the list. The most important columns are visible at any width: names are shortened in the middle, token
+---counts never.
+---@param listed table The host's result
 ---@param room integer
 ---@return string[] lines
 ---@return table<integer, table> rows By line
@@ -154,7 +155,7 @@ local function show(chat, listed)
   end)
 end
 
----List the tools, or offer just those that are named.
+---List the tools, or offer only the named ones.
 ---@param chat CodeCompanion.Chat
 ---@param argument string
 ---@param refuse fun(reason: string)
@@ -170,9 +171,9 @@ function M.open(chat, argument, refuse)
   end, refuse)
 end
 
----Names and what they are, groups first: as the host said last; before that, what the configuration has.
+---Return names with descriptions, groups first: from the host's last result, or the configuration before it.
 ---@param chat CodeCompanion.Chat
----@return { name: string, short?: string, description: string }[] `short` means it, too
+---@return { name: string, short?: string, description: string }[] `short` is an alias
 function M.names(chat)
   local known = chat.tools_listed
   if (not known or vim.uv.now() - known.at > FRESH_MS) and chat.attached == "yes" then

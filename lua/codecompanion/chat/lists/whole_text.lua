@@ -1,18 +1,18 @@
----The whole of what is drawn or sent, in a float.
+---Shows the full text of drawn or sent content in a float.
 
 local float = require("codecompanion.screen.float")
 local session = require("codecompanion.chat.state.session")
 
 local M = {}
 
----The message as it was written.
+---Show a message as originally written.
 ---@param chat CodeCompanion.Chat
 ---@param id string Message or call id
 function M.message(chat, id)
   session.request(chat, "show_original", { item = id }, float.show)
 end
 
----The system prompt and the names of the tools.
+---Show the system prompt and the names of the tools.
 ---@param chat CodeCompanion.Chat
 function M.system_prompt(chat)
   session.request(chat, "show_system_prompt", {}, function(result)

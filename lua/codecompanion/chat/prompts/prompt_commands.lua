@@ -1,4 +1,4 @@
----Prompts as slash commands of a chat, after the built-in commands and the user's own.
+---Prompts as slash commands of a chat, after the built-in and the user-defined commands.
 
 local library = require("codecompanion.prompt_library")
 
@@ -17,7 +17,7 @@ local function command(prompt)
       return has_choices
     end or nil,
     run = function(chat, argument, refuse)
-      -- Its text may have changed since the names were told: the files are read again.
+      -- Its text may have changed since the names were loaded, so the files are read again.
       library.refresh_if_stale(function()
         require("codecompanion.chat.prompts.run_prompt").run(library.find(prompt.alias) or prompt, {
           context = require("codecompanion.prompt_library.prompt_context").look(),
@@ -30,7 +30,7 @@ local function command(prompt)
   }
 end
 
----The commands of this moment; what the files hold comes with the host's answer.
+---Return the current commands; prompt files are known once the host has answered.
 ---@return CodeCompanion.SlashCommand[]
 function M.commands()
   return vim
@@ -42,7 +42,7 @@ function M.commands()
     :totable()
 end
 
----A chat is there: its slash commands shall know the files. Without files nothing is done.
+---Load the prompt files for the slash commands of a new chat. Without prompt folders this does nothing.
 function M.begin()
   require("codecompanion.chat.slash.slash_registry").add("the prompt library", M.commands)
   library.refresh_if_stale()

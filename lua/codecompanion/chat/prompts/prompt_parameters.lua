@@ -1,4 +1,4 @@
----What a prompt wants to know: taken from what was typed after its name, or asked, one after the other.
+---Parameters of a prompt: parsed from the text after its name, or asked for one after another.
 
 local choose = require("codecompanion.screen.choose")
 
@@ -22,7 +22,7 @@ local function unfit(parameter, value)
   end
 end
 
----Read `name=value` words from the front; the rest belongs to the first parameter without a value.
+---Parse leading `name=value` words; the rest is the value of the first parameter without one.
 ---@param prompt CodeCompanion.Prompt
 ---@param argument string
 ---@return table<string, string> values
@@ -55,7 +55,7 @@ function M.read(prompt, argument)
 end
 
 ---@param parameter CodeCompanion.PromptParameter
----@param done fun(value?: string) nil: the user has left it
+---@param done fun(value?: string) nil: the user cancelled
 local function ask_one(parameter, done)
   local shown = parameter.description and parameter.description ~= "" and parameter.description or parameter.name
   if #(parameter.choices or {}) > 0 then
@@ -64,10 +64,10 @@ local function ask_one(parameter, done)
   choose.input({ prompt = shown .. ": ", default = parameter.default or "" }, done)
 end
 
----Ask for what is not known.
+---Ask for the missing values.
 ---@param prompt CodeCompanion.Prompt
 ---@param values table<string, string>
----@param done fun(values?: table<string, string>) nil: the user has left a question
+---@param done fun(values?: table<string, string>) nil: the user cancelled a question
 function M.ask(prompt, values, done)
   local function go_on(position)
     local parameter = prompt.parameters[position]

@@ -1,6 +1,6 @@
----Using a prompt: what it wants to know is asked, its text made, and put into a chat, or sent.
+---Runs a prompt: asks for its parameters, builds its text, and puts it into a chat or sends it.
 ---
----A project's prompt is never sent by itself: its text stands in the input, and the user presses <CR>.
+---A project's prompt is never sent automatically: its text is put into the input, and the user presses <CR>.
 
 local api = vim.api
 local attaching = require("codecompanion.chat.sources.attach_to_chat")
@@ -17,10 +17,10 @@ local M = {}
 
 ---@class CodeCompanion.PromptUse
 ---@field context CodeCompanion.PromptContext
----@field argument string What was typed after its name
----@field chat? CodeCompanion.Chat Where it goes; a new chat when nil
+---@field argument string Text typed after its name
+---@field chat? CodeCompanion.Chat Target; nil means a new chat
 ---@field refuse fun(reason: string)
----@field edit? fun(text: string, context: CodeCompanion.PromptContext) Edits in place, where that can be done
+---@field edit? fun(text: string, context: CodeCompanion.PromptContext) Edits in place, where possible
 
 ---@param prompt CodeCompanion.Prompt
 ---@return CodeCompanion.Chat
@@ -29,11 +29,11 @@ local function new_chat(prompt)
   local has_adapter = prompt.adapter ~= ""
   local chosen = has_adapter and { adapter = prompt.adapter, model = prompt.model ~= "" and prompt.model or nil } or {}
   local chat = life.open(vim.tbl_extend("force", { reuse = not has_adapter }, chosen))
-  session.attach(chat, chosen) -- before anything that would open it without them
+  session.attach(chat, chosen) -- before anything opens the chat without the options
   return chat
 end
 
----What goes along with the text: files, rules.
+---Attach the files and rules of a prompt.
 ---@param prompt CodeCompanion.Prompt
 ---@param chat CodeCompanion.Chat
 local function attach(prompt, chat)
@@ -53,7 +53,7 @@ end
 ---@param prompt CodeCompanion.Prompt
 ---@param chat CodeCompanion.Chat
 ---@param text string
----@param notes string[] What else is to be said of it
+---@param notes string[] Further notes to show
 local function hand_over(prompt, chat, text, notes)
   for _, note in ipairs(vim.list_extend(vim.list_extend({}, prompt.notes), notes)) do
     say.chat(chat, note, severity.WARN)
@@ -85,7 +85,7 @@ local function put(prompt, use, text, system, notes)
   if system == "" then
     return hand_over(prompt, chat, text, notes)
   end
-  -- Pinned: it holds for the whole chat, is there after a compaction, and can be taken out again.
+  -- Pinned: it applies to the whole chat, survives a compaction, and can be removed.
   local source = prompt.origin == "project" and prompt.label or ""
   session.request(chat, "pin", { text = system, source = source, again = true }, function(sentence)
     if source ~= "" then
@@ -102,7 +102,7 @@ end
 ---@param given { parameters: table<string, string>, argument: string, more: string }
 local function make(prompt, use, given)
   local is_allowed, context = send_code.is_allowed(), use.context
-  if not is_allowed then -- functions of the user's get no code to put into their text
+  if not is_allowed then -- user-defined functions receive no code to put into their text
     context = vim.tbl_extend("force", context, { lines = {}, code = "" })
   end
   local ok, text, system, sends_code = pcall(texts.make, prompt, context, given)
@@ -168,7 +168,7 @@ function M.run(prompt, use)
   ask_more(prompt, use, values)
 end
 
----Use the prompt of this name, as soon as the files are read.
+---Run the prompt with this name, once the files are read.
 ---@param name string Alias or name
 ---@param use CodeCompanion.PromptUse
 function M.by_name(name, use)

@@ -1,8 +1,8 @@
----Questions of tool calls: a block with the exact command or the changed lines, answered with a key from anywhere in
----the chat while it is the only one, else with the cursor on it.
----Longer than other files because asking, answering and putting away share the state of a question.
+---Approval questions of tool calls: a block with the exact command or the changed lines. The only open question is
+---answered with a key from anywhere in the chat, one of several with the cursor on it. The file is longer than others
+---because asking, answering and closing share the state of a question.
 ---
----A question takes neither the focus nor the cursor: who is typing goes on typing, and a key goes to the block.
+---A question takes neither the focus nor the cursor: the user can keep typing, and a key moves to the block.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
@@ -25,7 +25,7 @@ local view = require("codecompanion.chat.buffer.scroll")
 
 local M = {}
 
----Loaded by the first question: a new chat is painted sooner without them.
+---Loaded with the first question, so that a new chat is drawn sooner.
 ---@return table
 local function diff_view()
   return require("codecompanion.chat.question.diff_view")
@@ -41,14 +41,15 @@ local notes_ns = api.nvim_create_namespace("codecompanion.chat.approval.notes")
 
 ---@class CodeCompanion.Approval
 ---@field call_id string
----@field event table approval_requested
+---@field event table approval_requested event
 ---@field item table
 ---@field before? string Kind of the block above it
 ---@field answered? boolean
----@field came_at? integer Milliseconds: when it appeared, or the cursor was taken to it; nil once it was gone to
+---@field came_at? integer Time in milliseconds when it appeared or the cursor was moved to it automatically; nil once
+---the user went to it
 ---@field view? CodeCompanion.ChangeView
----@field drawn_text? string What the block shows in place of the proposal as it came
----@field entered? table<string, string> What was filled into a form
+---@field drawn_text? string Text shown in the block in place of the original proposal
+---@field entered? table<string, string> Values entered into a form
 
 ---@param chat CodeCompanion.Chat
 ---@param approval CodeCompanion.Approval
@@ -81,14 +82,14 @@ local function send(chat, approval, decision, more)
   session.attach(chat)
   host.request("approve", vim.tbl_extend("force", payload, more or {}), function(err)
     if err then
-      approval.answered = false -- the question is still open, or its end is on the way
+      approval.answered = false -- the question is still open, or its end is about to arrive
       say.line(err, severity.WARN)
     end
   end)
 end
 
----Ask for a line; no answer (`<Esc>`, `<C-c>`) leaves the question open.
----@param opts table Of vim.ui.input()
+---Ask for a line; cancelling (`<Esc>`, `<C-c>`) leaves the question open.
+---@param opts table Options of vim.ui.input()
 ---@param given fun(text: string)
 local function ask_for(opts, given)
   pcall(vim.ui.input, opts, function(text)
@@ -99,9 +100,9 @@ local function ask_for(opts, given)
   end)
 end
 
----Scroll so far that a whole block is seen, if it was not: then it is to be read before a key answers it.
+---Scroll until a whole block is visible; if it was not, it has to be read before a key answers it.
 ---@param chat CodeCompanion.Chat
----@param row integer Its first one, which stays in the window
+---@param row integer Its first row, which stays in the window
 local function show_end(chat, row)
   for _, approval in ipairs(chat.approvals) do
     local first, last = marks.item_rows(chat, approval.item)
@@ -115,7 +116,7 @@ local function show_end(chat, row)
   end
 end
 
----Go to the next question, from the last one to the first.
+---Go to the next question; the last one is followed by the first.
 ---@param chat CodeCompanion.Chat
 ---@return boolean found
 function M.go_to_next(chat)
@@ -145,8 +146,8 @@ end
 ---@field text string
 ---@field family? boolean All commands that the question offers, not only this one
 
----What "always" could allow.
----@param event table approval_requested
+---Return the scopes that "always" can allow.
+---@param event table approval_requested event
 ---@return CodeCompanion.AlwaysScope[]
 local function scopes_of(event)
   if event.filetype ~= "sh" then
@@ -165,7 +166,7 @@ local function scopes_of(event)
   return found
 end
 
----The second step of "always": what is to be allowed.
+---Ask for the scope of "always".
 ---@param chat CodeCompanion.Chat
 ---@param approval CodeCompanion.Approval
 local function ask_for_scope(chat, approval)
@@ -208,7 +209,7 @@ local ACTIONS = {
   end,
   reject_change = function(chat, approval)
     if kinds[approval.event.kind] then
-      return send(chat, approval, "reject") -- nobody reads a reason
+      return send(chat, approval, "reject") -- a reason would have no reader
     end
     ask_for({ prompt = "Reason for rejecting it (optional): " }, function(reason)
       send(chat, approval, "reject", { reason = reason })
@@ -254,10 +255,10 @@ function M.answer(chat, approval, name)
   carry_out(chat, approval, name)
 end
 
----Do what a key, or a command, stands for.
+---Perform the action of a key or a command.
 ---@param chat CodeCompanion.Chat
 ---@param name string Verb, or "show"
----@param approval? CodeCompanion.Approval The one under the cursor when not given
+---@param approval? CodeCompanion.Approval Defaults to the one under the cursor
 function M.act(chat, name, approval)
   approval = approval or keys.under_cursor(chat)
   if approval and not approval.answered and not follow.is_unread(approval, name) then
@@ -275,8 +276,8 @@ function M.next(chat)
   end
 end
 
----What stands beside the first line of a block: which of several it is, and whether accepting it there would write
----what the user has changed in the diff.
+---Return the note beside the first line of a block: its number among several, and whether accepting would write the
+---user's edits of the diff.
 ---@param approval CodeCompanion.Approval
 ---@param number? integer
 ---@param count integer
@@ -293,7 +294,7 @@ local function note_of(approval, number, count)
   return table.concat(parts, " · ")
 end
 
----Write the notes beside the blocks of a chat again.
+---Update the notes beside the blocks of a chat.
 ---@param chat CodeCompanion.Chat
 local function annotate(chat)
   if not api.nvim_buf_is_loaded(chat.bufnr) then
@@ -317,12 +318,12 @@ local function annotate(chat)
   end
 end
 
----Draw a block again with what accepting it would write.
+---Redraw a block with the text that accepting would write.
 ---@param chat CodeCompanion.Chat
 ---@param approval CodeCompanion.Approval
 local function redraw(chat, approval)
   local text = approval.view and diff_view().edited_text(approval)
-  text = text ~= approval.event.before and text or nil -- all of it skipped: the note says so
+  text = text ~= approval.event.before and text or nil -- all of it is skipped: the note says so
   local first, last = marks.item_rows(chat, approval.item)
   if text == approval.drawn_text or not first or not last then
     return
@@ -339,7 +340,7 @@ local function redraw(chat, approval)
   approval.item = block.item
 end
 
----The user has changed the proposal in its view, or left that.
+---Handle an edit of the proposal in its view, or the end of editing.
 ---@param chat CodeCompanion.Chat
 ---@param approval CodeCompanion.Approval
 function M.mark_edited(chat, approval)
@@ -349,9 +350,9 @@ function M.mark_edited(chat, approval)
   end
 end
 
----Let the user know of a question, once.
+---Notify the user of a question, once.
 ---@param chat CodeCompanion.Chat
----@param event table approval_requested
+---@param event table approval_requested event
 local function announce(chat, event)
   if not chat.announced[event.call_id] then
     chat.announced[event.call_id] = true
@@ -359,17 +360,17 @@ local function announce(chat, event)
   end
 end
 
----A tool call asks for permission while nothing can be drawn: the drawing of the chat will ask again.
+---Record a permission request that cannot be drawn: drawing the chat will ask again.
 ---@param chat CodeCompanion.Chat
----@param event table approval_requested
+---@param event table approval_requested event
 function M.requested_away(chat, event)
   chat.put_away[event.call_id] = chat.put_away[event.call_id] or { call_id = event.call_id, event = event }
   announce(chat, event)
 end
 
----A tool call asks for permission; a chat that is drawn again asks again for what is still open.
+---Show a permission request; a redrawn chat receives its open ones again.
 ---@param chat CodeCompanion.Chat
----@param event table approval_requested
+---@param event table approval_requested event
 function M.requested(chat, event)
   event = vim.tbl_extend("keep", event, {
     path = "",
@@ -403,7 +404,7 @@ function M.requested(chat, event)
   follow.go(chat, approval)
 end
 
----The windows whose cursor is on these rows.
+---Return the windows whose cursor is on these rows.
 ---@param chat CodeCompanion.Chat
 ---@param first integer
 ---@param last integer
@@ -440,7 +441,7 @@ local function take_away(chat, call_id)
       break
     end
   end
-  for _, approval in ipairs(chat.approvals) do -- one may be the only one now, which a key answers from anywhere
+  for _, approval in ipairs(chat.approvals) do -- one may now be the only question, which a key answers from anywhere
     approval.came_at = (vim.uv or vim.loop).now()
   end
   keys.update(chat, M)
@@ -448,7 +449,7 @@ local function take_away(chat, call_id)
   follow.go(chat, questions.waiting(chat)[1])
 end
 
----The chat is about to be drawn again: the blocks go, the questions and what was edited in them stay for `requested`.
+---Remove the blocks before the chat is redrawn; the questions and their edits are kept for `requested`.
 ---@param chat CodeCompanion.Chat
 function M.put_away(chat)
   for _, approval in ipairs(chat.approvals) do
@@ -458,7 +459,7 @@ function M.put_away(chat)
   keys.update(chat, M)
 end
 
----A question was answered: its block goes away.
+---Remove the block of an answered question.
 ---@param chat CodeCompanion.Chat
 ---@param call_id string
 function M.closed(chat, call_id)
@@ -471,7 +472,7 @@ function M.closed(chat, call_id)
   end
 end
 
----Remove the questions: the turn is over, or the host has exited.
+---Remove all questions, because the turn has ended or the host has exited.
 ---@param chat CodeCompanion.Chat
 function M.close_all(chat)
   for _, approval in ipairs(vim.list_slice(chat.approvals)) do
@@ -484,7 +485,7 @@ function M.close_all(chat)
   end
 end
 
----The chat is gone, and its buffer with it.
+---Drop the questions of a chat whose buffer was deleted.
 ---@param chat CodeCompanion.Chat
 function M.abandon(chat)
   local open = vim.list_extend(vim.tbl_values(chat.put_away), chat.approvals)

@@ -1,5 +1,5 @@
----The block of an approval as plain tables: what is asked, the exact command or the changed lines as far as they fit
----the screen, why it is asked although much was granted, and the keys. Each line begins with a bar.
+---Builds the block of an approval as plain tables: the question, the exact command or as many changed lines as fit the
+---screen, the reason for asking despite grants, and the keys. Each line begins with a bar.
 
 local api = vim.api
 local counts = require("codecompanion.changes.line_counts").text
@@ -14,14 +14,14 @@ local M = {}
 
 local BAR = rows_of_change.BAR
 local MAX_ROWS, MIN_ROWS = 60, 5
----Rows that the screen has for other things: the block's own lines, and the input below it.
+---Rows of the screen reserved for the block's own lines and the input below it.
 local OTHER_ROWS = 7
 local DEFAULT_WIDTH = 80
 local UNSAVED = ", which has unsaved changes"
----Cells of a command that still identify it: with less room only the block below shows it.
+---Cells of a command that still identify it: with less space only the block body shows it.
 local MIN_COMMAND = 8
 local NEEDS_APPROVAL = "needs your approval"
----Where a command would run, by `place` of the event.
+---Text about where a command would run, by `place` of the event.
 local PLACES = {
   inside = "in the sandbox",
   network = "in the sandbox, with network",
@@ -29,13 +29,13 @@ local PLACES = {
   none = "no sandbox on this system",
   off = "sandbox off",
 }
----Why a failed command would run again, by `place`; the key that accepts follows.
+---Reasons for running a failed command again, by `place`; the accept key is appended.
 local RETRIES = {
   network = { "It failed in the sandbox (no network).", "runs it with the network" },
   outside = { "It failed in the sandbox.", "runs it outside" },
 }
 
----The room there is in the windows that show the chat: columns of the narrowest, rows of the lowest.
+---Return the space in the windows that show the chat: columns of the narrowest, rows of the lowest.
 ---@param chat CodeCompanion.Chat
 ---@return CodeCompanion.RowRoom
 local function room_of(chat)
@@ -56,15 +56,15 @@ local function room_of(chat)
   }
 end
 
----@return string ", K", "" without a key
+---@return string ", K", or "" without a key
 local function with_key()
   local key = keymaps.keys("show_original", "n")[1]
   return key and ", " .. key or ""
 end
 
----Cut a line that would fill the block alone; windows that do not wrap get its end in any case.
+---Shorten a line that would fill the block alone; a window that does not wrap always shows its end.
 ---@param line CodeCompanion.Visible
----@param most integer Columns
+---@param most integer In columns
 ---@return CodeCompanion.Visible
 local function bounded(line, most)
   if api.nvim_strwidth(line.text) <= most then
@@ -81,7 +81,7 @@ local function bounded(line, most)
   return { text = head .. note .. tail, marks = marks, count = line.count, cut = true }
 end
 
----A text as lines with bars: the beginning and the end, never only the beginning.
+---Return a text as lines with bars: its beginning and end, never only the beginning.
 ---@param text string
 ---@param room CodeCompanion.RowRoom
 ---@return CodeCompanion.ShownRows
@@ -112,9 +112,9 @@ local function body_of(text, room)
   return found
 end
 
----What each key says of this question.
----@param event table approval_requested
----@param has_more boolean The block does not show all there is
+---Return the label of each key for this question.
+---@param event table approval_requested event
+---@param has_more boolean The block does not show everything
 ---@return { [1]: string, [2]: string }[] verb, words
 local function choices(event, has_more)
   local kind, is_change = kinds[event.kind], event.path ~= "" and event.before ~= event.after
@@ -131,13 +131,13 @@ local function choices(event, has_more)
   return found
 end
 
----The lines that name the keys, as many as the width needs.
+---Return the lines with the keys, as many as the width requires.
 ---@param chat CodeCompanion.Chat
 ---@param event table
 ---@param has_more boolean
 ---@param width integer
 ---@return string[] lines
----@return CodeCompanion.BlockMark[] marks Rows within these lines
+---@return CodeCompanion.BlockMark[] marks Rows are relative to these lines
 local function key_lines(chat, event, has_more, width)
   local lines, marks = { BAR }, {}
   for _, choice in ipairs(choices(event, has_more)) do
@@ -154,13 +154,14 @@ local function key_lines(chat, event, has_more, width)
       lines[#lines] = line .. key .. " " .. words
     end
   end
-  if lines[1] == BAR then -- every key is switched off
+  if lines[1] == BAR then -- every key is disabled
     lines[1] = BAR .. ":CodeCompanion accept · :CodeCompanion reject"
   end
   return lines, marks
 end
 
----`Edit lua/conform/util.lua   +3 −7   2 hunks`: folders of the path give way first, then the number of hunks.
+---Return `Edit lua/conform/util.lua   +3 −7   2 hunks`; folders of the path are omitted first, then the number of
+---hunks.
 ---@param event table
 ---@param size CodeCompanion.ChangeSize
 ---@param width integer
@@ -185,8 +186,8 @@ local function title_of_change(event, size, width)
   return BAR .. title
 end
 
----`run_command · in the sandbox · needs your approval`, in one line of the window: text that the body repeats may be
----left out, the place of a command never.
+---Return `run_command · in the sandbox · needs your approval` in one line of the window: text that the body repeats may
+---be omitted, the place of a command never.
 ---@param event table
 ---@param width integer
 ---@return string
@@ -202,7 +203,7 @@ local function title_of_call(event, width)
   local title = BAR .. (event.name ~= "" and event.name or "approval")
   if what ~= "" and what ~= first and first:sub(1, #what) ~= what then
     local before = title .. ": "
-    if vim.startswith(what, event.name .. " ") then -- the tool's own title names it
+    if vim.startswith(what, event.name .. " ") then -- the tool's own title contains its name
       before, what = title .. " ", what:sub(#event.name + 2)
     end
     local left = width - api.nvim_strwidth(before .. notice)
@@ -217,8 +218,8 @@ local function title_of_call(event, width)
   return title .. notice
 end
 
----The hosts that a command would reach: a row for each unless one row holds them all, so that no name is broken at a
----dot into two that look like others.
+---Return the hosts that a command would reach, one per row unless one row fits all of them, so that no name is split at
+---a dot into two that look like others.
 ---@param event table
 ---@param width integer
 ---@return string[]
@@ -239,7 +240,7 @@ end
 
 ---@param chat CodeCompanion.Chat
 ---@param event table
----@param hidden integer Characters that do not show by themselves
+---@param hidden integer Number of invisible characters
 ---@param width integer
 ---@return string[]
 local function warnings(chat, event, hidden, width)
@@ -287,7 +288,7 @@ local function height(lines, room)
 end
 
 ---@param chat CodeCompanion.Chat
----@param event table approval_requested
+---@param event table approval_requested event
 ---@return CodeCompanion.Block
 function M.block(chat, event)
   local room, is_change = room_of(chat), rows_of_change.is_change(event)

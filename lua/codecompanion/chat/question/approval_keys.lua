@@ -1,6 +1,6 @@
----The keys of an approval, in normal mode while a question is open. The only open question is answered from anywhere in
----the chat, the input too; of several the one under the cursor. A count answers nothing: it belongs to a motion. A key
----that means something else in the chat counts on the block only.
+---The keys of an approval in Normal mode while a question is open. The only open question is answered from anywhere in
+---the chat, even the input; one of several with the cursor on it. With a count a key does not answer, because the count
+---belongs to a motion. A key with another meaning in the chat works only on the block.
 
 local api = vim.api
 local changes = require("codecompanion.changes.decision_keys")
@@ -15,13 +15,13 @@ local M = {}
 ---@field act fun(chat: CodeCompanion.Chat, verb: string, approval?: table)
 ---@field go_to_next fun(chat: CodeCompanion.Chat): boolean
 
----What is done with a question.
+---The actions on a question.
 ---@type CodeCompanion.QuestionActs?
 local acts
 
 local VERBS = { "accept_change", "always_accept", "reject_change", "cancel" }
 
----The open question whose block the cursor is on.
+---Return the open question whose block is under the cursor.
 ---@param chat CodeCompanion.Chat
 ---@return table? approval
 function M.under_cursor(chat)
@@ -36,7 +36,7 @@ function M.under_cursor(chat)
   end
 end
 
----What the key does without us: the chat's own map, else a global one.
+---Return the mapping that our key replaces: the chat's own, otherwise a global one.
 ---@param chat CodeCompanion.Chat
 ---@param key string
 ---@return table? map
@@ -51,8 +51,8 @@ local function present_map(chat, key)
   end
 end
 
----The keys to go on with where a key means something else (the map is an `expr` one, so that a count and a register
----stay in force).
+---Return the keys to run instead if a key has another meaning (the mapping is an `expr` one, so that a count and a
+---register still apply).
 ---@param chat CodeCompanion.Chat
 ---@param key string
 ---@param map table
@@ -81,7 +81,7 @@ local function pressed(chat, verb, key)
   return ("<Cmd>lua require('codecompanion.chat.question.approval_keys').run(%d, %q)<CR>"):format(chat.bufnr, verb)
 end
 
----Run the map that a key has in the chat besides.
+---Run the chat's other mapping of a key.
 ---@param bufnr integer
 ---@param key string
 function M.run_map(bufnr, key)
@@ -92,12 +92,12 @@ function M.run_map(bufnr, key)
   end
 end
 
----Whether a block can be read in the current window: all of it, or its end where it is taller than the window.
+---Return whether a block is readable in the current window: all of it, or its end if it is taller than the window.
 ---@param chat CodeCompanion.Chat
 ---@param approval table
 ---@return boolean
 local function is_in_sight(chat, approval)
-  local first, last = marks.item_rows(chat, approval.item) -- the row after it
+  local first, last = marks.item_rows(chat, approval.item) -- last: the row after it
   if not first or not last then
     return false
   end
@@ -105,7 +105,7 @@ local function is_in_sight(chat, approval)
   return (is_tall or first + 1 >= vim.fn.line("w0")) and last <= vim.fn.line("w$")
 end
 
----Do what a verb does to the question that is meant: the one under the cursor, or the only one that is open.
+---Perform a verb on the question under the cursor, or on the only open one.
 ---@param bufnr integer
 ---@param verb string
 function M.run(bufnr, verb)
@@ -124,7 +124,7 @@ function M.run(bufnr, verb)
   end
   acts.go_to_next(chat)
   for _, approval in ipairs(open) do
-    approval.came_at = (vim.uv or vim.loop).now() -- to be read first
+    approval.came_at = (vim.uv or vim.loop).now() -- it has to be read first
   end
   M.point(
     #open == 1 and "Here is the approval: read it, then press the key again"
@@ -185,7 +185,7 @@ end
 ---Whether the command line points to an approval.
 local pointed = false
 
----An approval was gone to or answered: the command line says nothing any more.
+---Clear the command line after an approval was visited or answered.
 function M.forget_pointing()
   if pointed then
     pointed = false
@@ -193,14 +193,14 @@ function M.forget_pointing()
   end
 end
 
----Point to an approval.
+---Point to an approval on the command line.
 ---@param text string
 function M.point(text)
   pointed = true
   say.hint(text)
 end
 
----Let the keys follow whether questions are open.
+---Map or unmap the keys, depending on open questions.
 ---@param chat CodeCompanion.Chat
 ---@param what CodeCompanion.QuestionActs
 function M.update(chat, what)

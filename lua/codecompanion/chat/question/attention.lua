@@ -1,5 +1,5 @@
----Tells the user once about what happens where nobody looks: a tool call that waits, or a turn that is over, in a chat
----that is not on the screen or while another program has the focus. What is on the screen speaks for itself.
+---Notifies the user once of events in a chat that is not visible, or while another program has the focus: a tool call
+---that waits, or the end of a turn. Visible chats need no notification.
 
 local api = vim.api
 local kinds = require("codecompanion.chat.state.question_kinds")
@@ -13,7 +13,7 @@ local M = {}
 
 local focused = true
 
----Follow the focus of Neovim (terminals report it).
+---Track the focus of Neovim, as reported by terminals.
 function M.setup()
   local group = api.nvim_create_augroup("codecompanion.attention", {})
   api.nvim_create_autocmd({ "FocusLost", "FocusGained" }, {
@@ -38,9 +38,9 @@ local function tell(text, level)
   end
 end
 
----A tool call waits.
+---Notify of a waiting tool call.
 ---@param chat CodeCompanion.Chat
----@param event table approval_requested
+---@param event table approval_requested event
 function M.approval(chat, event)
   local kind = kinds[event.kind]
   local hidden = unseen(chat)
@@ -58,9 +58,9 @@ function M.approval(chat, event)
   autocmds.fire(chat, "ApprovalWaiting", vim.tbl_extend("force", event, { unseen = hidden }))
 end
 
----A turn is over; one that the user stopped needs no telling.
+---Notify of the end of a turn, unless the user stopped it.
 ---@param chat CodeCompanion.Chat
----@param event table turn_finished
+---@param event table turn_finished event
 function M.finished(chat, event)
   local autocmds = require("codecompanion.chat.state.autocmds")
   if event.reason == "stopped" then

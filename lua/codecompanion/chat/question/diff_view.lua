@@ -1,5 +1,5 @@
----The whole change that an approval asks about, as `changes/change_view.lua` shows it. It can be edited there;
----closing it keeps the question open, and what was edited.
+---The whole change of an approval in a `changes/change_view.lua`. It can be edited there; closing it keeps the question
+---open, with the edits.
 
 local api = vim.api
 local changes = require("codecompanion.changes.change_view")
@@ -11,19 +11,19 @@ local M = {}
 
 local VERBS = { "accept_change", "always_accept", "reject_change", "cancel" }
 
----@class CodeCompanion.DiffOwner What the keys of a diff do, and who is told of changes
+---@class CodeCompanion.DiffOwner Actions of the diff's keys, and a callback for edits
 ---@field answer fun(chat: CodeCompanion.Chat, approval: CodeCompanion.Approval, verb: string)
 ---@field mark_edited fun(chat: CodeCompanion.Chat, approval: CodeCompanion.Approval)
 ---@field abandon fun(chat: CodeCompanion.Chat)
 
----Whether there are texts to be compared.
----@param event table approval_requested
+---Return whether there are texts to compare.
+---@param event table approval_requested event
 ---@return boolean
 function M.fits(event)
   return event.path ~= "" and event.before ~= event.after
 end
 
----The text of the proposal as the user left it, nil when nothing was changed.
+---Return the proposal as edited by the user, or nil if it is unchanged.
 ---@param approval CodeCompanion.Approval
 ---@return string?
 function M.edited_text(approval)
@@ -80,7 +80,7 @@ function M.open(chat, approval, owner)
   approval.view:open()
 end
 
----Close it; what was edited stays for the next time.
+---Close the view; the edits are kept for the next time.
 ---@param approval CodeCompanion.Approval
 function M.close(approval)
   if approval.view then
@@ -88,7 +88,8 @@ function M.close(approval)
   end
 end
 
----The question is over: what shows it goes, unless the user is in it and did not answer; then it says so.
+---Close the view when the question ends, unless the user is in it and did not answer; then it shows that the question
+---ended.
 ---@param approval CodeCompanion.Approval
 function M.closed(approval)
   local view = approval.view

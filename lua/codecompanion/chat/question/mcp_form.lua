@@ -1,4 +1,4 @@
----What a server asks the user for, one simple input after the other.
+---Asks the user for the values that a server requests, one simple input after another.
 
 local choose = require("codecompanion.screen.choose")
 local fit = require("codecompanion.text.fit")
@@ -6,7 +6,7 @@ local visible = require("codecompanion.text.visible_characters")
 
 local M = {}
 
-local SHOWN = 60 -- cells of choices
+local SHOWN = 60 -- maximum cells of the choices
 
 ---@class CodeCompanion.FormField
 ---@field name string
@@ -16,7 +16,7 @@ local SHOWN = 60 -- cells of choices
 ---@field required? boolean
 ---@field secret? boolean
 
----@param choices string[] The block has all of them
+---@param choices string[] The block shows all of them
 ---@return string
 local function shown(choices)
   local text = table.concat(choices, ", ")
@@ -27,20 +27,20 @@ end
 ---Ask for the values; secrets are masked while typing. Leaving an input (`<Esc>`, `<C-c>`) keeps the whole question
 ---open, and the values entered so far are filled in next time, except secrets.
 ---@param form string JSON list of fields
----@param kept table<string, string> What was entered so far, by name; filled in here
+---@param kept table<string, string> Values entered so far, by name; modified in place
 ---@param given fun(values: string) JSON object of texts by name
 function M.fill(form, kept, given)
   local fields, values = vim.json.decode(form), vim.empty_dict()
   local function ask(index)
     local field = fields[index]
     if not field then
-      choose.forget_prompt() -- not before: it would take the next question off the screen
+      choose.forget_prompt() -- not earlier: it would clear the next question
       return given(vim.json.encode(values))
     end
     local choices = #field.choices > 0 and (" (%s)"):format(shown(field.choices)) or ""
     local label = visible.line(field.label).text
     if field.secret then
-      -- Masked, and in no history: not in input history, not in the shada file, not filled in next time.
+      -- Masked and not stored: not in the input history, the shada file or the next attempt.
       local ok, secret = pcall(vim.fn.inputsecret, label .. ": ")
       if ok and (secret ~= "" or not field.required) then
         values[field.name] = secret

@@ -1,5 +1,5 @@
----Several calls in a row that ask: who answered on a block and has not moved since goes on to the next one of the turn.
----What has just come under the cursor is not run by a key that was meant for the one before: it is to be read first.
+---Moves the cursor to the next question of the turn, if the user answered one on its block and has not moved since. A
+---key meant for the previous question does not act on a block that has just appeared: it has to be read first.
 
 local api = vim.api
 local kinds = require("codecompanion.chat.state.question_kinds")
@@ -8,14 +8,14 @@ local say = require("codecompanion.say")
 
 local M = {}
 
----Milliseconds that a block is shown before a key runs it; a key that is held down never does.
+---Time in milliseconds before a key acts on a new block; a key that is held down never does.
 M.UNREAD_MS = 500
 
 local RUNS = { accept_change = true, always_accept = true }
 
----Where the cursor is, told from the end: what is drawn above the input does not move it.
+---Return the position of the cursor relative to the end, so that text drawn above the input does not change it.
 ---@param chat CodeCompanion.Chat
----@return { win: integer, below: integer, col: integer }? place nil where the user is not in normal mode in the chat
+---@return { win: integer, below: integer, col: integer }? place nil if the user is not in Normal mode in the chat
 local function place(chat)
   if api.nvim_get_current_buf() ~= chat.bufnr or api.nvim_get_mode().mode ~= "n" then
     return nil
@@ -25,19 +25,19 @@ local function place(chat)
   return { win = api.nvim_get_current_win(), below = below, col = cursor[2] }
 end
 
----The question under the cursor was answered and is gone: the cursor waits for the next one.
+---Wait for the next question after the one under the cursor was answered and removed.
 ---@param chat CodeCompanion.Chat
 function M.wait(chat)
   chat.follows = place(chat)
 end
 
----The turn is over.
+---Stop waiting at the end of the turn.
 ---@param chat CodeCompanion.Chat
 function M.stop(chat)
   chat.follows = nil
 end
 
----Go to a question that is open, when the cursor waits for one and the user has not moved it.
+---Go to an open question, if the cursor waits for one and the user has not moved it.
 ---@param chat CodeCompanion.Chat
 ---@param approval? CodeCompanion.Approval
 function M.go(chat, approval)
@@ -54,7 +54,7 @@ function M.go(chat, approval)
   end
 end
 
----Whether a key would run what has only just come under the cursor; the user is told.
+---Return whether a key would act on a block that has just appeared under the cursor; if so, notify the user.
 ---@param approval CodeCompanion.Approval
 ---@param name string Action
 ---@return boolean

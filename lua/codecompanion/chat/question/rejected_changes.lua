@@ -1,4 +1,4 @@
----File changes of tool calls that the user rejected, kept until Neovim ends so that they can be proposed again.
+---Rejected file changes of tool calls, kept until Neovim exits so that they can be proposed again.
 
 local say = require("codecompanion.say")
 
@@ -18,8 +18,8 @@ local MAX_BYTES = 1024 * 1024
 ---@type CodeCompanion.Rejected[] Newest first
 local kept = {}
 
----@param event table approval_requested
----@param text? string The proposal as the user had edited it
+---@param event table approval_requested event
+---@param text? string The proposal as edited by the user
 function M.keep(event, text)
   local after = text or event.after
   if event.path == "" or event.before == after or event.name == "delete_file" or #event.before + #after > MAX_BYTES then
@@ -48,7 +48,7 @@ function M.of(call_id)
   end
 end
 
----Propose it again, in its file.
+---Propose a rejected change again, in its file.
 ---@param one CodeCompanion.Rejected
 function M.propose(one)
   if require("codecompanion.changes.in_file").propose(one.path, one.before, one.after) then

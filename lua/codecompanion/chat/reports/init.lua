@@ -1,7 +1,8 @@
----`/cost` and `/trace`: Markdown the host writes from the log of a chat, in a window of its own (R-356, R-357).
+---`/cost` and `/trace`: Markdown reports that the host writes from the log of a chat, shown in their own window (R-356,
+---R-357).
 ---
----There is one report window at a time. It follows the chat: what happens there is in the report a moment later. The
----report is changed line by line, so that cursor and folds stay where they are.
+---There is one report window at a time. It follows the chat with a short delay. The report is updated line by line, so
+---that cursor and folds are kept.
 
 local api = vim.api
 local float = require("codecompanion.screen.float")
@@ -21,14 +22,14 @@ local MIN_ROWS = 10
 local SHARE_OF_ROWS = 0.6
 
 ---@class CodeCompanion.Report
----@field chat string Id of the chat
+---@field chat string Chat id
 ---@field verb "show_cost"|"show_trace"
 ---@field bufnr? integer nil until the host has answered
 ---@field turn? integer The turn shown; nil follows the newest one
----@field timer? uv.uv_timer_t Until it is written again
----@field shown integer The turn that is on the screen
----@field turns integer How many there are
----@field beside? CodeCompanion.Chat The chat that was on the screen: it is again when the report is closed
+---@field timer? uv.uv_timer_t Delays the next update
+---@field shown integer Number of the visible turn
+---@field turns integer Number of turns
+---@field beside? CodeCompanion.Chat The chat that was visible before; closing the report shows it again
 
 ---@type table<integer, CodeCompanion.Report>
 local reports = {}
@@ -37,7 +38,7 @@ local STATUSLINE = "%<%f%=  %{%v:lua.require'codecompanion.chat.reports'.hints()
 local HINTS = { show_cost = "<CR> trace of a turn", show_trace = "[t ]t other turns" }
 local ROOM_FOR_HINTS = 60
 
----For the status line of a report: its keys, as many as a narrow window has room for.
+---Return the keys of a report for its status line, as many as fit.
 ---@return string
 function M.hints()
   local win = vim.g.statusline_winid or api.nvim_get_current_win()
@@ -46,7 +47,7 @@ function M.hints()
   return (wide and HINTS[report.verb] .. " · " or "") .. "q close"
 end
 
----The window of this tab page that shows a report.
+---Return the window of this tab page that shows a report.
 ---@return integer?
 local function report_window()
   for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
@@ -56,11 +57,11 @@ local function report_window()
   end
 end
 
----Show the buffer of a report, where another one stands if there is one.
+---Show the buffer of a report, in the place of another one if there is one.
 ---@param bufnr integer
 ---@return integer win
 local function show(bufnr)
-  vim.cmd.stopinsert() -- nothing can be typed into a report
+  vim.cmd.stopinsert() -- a report is not editable
   local win = report_window()
   if win then
     window.put(win, bufnr)
@@ -73,7 +74,7 @@ local function show(bufnr)
   return win
 end
 
----How wide the report may be: its window, or the one it will get.
+---Return the available width of the report: of its window, or of the one it will get.
 ---@param bufnr? integer
 ---@return integer columns
 local function width_of(bufnr)
@@ -81,8 +82,8 @@ local function width_of(bufnr)
   return win == -1 and vim.o.columns or api.nvim_win_get_width(win) - vim.fn.getwininfo(win)[1].textoff
 end
 
----Whether a chart is drawn without Braille: the console of Linux has no such signs, and where ambiguous ones are wide
----the lines around it would not fit.
+---Return whether a chart is drawn without Braille: the Linux console has no such characters, and if ambiguous
+---characters are wide, the lines around it would not fit.
 ---@return boolean
 local function needs_ascii()
   return vim.o.ambiwidth == "double" or vim.env.TERM == "linux"
@@ -113,7 +114,8 @@ end
 
 local NAMES = { show_cost = "Cost", show_trace = "Trace" }
 
----The name of a report for status and tab lines: what it is, and the title of its chat. A slash would make it a path.
+---Return the name of a report for status and tab lines: its kind, and the title of its chat. A slash would turn it into
+---a path.
 ---@param report CodeCompanion.Report
 ---@return string
 local function name_of(report)
@@ -125,7 +127,7 @@ local function name_of(report)
   return NAMES[report.verb] .. (title ~= "" and " · " .. title or "")
 end
 
----Give the buffer its name. The report it takes the place of is gone by now; one in another tab page keeps the name.
+---Rename the buffer. The report it replaces is already deleted; one in another tab page keeps the name.
 ---@param report CodeCompanion.Report
 local function rename(report)
   local wanted, before = name_of(report), api.nvim_buf_get_name(report.bufnr)
@@ -149,14 +151,14 @@ local function refresh(report)
   end
 end
 
----Stay with a turn; the newest one goes on being the newest.
+---Stay on a turn; the newest one continues to follow.
 ---@param report CodeCompanion.Report
 ---@param result table
 local function stay(report, result)
   report.turn = result.turn and result.turn < result.turns and result.turn or nil
 end
 
----Go to a turn, or say that there is none.
+---Go to a turn, or report that it does not exist.
 ---@param report CodeCompanion.Report
 ---@param turn integer
 local function go_to(report, turn)
@@ -180,7 +182,7 @@ local function close(report)
   if api.nvim_buf_is_valid(report.bufnr) then
     api.nvim_buf_delete(report.bufnr, { force = true })
   end
-  -- A floating chat got out of the way of the report.
+  -- A floating chat was hidden for the report.
   if report.beside and api.nvim_buf_is_valid(report.beside.bufnr) then
     life.show(report.beside)
   end
@@ -217,12 +219,12 @@ function M.forget(report)
   report.timer:close()
 end
 
----Reports that are open stay as they are.
+---Stop updates; open reports keep their content.
 function M.stop()
   vim.iter(vim.tbl_values(reports)):each(M.forget)
 end
 
----Let the report follow its chat: what the chat announces is in the log by then.
+---Update the report after events of its chat, which are already in the log.
 ---@param report CodeCompanion.Report
 local function follow(report)
   local group = api.nvim_create_augroup("codecompanion.report." .. report.bufnr, {})
@@ -271,7 +273,7 @@ local function new_buffer()
   return bufnr
 end
 
----Open a report once the host has written it; one that cannot be written opens no window.
+---Open a report once the host has written it; after a failure no window is opened.
 ---@param chat { id: string }
 ---@param verb "show_cost"|"show_trace"
 ---@param turn? integer
@@ -292,7 +294,7 @@ local function open(chat, verb, turn, refuse)
   end, refuse)
 end
 
----Show what the chat has cost.
+---Show the cost of the chat.
 ---@param chat { id: string }
 function M.cost(chat)
   open(chat, "show_cost")
@@ -301,7 +303,7 @@ end
 ---Show a turn of the chat.
 ---@param chat { id: string }
 ---@param argument string Its number; "" = the newest
----@param refuse? fun(reason: string) Told why not; otherwise it is said on the command line
+---@param refuse? fun(reason: string) Called with the reason for a failure; by default the command line shows it
 function M.trace(chat, argument, refuse)
   local given = vim.trim(argument)
   local turn = given ~= "" and tonumber(given, 10) or nil

@@ -1,4 +1,4 @@
----How a report stands in its buffer and window: changed line by line, sections folded.
+---Displays a report in its buffer and window: updated line by line, with folded sections.
 
 local api = vim.api
 local numbers = require("codecompanion.text.numbers")
@@ -6,7 +6,8 @@ local shown = require("codecompanion.chat.buffer.shown")
 
 local M = {}
 
----Fold sections and, inside them, what is long: for `foldexpr`. The empty line before a heading stays outside.
+---Return the fold level for `foldexpr`: sections, and long parts inside them. The empty line before a heading stays
+---outside.
 ---@return string
 function M.fold_level()
   local line = vim.fn.getline(vim.v.lnum)
@@ -18,7 +19,7 @@ function M.fold_level()
   return below and tostring(#below) or "="
 end
 
----The line of a closed fold: for `foldtext`.
+---Return the line of a closed fold, for `foldtext`.
 ---@return { [1]: string, [2]: string }[]
 function M.fold_text()
   local title, lines = vim.fn.getline(vim.v.foldstart):gsub("^#+%s*", ""), vim.v.foldend - vim.v.foldstart
@@ -45,9 +46,9 @@ local CHART_GROUPS = {
 }
 local OVER_TREESITTER = 200
 
----Give the signs of a chart their colours; they can be told apart without.
+---Colour the characters of a chart, which is readable without colours.
 ---@param bufnr integer
----@param spans any[][] (line from 0, first byte, end, ink) of each
+---@param spans any[][] (0-based line, first byte, end, ink) of each
 local function colour(bufnr, spans)
   api.nvim_buf_clear_namespace(bufnr, chart_ns, 0, -1)
   for _, span in ipairs(spans) do
@@ -57,10 +58,10 @@ local function colour(bufnr, spans)
   end
 end
 
----Put the text into the buffer; cursor and folds stay where they are.
+---Replace the text of the buffer; cursor and folds are kept.
 ---@param bufnr integer
 ---@param text string
----@param spans? any[][] What has a colour of its own
+---@param spans? any[][] Coloured ranges
 function M.draw(bufnr, text, spans)
   local lines = vim.split(text, "\n", { plain = true })
   local before = joined(api.nvim_buf_get_lines(bufnr, 0, -1, false))
@@ -68,7 +69,7 @@ function M.draw(bufnr, text, spans)
   vim.bo[bufnr].modifiable = true
   for index = #hunks, 1, -1 do
     local from, gone, to, fresh = unpack(hunks[index])
-    local first = gone == 0 and from or from - 1 -- nothing gone: the new lines come after line `from`
+    local first = gone == 0 and from or from - 1 -- nothing is deleted: the new lines come after line `from`
     api.nvim_buf_set_lines(bufnr, first, first + gone, false, vim.list_slice(lines, to, to + fresh - 1))
   end
   vim.bo[bufnr].modifiable = false
@@ -77,11 +78,11 @@ function M.draw(bufnr, text, spans)
 end
 
 ---@param win integer
----@param statusline string Where the user has none
+---@param statusline string Used if the user has none
 function M.dress(win, statusline)
   local is_plain = shown.is_plain_statusline()
   local values = {
-    statusline = is_plain and statusline or "", -- a status line of the user's own stays
+    statusline = is_plain and statusline or "", -- the user's own status line is kept
     foldmethod = "expr",
     foldexpr = "v:lua.require'codecompanion.chat.reports.report_page'.fold_level()",
     foldtext = "v:lua.require'codecompanion.chat.reports.report_page'.fold_text()",

@@ -1,4 +1,4 @@
----`/buffer [names or numbers]`: attach what a buffer holds now, unsaved changes included.
+---`/buffer [names or numbers]`: attaches the current text of buffers, including unsaved changes.
 
 local api = vim.api
 local attaching = require("codecompanion.chat.sources.attach_to_chat")
@@ -18,7 +18,7 @@ end
 
 ---@param chat CodeCompanion.Chat
 ---@param bufnr integer
----@param is_live? boolean As configured when nil
+---@param is_live? boolean nil uses the configuration
 local function send(chat, bufnr, is_live)
   vim.fn.bufload(bufnr)
   attaching.attach(chat, {
@@ -50,7 +50,7 @@ local function parse(argument)
   return found, problems
 end
 
----Names of buffers that contain `lead`; spaces are written `\\ `.
+---Return names of buffers that contain `lead`; spaces are written `\\ `.
 ---@param lead string
 ---@return string[]
 function M.complete(lead)
@@ -62,7 +62,7 @@ function M.complete(lead)
   end, named.containing((lead:gsub("\\ ", " ")), candidates()))
 end
 
----Attach the buffers that an argument names; without one the user chooses.
+---Attach the buffers named by an argument; without one the user chooses.
 ---@param chat CodeCompanion.Chat
 ---@param argument string
 ---@param refuse fun(reason: string)

@@ -1,4 +1,4 @@
----Paths for `/file` and `/image`: completion, and a list to choose from.
+---Paths for `/file` and `/image`: completion, and a picker.
 
 local attaching = require("codecompanion.chat.sources.attach_to_chat")
 local choose = require("codecompanion.screen.choose")
@@ -15,10 +15,10 @@ local M = {}
 
 local IN_CLIPBOARD = "the image in the clipboard"
 
----More may fit; who types on gets the rest.
+---Maximum number of completions; typing more narrows them down.
 local MAX_OFFERED = 200
 
----Paths that fit `lead`; spaces are written `\ `.
+---Return paths that match `lead`; spaces are written `\ `.
 ---@param lead string
 ---@return string[]
 function M.complete(lead)
@@ -33,7 +33,7 @@ local function is_readable(path)
   return vim.fn.filereadable(literal.absolute(path)) == 1
 end
 
----The words of an argument; a space within a word is written `\\ `.
+---Split an argument into words; a space within a word is written `\\ `.
 ---@param argument string
 ---@return string[]
 function M.words(argument)
@@ -44,7 +44,8 @@ function M.words(argument)
   return found
 end
 
----The paths of an argument: one with spaces in it, or several words, each may be a pattern such as `src/*.lua`.
+---Return the paths of an argument: one path with spaces, or several words, each of which may be a pattern such as
+---`src/*.lua`.
 ---@param argument string
 ---@return string[] paths
 ---@return string[] missing
@@ -68,18 +69,18 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param kind "file"|"image"
 ---@param path string
----@param is_live? boolean As configured when nil
+---@param is_live? boolean nil uses the configuration
 local function attach(chat, kind, path, is_live)
   attaching.attach(chat, { kind = kind, path = literal.absolute(path), live = is_live })
 end
 
----Attach what an argument names; if anything of it cannot be read, nothing is attached.
+---Attach the paths of an argument; if one of them cannot be read, nothing is attached.
 ---@param chat CodeCompanion.Chat
 ---@param kind "file"|"image"
 ---@param argument string
 ---@param refuse fun(reason: string)
 ---@param accept? fun(path: string): boolean
----@param wanted? string What it accepts
+---@param wanted? string Description of accepted files
 ---@param is_live? boolean
 local function attach_all(chat, kind, argument, refuse, accept, wanted, is_live)
   local found, missing = parse(argument)
@@ -97,7 +98,7 @@ local function attach_all(chat, kind, argument, refuse, accept, wanted, is_live)
   end
 end
 
----Attach files to the chat in use, or to a new one.
+---Attach files to the current chat, or to a new one.
 ---@param paths string[]
 function M.attach_to_current(paths)
   local chat, missing = registry.current(), {}
@@ -118,7 +119,7 @@ function M.attach_to_current(paths)
   end
 end
 
----Let the user choose among files for which `accept` holds.
+---Let the user choose among files that `accept` returns true for.
 ---@param chat CodeCompanion.Chat
 ---@param kind "file"|"image"
 ---@param accept fun(path: string): boolean
@@ -145,7 +146,7 @@ local function pick(chat, kind, accept, is_live, pasted)
   end)
 end
 
----`/file`: paths of an argument are attached; a PDF as a document. Without one the user chooses.
+---`/file`: attach the paths of an argument, a PDF as a document; without one the user chooses.
 ---@param chat CodeCompanion.Chat
 ---@param argument string
 ---@param refuse fun(reason: string)
@@ -160,14 +161,14 @@ function M.attach_files(chat, argument, refuse)
   end, is_live)
 end
 
----What may stand for `lead` after `/file`: the options, and paths.
+---Return completions after `/file`: the options, and paths.
 ---@param lead string
 ---@return string[]
 function M.complete_files(lead)
   return vim.list_extend(vim.startswith(lead, "-") and live.options(lead) or {}, M.complete(lead))
 end
 
----Images that fit `lead`, and folders.
+---Return images that match `lead`, and folders.
 ---@param lead string
 ---@return string[]
 function M.complete_images(lead)
@@ -176,7 +177,7 @@ function M.complete_images(lead)
   end, M.complete(lead))
 end
 
----`/image`: the same with images; without a path also the one in the clipboard.
+---`/image`: attach images, like `/file`; without a path the clipboard's image is offered, too.
 ---@param chat CodeCompanion.Chat
 ---@param argument string
 ---@param refuse fun(reason: string)

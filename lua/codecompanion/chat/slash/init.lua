@@ -1,6 +1,6 @@
----Slash commands: `/name argument`, alone in the input. A word that is none is refused with the nearest name, so that a
----mistyped command is never sent. Paths such as `/usr/bin` or `/etc` are ordinary text, and so is what begins with a
----space.
+---Slash commands: `/name argument`, alone in the input. An unknown name is refused with the nearest known one, so that
+---a mistyped command is never sent. Paths such as `/usr/bin` or `/etc` are ordinary text, and so is text that begins
+---with a space.
 
 local buffer = require("codecompanion.chat.buffer.chat_text")
 local draft = require("codecompanion.chat.wire.draft")
@@ -10,14 +10,14 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
----All commands, in the order they are shown.
+---Return all commands in display order.
 M.list = registry.list
 M.get = registry.get
 
----What is wrong with a command as it was typed.
+---Return the problem with a command as typed.
 ---@param name string
 ---@param command? CodeCompanion.SlashCommand
----@param rest string What follows the name
+---@param rest string Text after the name
 ---@return string? refusal
 local function problem_of(name, command, rest)
   if not command then
@@ -34,11 +34,11 @@ local function problem_of(name, command, rest)
   end
 end
 
----Read an input as a command.
+---Parse an input as a command.
 ---@param text string
 ---@return CodeCompanion.SlashCommand?
 ---@return string argument
----@return string? refusal Why it is a command that cannot be carried out
+---@return string? refusal Why the command cannot run
 function M.parse(text)
   local word, rest = text:match("^\n*/(%S+)(.*)$")
   if not word or not word:find("^%a[%w_:-]*$") then
@@ -46,7 +46,7 @@ function M.parse(text)
   end
   local command = M.get(word)
   if not command and word:find(":") and not registry.has_prefix(word:match("^[^:]*:")) then
-    return nil, "" -- no server brings commands that begin so
+    return nil, "" -- no server provides commands with this prefix
   end
   if not command and vim.uv.fs_stat("/" .. word) then
     return nil, "" -- a path: `/tmp is full`
@@ -59,11 +59,10 @@ function M.parse(text)
   return command, rest
 end
 
----Carry out the command that stands in the input, if one does. The input is emptied; a command that is refused stays
----there, to be corrected.
+---Run the command in the input, if there is one, and clear the input; a refused command stays there, to be corrected.
 ---@param chat CodeCompanion.Chat
 ---@param text string
----@return boolean executed Nothing is to be sent
+---@return boolean executed If true, nothing must be sent
 function M.execute(chat, text)
   local command, argument, refusal = M.parse(text)
   if refusal then

@@ -1,5 +1,5 @@
----The prompts of MCP servers as slash commands: `/mcp:server:prompt arguments`. What the server gives is put into the
----input, where it is read before it is sent: it is text from outside.
+---The prompts of MCP servers as slash commands: `/mcp:server:prompt arguments`. The server's text is put into the
+---input, so that the user reads it before sending: it is text from outside.
 
 local buffer = require("codecompanion.chat.buffer.chat_text")
 local draft = require("codecompanion.chat.wire.draft")
@@ -11,7 +11,7 @@ local view = require("codecompanion.chat.buffer.scroll")
 
 local M = {}
 
----Read what was typed after the command: `name=text` by name, the rest in order; the last takes all that is left.
+---Parse the text typed after the command: `name=text` by name, other words in order; the last parameter takes the rest.
 ---@param typed string
 ---@param names string[]
 ---@return table<string, string>

@@ -1,6 +1,6 @@
----Slash commands of the user's own, from `interactions.chat.slash_commands`: `{ callback, description, argument, … }`.
+---User-defined slash commands, from `interactions.chat.slash_commands`: `{ callback, description, argument, … }`.
 ---
----The callback gets a handle of the chat, not the chat itself: what is kept of a chat may change, the handle does not.
+---The callback gets a handle instead of the chat itself: the fields of a chat may change, the handle is stable.
 
 local attaching = require("codecompanion.chat.sources.attach_to_chat")
 local buffer = require("codecompanion.chat.buffer.chat_text")
@@ -13,7 +13,7 @@ local severity = require("codecompanion.severity")
 local M = {}
 
 local PATH = "interactions.chat.slash_commands.%s: "
----Commands of codecompanion.nvim that are none here: options for them are no mistake.
+---Commands of codecompanion.nvim that do not exist here: options for them are not mistakes.
 local ELSEWHERE = {
   acp_session_options = true,
   command = true,
@@ -28,13 +28,13 @@ local ELSEWHERE = {
   workspace = true,
 }
 
----What the callback of a user's command may do with its chat.
+---The chat as passed to the callback of a user-defined command.
 ---@class CodeCompanion.SlashChat
 ---@field id string
 ---@field bufnr integer
 ---@field attach fun(self: CodeCompanion.SlashChat, name: string, text: string) Attach a text to the next request
 ---@field add_context fun(self: CodeCompanion.SlashChat, message: { content: string }, source: string, id?: string)
----@field insert fun(self: CodeCompanion.SlashChat, text: string) Put a text in front of what stands in the input
+---@field insert fun(self: CodeCompanion.SlashChat, text: string) Put a text before the text of the input
 ---@field send fun(self: CodeCompanion.SlashChat, text: string) Send a message
 ---@field say fun(self: CodeCompanion.SlashChat, text: string) Show a sentence in the chat
 
@@ -54,7 +54,7 @@ local function handle(chat)
     id = chat.id,
     bufnr = chat.bufnr,
     attach = attach,
-    add_context = function(_, added, source, id) -- as codecompanion.nvim calls it
+    add_context = function(_, added, source, id) -- the name in codecompanion.nvim
       local name = type(id) == "string" and (id:match("^<(.*)>$") or id) or source
       attach(nil, name, text_of("content", type(added) == "table" and added.content or nil))
     end,
@@ -71,7 +71,7 @@ local function handle(chat)
   }
 end
 
----List a failure of the user's code in `:CodeCompanion problems`.
+---List a failure of user-defined code in `:CodeCompanion problems`.
 ---@param name string
 ---@param what string
 ---@param why any
@@ -133,7 +133,7 @@ local function is_enabled(entry)
   return type(entry) == "table" and entry.enabled ~= false
 end
 
----Whether the user has switched a command off.
+---Return whether the user has disabled a command.
 ---@param configured table<string, table|false>
 ---@param name string
 ---@return boolean
@@ -158,7 +158,7 @@ local function problem_of(name, entry, built_in)
   end
 end
 
----What is wrong with the user's commands, with key paths.
+---Return the problems with user-defined commands, with key paths.
 ---@param configured table<string, table|false>
 ---@param built_in table<string, boolean>
 ---@return string[]
@@ -170,7 +170,7 @@ function M.problems(configured, built_in)
   return found
 end
 
----The user's commands that can be carried out, by name.
+---Return the valid user-defined commands by name.
 ---@param configured table<string, table|false>
 ---@param built_in table<string, boolean>
 ---@return CodeCompanion.SlashCommand[]

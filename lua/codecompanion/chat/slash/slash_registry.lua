@@ -1,23 +1,24 @@
----Every slash command there is, in the order in which they are shown: the built-in ones by group, then the user's own,
----then what comes from elsewhere (prompts, servers). All are made and carried out alike.
+---All slash commands in display order: built-in ones by group, then user-defined ones, then those of other sources
+---(prompts, servers). All are built and run the same way.
 ---
----A group is a module below `codecompanion.chat.slash.groups` that returns its commands, or a function that returns
----those of this moment. `M.add` takes another group later.
+---A group is a module below `codecompanion.chat.slash.groups` that returns its commands, or a function that returns the
+---current ones. `M.add` adds a group later.
 
 local nearest = require("codecompanion.values.nearest")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 
 ---@class CodeCompanion.SlashCommand
----@field name string Letters, digits, `_`, `-`; `server:name` for what a server brings
+---@field name string Letters, digits, `_`, `-`; `server:name` for a command of a server
 ---@field description string
----@field argument? string How the argument is written
----@field multiline? boolean The argument may go on over several lines
+---@field argument? string Syntax of the argument
+---@field multiline? boolean The argument may have several lines
 ---@field many? boolean The argument is a list of words, each of which is completed
----@field complete? fun(lead: string): string[] Values of the argument
+---@field complete? fun(lead: string): string[] Returns completions of the argument
 ---@field run CodeCompanion.SlashRun
 
----@alias CodeCompanion.SlashRefuse fun(reason: string) It cannot be done; the input comes back
+---@alias CodeCompanion.SlashRefuse fun(reason: string) Called with the reason for a failure; the command is put back
+---into the input
 ---@alias CodeCompanion.SlashCommands CodeCompanion.SlashCommand[]
 ---@alias CodeCompanion.SlashRun
 ---| fun(chat: CodeCompanion.Chat, typed: string, refuse: CodeCompanion.SlashRefuse, all: CodeCompanion.SlashCommands)
@@ -26,7 +27,7 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
----The built-in groups, in the order in which they are shown.
+---The built-in groups in display order.
 local GROUPS = { "chat", "history", "model", "kept", "attach", "source", "report" }
 
 ---@type { name: string, group: CodeCompanion.SlashGroup }[]
@@ -39,7 +40,7 @@ local more = {
     end,
   },
 }
----@type table<string, boolean> Sentences that were said
+---@type table<string, boolean> Messages already shown
 local said = {}
 
 ---@param text string
@@ -59,7 +60,7 @@ local function built_in()
   return found
 end
 
----Names of the built-in commands.
+---Return the names of the built-in commands.
 ---@return table<string, boolean>
 function M.built_in_names()
   local names = {}
@@ -69,8 +70,8 @@ function M.built_in_names()
   return names
 end
 
----Take another group; one of the same name is replaced.
----@param name string Whose commands they are, for the user: "the prompt library"
+---Add a group; one with the same name is replaced.
+---@param name string Source of the commands, for messages: "the prompt library"
 ---@param group CodeCompanion.SlashGroup
 function M.add(name, group)
   for _, entry in ipairs(more) do
@@ -97,7 +98,7 @@ local function commands_of(entry)
   return {}
 end
 
----All commands, in the order in which they are shown. Of two with one name the first counts, and it is said.
+---Return all commands in display order. Of two with the same name the first is used, and the conflict is reported.
 ---@return CodeCompanion.SlashCommand[]
 function M.list()
   local own = require("codecompanion.chat.slash.own_commands")
@@ -123,7 +124,7 @@ function M.list()
   return found
 end
 
----What is wrong with the user's own commands, with key paths.
+---Return the problems with user-defined commands, with key paths.
 ---@return string[]
 function M.problems()
   local configured = require("codecompanion.config").options.interactions.chat.slash_commands
@@ -140,7 +141,7 @@ function M.get(name)
   end
 end
 
----Whether a command begins so: `mcp:` when a server brings some.
+---Return whether a command has this prefix: `mcp:` if a server provides some.
 ---@param prefix string
 ---@return boolean
 function M.has_prefix(prefix)
@@ -149,8 +150,8 @@ function M.has_prefix(prefix)
   end)
 end
 
----@param name string One that does not exist
----@return string? name The command that may have been meant
+---@param name string An unknown name
+---@return string? name The command that was probably meant
 function M.nearest(name)
   return nearest.word(
     name,

@@ -1,4 +1,5 @@
----What slash commands attach besides files: a page, an outline, a diff, a terminal, a help entry, the time.
+---Implements slash commands that attach sources other than files: a page, an outline, a diff, a terminal, a help entry,
+---the time.
 
 local attaching = require("codecompanion.chat.sources.attach_to_chat")
 local say = require("codecompanion.say")
@@ -12,14 +13,14 @@ local TERMINAL_LINES = 200
 
 ---@param chat CodeCompanion.Chat
 ---@param kind string
----@param path string How it is called in the context block
+---@param path string Label in the context block
 ---@param text string
 ---@param refuse fun(reason: string)
 local function attach(chat, kind, path, text, refuse)
   attaching.attach(chat, { kind = kind, path = path, text = text }, refuse)
 end
 
----`/fetch [--again] <address>`: the host fetches it; a message sent meanwhile waits for it.
+---`/fetch [--again] <address>`: attach a page that the host fetches; a message sent meanwhile waits for it.
 ---@param chat CodeCompanion.Chat
 ---@param argument string
 ---@param refuse fun(reason: string)
@@ -45,9 +46,9 @@ function M.page(chat, argument, refuse)
   end)
 end
 
----Stop what is being fetched for a chat.
+---Stop the running fetch of a chat.
 ---@param chat CodeCompanion.Chat
----@return boolean stopped There was something
+---@return boolean stopped Whether there was one
 function M.stop(chat)
   if (chat.fetching or 0) == 0 then
     return false
@@ -56,14 +57,14 @@ function M.stop(chat)
   return true
 end
 
----The file the user works in.
+---Return the file the user works in.
 ---@return string? path
 local function work_file()
   local current = require("codecompanion.editor_context.snapshot").snapshot().current
   return current ~= "" and current or nil
 end
 
----`/symbols [path]`: what is defined in a file, or in the one the user works in.
+---`/symbols [path]`: attach the outline of a file, by default of the one the user works in.
 ---@param chat CodeCompanion.Chat
 ---@param argument string
 ---@param refuse fun(reason: string)
@@ -75,7 +76,7 @@ function M.symbols(chat, argument, refuse)
   attach(chat, "symbols", path, "", refuse)
 end
 
----`/diff [staged|unstaged|branch|<commit>]`
+---`/diff [staged|unstaged|branch|<commit>]`: attach a diff.
 ---@param chat CodeCompanion.Chat
 ---@param argument string
 ---@param refuse fun(reason: string)
@@ -83,7 +84,7 @@ function M.diff(chat, argument, refuse)
   attach(chat, "diff", argument, "", refuse)
 end
 
----`/terminal [lines] [program]`: the end of what a terminal has shown, by default of the one used last.
+---`/terminal [lines] [program]`: attach the end of a terminal's output, by default of the most recently used one.
 ---@param chat CodeCompanion.Chat
 ---@param argument string
 ---@param refuse fun(reason: string)
@@ -116,7 +117,7 @@ function M.complete_terminals(lead)
   end, vim.tbl_map(terminals.program, terminals.list()))
 end
 
----`/now`: date, time and time zone.
+---`/now`: attach date, time and time zone.
 ---@param chat CodeCompanion.Chat
 ---@param _ string
 ---@param refuse fun(reason: string)
@@ -125,7 +126,7 @@ function M.now(chat, _, refuse)
   attach(chat, "now", shown, tostring(os.date("%A, %d %B %Y, %H:%M:%S (UTC%z)")), refuse)
 end
 
----`/help <tag>`: an entry of Neovim's help.
+---`/help <tag>`: attach an entry of Neovim's help.
 ---@param chat CodeCompanion.Chat
 ---@param tag string
 ---@param refuse fun(reason: string)

@@ -1,5 +1,5 @@
----Attaching something to a chat: the host is asked, and one line says that it is there. The context block, which shows
----it, stands at the top of the chat and is seldom in sight.
+---Attaches something to a chat through the host, and confirms it in one line. The context block that shows it is at the
+---top of the chat, which is rarely visible.
 
 local numbers = require("codecompanion.text.numbers")
 local say = require("codecompanion.say")
@@ -8,9 +8,9 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
-local TOGETHER_MS = 60 -- what arrives within it is one line: the files of a pattern
+local TOGETHER_MS = 60 -- attachments within this time are confirmed in one line: the files of a pattern
 
----@type { label: string, tokens: integer }[] What has arrived and is not told yet
+---@type { label: string, tokens: integer }[] Attachments that are not confirmed yet
 local arrived = {}
 
 local function tell()
@@ -26,8 +26,8 @@ end
 
 ---Attach something to the next request.
 ---@param chat CodeCompanion.Chat
----@param payload table As `requests.Attach`
----@param refuse? fun(reason: string) Told why it cannot be; the buffer says it when not given
+---@param payload table As in `requests.Attach`
+---@param refuse? fun(reason: string) Called with the reason for a failure; by default the buffer shows it
 function M.attach(chat, payload, refuse)
   local refusal = require("codecompanion.editor_context.send_code").attachment_refusal(payload.kind)
   if refusal then

@@ -1,4 +1,4 @@
----The image in the clipboard, by the program that reads it here; `/paste`.
+---Reads the image in the clipboard with the platform's program; `/paste`.
 
 local attaching = require("codecompanion.chat.sources.attach_to_chat")
 local own_programs = require("codecompanion.system.programs")
@@ -12,7 +12,7 @@ local MAX_BYTES = 20000000
 local KEPT_S = 86400
 local PNG = "\137PNG\r\n\26\n"
 
----Gives the image as base64: what it writes to its output is text in some code page.
+---Prints the image as base64, because PowerShell output is text in some code page.
 local POWERSHELL = "Add-Type -AssemblyName System.Windows.Forms,System.Drawing;"
   .. "$i=[System.Windows.Forms.Clipboard]::GetImage();"
   .. "if($i){$m=New-Object System.IO.MemoryStream;"
@@ -42,9 +42,9 @@ local function programs()
   }
 end
 
----The program that can be used here.
+---Return the program to use.
 ---@return CodeCompanion.ClipboardProgram? program
----@return string? why There is none
+---@return string? why Why there is none
 local function find()
   local missing = {}
   for _, program in ipairs(programs()) do
@@ -63,7 +63,7 @@ local function find()
   return nil, "There is no clipboard here that a program could read; attach the file with /image."
 end
 
----Delete what was pasted days ago, and return the path of a new file.
+---Delete images pasted days ago, and return the path of a new file.
 ---@return string
 local function fresh_path()
   local folder = vim.fn.stdpath("cache") .. "/codecompanion/pasted"
@@ -113,7 +113,7 @@ local function image_of(program, result)
   return write(bytes)
 end
 
----Keep the image in the clipboard as a file.
+---Save the image in the clipboard as a file.
 ---@param done fun(path?: string, why?: string) Called once
 function M.read(done)
   local program, missing = find()

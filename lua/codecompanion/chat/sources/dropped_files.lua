@@ -1,5 +1,5 @@
----Files dropped onto the terminal: it pastes their paths, quoted, escaped or as `file://`. The text stays as it was
----pasted; that it can be attached is said, and a key does it.
+---Files dropped onto the terminal, which pastes their paths, quoted, escaped or as `file://`. The pasted text is
+---unchanged; a hint says that a key attaches the files.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
@@ -16,10 +16,10 @@ local M = {}
 local ns = api.nvim_create_namespace("codecompanion.chat.dropped")
 local MAX_BYTES = 16 * 1024
 
----@type table<integer, string> What is being pasted into a buffer, in pieces
+---@type table<integer, string> Pieces of a paste in progress, by buffer
 local arriving = {}
 
----The next word as a shell would read it: quoted, or with `\` before what is not a letter.
+---Return the next word as a shell would parse it: quoted, or with `\` before non-letters.
 ---@param text string
 ---@param at integer
 ---@return string? word
@@ -48,7 +48,7 @@ local function word_at(text, at)
 end
 
 ---@param word string
----@param any boolean Relative paths too
+---@param any boolean Whether relative paths count, too
 ---@return string? path
 local function file_of(word, any)
   if word:find("^file://") then
@@ -62,9 +62,9 @@ local function file_of(word, any)
   return word ~= "" and vim.fn.filereadable(path) == 1 and path or nil
 end
 
----The files a text consists of, and of nothing else; none where anything in it is no file.
+---Return the files if a text consists only of file names, otherwise nothing.
 ---@param text string
----@param any? boolean Relative paths too: the user has asked for it
+---@param any? boolean Whether relative paths count, too, because the user asked for it
 ---@return string[]
 function M.files_in(text, any)
   if #text > MAX_BYTES or not text:find("%S") then
@@ -95,7 +95,7 @@ local function named(files)
   return #files == 1 and vim.fs.basename(files[1]) or ("%d files"):format(#files)
 end
 
----Say beside a pasted line that it can be attached.
+---Show a hint beside a pasted line that its files can be attached.
 ---@param chat CodeCompanion.Chat
 ---@param text string
 local function offer(chat, text)
@@ -115,7 +115,7 @@ local function offer(chat, text)
   })
 end
 
----Text is pasted into a chat, in pieces perhaps (`vim.paste`).
+---Handle text pasted into a chat, possibly in pieces (`vim.paste`).
 ---@param chat CodeCompanion.Chat
 ---@param lines string[]
 ---@param phase -1|1|2|3
@@ -133,8 +133,8 @@ function M.pasted(chat, lines, phase)
   end
 end
 
----Attach what the line under the cursor names, or the path under it. In the input a line of nothing but paths goes; `u`
----brings it back.
+---Attach the files named in the line under the cursor, or the path under it. In the input, a line that contains only
+---paths is removed; `u` restores it.
 ---@param chat CodeCompanion.Chat
 function M.attach_here(chat)
   local row = view.cursor_row()

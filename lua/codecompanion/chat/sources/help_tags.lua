@@ -1,4 +1,4 @@
----Neovim's own help as a source: the text that stands at a tag.
+---Neovim's help as a source: returns the text at a tag.
 
 local M = {}
 
@@ -11,14 +11,14 @@ local function is_rule(line)
   return line:find("^===+%s*$") ~= nil or line:find("^%-%-%-+%s*$") ~= nil
 end
 
----Whether an entry of its own begins on the line: tags stand at its end.
+---Return whether a new entry begins on the line: tags are at its end.
 ---@param line string
 ---@return boolean
 local function has_tag(line)
   return line:find("%*[^%s*|]+%*%s*$") ~= nil
 end
 
----The file that has a tag.
+---Return the file that contains a tag.
 ---@param tag string
 ---@return string? path
 local function file_of(tag)
@@ -37,7 +37,7 @@ local function file_of(tag)
   end
 end
 
----The tag that `:help` would open, the file that has it; an option's name goes without its quotes, as there.
+---Return the tag that `:help` would open, and its file; an option's name may be written without quotes, as in `:help`.
 ---@param tag string
 ---@return string tag
 ---@return string? path
@@ -55,7 +55,7 @@ local function as_help_finds(tag)
   return tag, nil
 end
 
----The entry at a row: up to the next entry or rule, once it has said something.
+---Return the entry at a row: up to the next entry or rule that follows some text.
 ---@param lines string[]
 ---@param row integer
 ---@return string[]
@@ -78,10 +78,10 @@ local function entry(lines, row)
   return found
 end
 
----The text at a tag.
+---Return the text at a tag.
 ---@param tag string
 ---@return string? text
----@return string? why There is none
+---@return string? why Why there is none
 function M.text(tag)
   local path
   tag, path = as_help_finds(tag)
@@ -99,7 +99,7 @@ function M.text(tag)
   return nil, ("The help tags are out of date: %s has no %s. :helptags ALL makes new ones."):format(path, tag)
 end
 
----Tags that go on from `lead`, as `:help` completes them.
+---Return tags that begin with `lead`, as `:help` completes them.
 ---@param lead string
 ---@return string[]
 function M.complete(lead)

@@ -1,4 +1,5 @@
----Attachments whose changes the model is told: the options of `/file` and `/buffer`, and the key in the context block.
+---Live attachments, whose changes are sent to the model: the options of `/file` and `/buffer`, and the key in the
+---context block.
 
 local context = require("codecompanion.chat.draw.context_block")
 local say = require("codecompanion.say")
@@ -10,7 +11,7 @@ local M = {}
 local OPTIONS = { ["--live"] = true, ["--once"] = false }
 local KINDS = { file = true, buffer = true }
 
----Read `--live` or `--once` from the front of an argument.
+---Parse a leading `--live` or `--once` of an argument.
 ---@param argument string
 ---@return boolean? is_live nil = as configured
 ---@return string rest
@@ -22,7 +23,7 @@ function M.option(argument)
   return nil, argument
 end
 
----The options that go on from `lead`.
+---Return the options that begin with `lead`.
 ---@param lead string
 ---@return string[]
 function M.options(lead)
@@ -31,7 +32,7 @@ function M.options(lead)
   end, { "--live", "--once" })
 end
 
----The items on a row of the context block: of its heading, or its closed fold, all that can be live.
+---Return the items on a row of the context block: for its heading or closed fold, all that can be live.
 ---@param chat CodeCompanion.Chat
 ---@param row integer
 ---@return table[]
@@ -45,7 +46,7 @@ local function items_at(chat, row)
   return item and KINDS[item.kind] and { item } or {}
 end
 
----Make what stands on a row live, or what is live no more; of several all live, unless they are.
+---Toggle whether the items on a row are live; several become live unless all are.
 ---@param chat CodeCompanion.Chat
 ---@param row integer
 function M.toggle(chat, row)

@@ -1,6 +1,6 @@
----User autocmds and their payloads. The table below is the documentation (the help file is made from it).
+---User autocmds and their payloads. The table below is the documentation, from which the help file is generated.
 ---
----Every payload has `chat` (id of the chat) and `bufnr`; the other fields are listed with their meaning.
+---Every payload has `chat` (the chat id) and `bufnr`; the other fields are listed with their meaning.
 
 local policies = require("codecompanion.chat.state.policy_autocmds")
 local say = require("codecompanion.say")
@@ -11,7 +11,7 @@ local M = {}
 ---@class CodeCompanion.Autocmd
 ---@field name string Pattern of the User autocmd
 ---@field description string When it fires
----@field data table<string, string> Fields of `args.data` besides `chat` and `bufnr`
+---@field data table<string, string> Fields of `args.data` other than `chat` and `bufnr`
 
 ---@type CodeCompanion.Autocmd[]
 M.list = {
@@ -156,7 +156,7 @@ local function exec(chat, pattern, data)
   end
 end
 
----Fire a User autocmd; the fields of the payload are taken from `event` by the table above.
+---Fire a User autocmd; the fields of the payload are copied from `event` according to the table above.
 ---@param chat CodeCompanion.Chat
 ---@param name string Without the prefix `CodeCompanion`
 ---@param event? table
@@ -169,7 +169,7 @@ function M.fire(chat, name, event)
   exec(chat, pattern, data)
 end
 
----Fire the User autocmd of an event that a policy names, with all the fields it came with.
+---Fire the User autocmd of a policy's named event, with all of its fields.
 ---@param chat CodeCompanion.Chat
 ---@param event CodeCompanion.Event.PolicyEvent
 function M.fire_policy(chat, event)

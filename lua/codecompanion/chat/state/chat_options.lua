@@ -1,4 +1,4 @@
----The options the chat buffer reads; all defaults live in the option schema (`codecompanion.config`).
+---The options that the chat buffer reads; their defaults are in the option schema (`codecompanion.config`).
 
 local M = {}
 
@@ -17,7 +17,7 @@ function M.chat()
   return M.all().interactions.chat
 end
 
----What an adapter is called in headers: the `formatted_name` the user gave it, else the name it is chosen by.
+---Return the display name of an adapter: the user's `formatted_name`, otherwise its key.
 ---@param adapter string
 ---@return string
 local function name_of(adapter)
@@ -30,7 +30,7 @@ local function name_of(adapter)
   return type(name) == "string" and name ~= "" and name or adapter
 end
 
----The text of a role header, without the `## `.
+---Return the text of a role header, without `## `.
 ---@param role "user"|"llm"
 ---@param adapter? string
 ---@param model? string

@@ -1,4 +1,4 @@
----How a chat is doing, in words: state, meter, numbers. Used by the buffer, the winbar and status lines.
+---Describes the status of a chat: state, meter, numbers. Used by the buffer, the winbar and status lines.
 
 local api = vim.api
 local fit = require("codecompanion.text.fit")
@@ -8,7 +8,7 @@ local questions = require("codecompanion.chat.state.questions")
 
 local M = {}
 
----What the host says while nothing has come from the model yet (`session/turn/turn.py`).
+---The host's label before the first output of the model (`session/turn/turn.py`).
 M.WAITING = "waiting for the model"
 local SHOWN_WAIT_S = 3
 
@@ -18,9 +18,9 @@ local HIGH, FULL = 0.80, 0.95
 local SHOWS_THRESHOLDS = 0.50
 local CELLS = 10
 
----A bar of ten cells between two edges: a full cell for every 10 %, half a cell from 5 % on (R-303). What is left is
----shaded: a nearly empty bar is seen as one on any background.
----@param ratio number 0..1, more is shown as full
+---Return a bar of ten cells between two edges: a full cell for every 10 %, half a cell from 5 % on (R-303). The rest is
+---shaded, so that a nearly empty bar is recognisable on any background.
+---@param ratio number 0..1, larger values are shown as full
 ---@return string
 function M.gauge(ratio)
   local halves = math.floor(math.max(0, math.min(ratio, 1)) * CELLS * 2 + 1e-9)
@@ -28,8 +28,8 @@ function M.gauge(ratio)
   return "▕" .. bar .. ("░"):rep(CELLS - math.ceil(halves / 2)) .. "▏"
 end
 
----`ctx 35.8k/40.0k 89%`, or `ctx~ …` when nobody has counted it exactly (R-303); `…/32.0k? …` where nobody knows the
----window (R-506).
+---Return `ctx 35.8k/40.0k 89%`, or `ctx~ …` if it is not an exact count (R-303); `…/32.0k? …` if the window is unknown
+---(R-506).
 ---@param meter table The last `meter` event
 ---@return string
 function M.meter_text(meter)
@@ -47,7 +47,7 @@ function M.meter_group(meter)
   return meter.ratio >= HIGH and "CodeCompanionMeterHigh" or "CodeCompanionMeter"
 end
 
----Where editing and compaction start, from half a window on.
+---Return where editing and compaction start, once the window is half full.
 ---@param meter table
 ---@return string
 function M.thresholds(meter)
@@ -65,10 +65,10 @@ function M.thresholds(meter)
   return table.concat(parts, " · ")
 end
 
----The ways to say the meter, the longest first. What comes last says most: that it is paused, how full it is; then the
----marks, then the bar, which shows the percentage once more.
+---Return the variants of the meter, longest first. The last parts are the most important: that it is paused, and the
+---percentage; then the marks, then the bar, which repeats the percentage.
 ---@param chat CodeCompanion.Chat
----@return { [1]: string, [2]: string }[][] ways, integer core Index of the one that has the size
+---@return { [1]: string, [2]: string }[][] ways, integer core Index of the one with the size
 function M.meter_ways(chat)
   local meter = chat.meter
   if not meter then
@@ -93,9 +93,9 @@ function M.meter_ways(chat)
   return ways, #ways - 1
 end
 
----The first of several ways to say something that fits, nil when none does.
+---Return the first of several variants that fits, or nil.
 ---@param ways { [1]: string, [2]: string }[][]
----@param room integer Cells there are
+---@param room integer Available cells
 ---@return { [1]: string, [2]: string }[]?
 function M.fitting(ways, room)
   for _, way in ipairs(ways) do
@@ -105,40 +105,40 @@ function M.fitting(ways, room)
   end
 end
 
----The longest way to say the meter that fits.
+---Return the longest variant of the meter that fits.
 ---@param chat CodeCompanion.Chat
----@param room integer Cells there are
----@return { [1]: string, [2]: string }[] chunks None when not even the percentage fits
+---@param room integer Available cells
+---@return { [1]: string, [2]: string }[] chunks Empty if not even the percentage fits
 function M.meter_chunks(chat, room)
   return M.fitting(M.meter_ways(chat), room) or {}
 end
 
----Whether something runs or waits that stopping or closing would end.
+---Return whether something is running or waiting that stopping or closing would end.
 ---@param chat CodeCompanion.Chat
 ---@return boolean
 function M.is_busy(chat)
   return chat.state ~= "idle" or chat.compaction ~= nil or chat.retry ~= nil or #chat.outgoing > 0
 end
 
----Whether the chat waits for something whose end nobody knows: a first word, a summary.
+---Return whether the chat waits for something of unknown duration: a first token, a summary.
 ---@param chat CodeCompanion.Chat
 ---@return boolean
 function M.waits(chat)
-  local is_read = chat.label:find("^reading .+ tokens$") ~= nil -- a prompt that a local server reads
+  local is_read = chat.label:find("^reading .+ tokens$") ~= nil -- a local server is processing a prompt
   return chat.label == M.WAITING or is_read or chat.state == "compacting" or chat.state == "preparing"
 end
 
----What the host calls a reply whose text arrives; of the arguments of a call nothing comes before they are whole.
+---The host's labels while text streams; arguments of a call arrive only as a whole.
 local FLOWING = { streaming = true, thinking = true }
 
----Whether the text of a reply arrives, which may come to a stop.
+---Return whether text of a reply is streaming, which may stall.
 ---@param chat CodeCompanion.Chat
 ---@return boolean
 function M.flows(chat)
   return chat.state == "streaming" and FLOWING[chat.label] == true
 end
 
----How long the chat has waited, or since when nothing of a reply has come; "" for the first seconds.
+---Return how long the chat has waited, or since when a reply has stalled; "" for the first seconds.
 ---@param chat CodeCompanion.Chat
 ---@return string
 function M.waited(chat)
@@ -152,7 +152,7 @@ function M.waited(chat)
   return (M.flows(chat) and " · nothing for %s" or " · %s"):format(time)
 end
 
----What happens in the chat, "" when it is idle.
+---Return the current activity of the chat, "" if it is idle.
 ---@param chat CodeCompanion.Chat
 ---@param brief? boolean Without the reason, for bars that are cut at the front
 ---@return string
@@ -185,8 +185,8 @@ function M.activity(chat, brief)
   return chat.state == "idle" and "" or chat.state:gsub("_", " ") .. M.waited(chat)
 end
 
----An item for 'statusline', where a `%` is written twice: `streaming · ctx 35.8k/128k 28%%`.
----@param bufnr? integer Buffer of a chat, the current one when not given
+---Return an item for 'statusline', with `%` doubled: `streaming · ctx 35.8k/128k 28%%`.
+---@param bufnr? integer Chat buffer, by default the current one
 ---@return string
 function M.component(bufnr)
   local shown = vim.b[bufnr or api.nvim_get_current_buf()].codecompanion_chat
@@ -195,7 +195,7 @@ function M.component(bufnr)
   return (table.concat(parts, " · "):gsub("%%", "%%%%"))
 end
 
----Publish the state in `vim.b.codecompanion_chat` and let status lines redraw.
+---Publish the state in `vim.b.codecompanion_chat` and redraw status lines.
 ---@param chat CodeCompanion.Chat
 function M.publish(chat)
   local activity = M.activity(chat, true)

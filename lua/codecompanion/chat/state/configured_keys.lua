@@ -1,4 +1,4 @@
----Which keys chat buffers have, as configured; what is set and what each does: `ui/keymaps.lua`, `ui/key_actions.lua`.
+---The configured keys of chat buffers; `ui/keymaps.lua` maps them, `ui/key_actions.lua` has their actions.
 
 local options = require("codecompanion.chat.state.chat_options")
 
@@ -9,7 +9,7 @@ function M.configured()
   return options.chat().keymaps or {}
 end
 
----The keys of an action in a mode, none when it is switched off.
+---Return the keys of an action in a mode, none if it is disabled.
 ---@param name string
 ---@param mode string
 ---@return string[]
@@ -22,7 +22,7 @@ function M.keys(name, mode)
   return type(keys) == "table" and keys or { keys }
 end
 
----What an empty input says; what finds no room is left out, the help last.
+---Return the hint of an empty input; keys that do not fit are omitted, the help last.
 ---@param width integer
 ---@return string
 function M.hint(width)

@@ -1,22 +1,22 @@
----Whether a chat waits because the Python environment is being installed, and how far that is.
+---Reports whether a chat waits for the installation of the Python environment, and its progress.
 
 local M = {}
 
----@return CodeCompanion.InstallProgress? progress Of the installation that runs; never loads the installer
+---@return CodeCompanion.InstallProgress? progress Progress of the running installation; never loads the installer
 function M.progress()
   local install = package.loaded["codecompanion.install"]
   return install and install.progress
 end
 
----Whether the chat waits for an installation.
+---Return whether the chat waits for an installation.
 ---@param chat CodeCompanion.Chat
 ---@return boolean
 function M.waits(chat)
   return chat.attached == "opening" and M.progress() ~= nil
 end
 
----`Installing Python packages: 12 of 37 downloaded · 14 s`
----@param brief? boolean `Installing: 12 of 37 downloaded · 14 s`
+---Return `Installing Python packages: 12 of 37 downloaded · 14 s`.
+---@param brief? boolean Return `Installing: 12 of 37 downloaded · 14 s`
 ---@return string
 function M.text(brief)
   local now = M.progress()

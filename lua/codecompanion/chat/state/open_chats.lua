@@ -1,4 +1,4 @@
----The chats that are open, by buffer and in the order they were opened.
+---The open chats, by buffer and in the order they were opened.
 
 local M = {}
 
@@ -7,10 +7,10 @@ local by_buffer = {}
 ---@type CodeCompanion.Chat[]
 local chats = {}
 
----@type CodeCompanion.Chat? The chat that was used last
+---@type CodeCompanion.Chat? The most recently used chat
 M.last = nil
 
----The chat of a buffer (0 or nil: the current one).
+---Return the chat of a buffer (0 or nil: the current one).
 ---@param bufnr? integer
 ---@return CodeCompanion.Chat?
 function M.by_buffer(bufnr)
@@ -30,13 +30,13 @@ function M.by_id(id)
   end
 end
 
----The chat in use: that of the current buffer, otherwise the last one.
+---Return the current chat: that of the current buffer, otherwise the last one.
 ---@return CodeCompanion.Chat?
 function M.current()
   return M.by_buffer() or M.last
 end
 
----All open chats, oldest first.
+---Return all open chats, oldest first.
 ---@return CodeCompanion.Chat[]
 function M.list()
   return vim.list_slice(chats)
@@ -47,7 +47,7 @@ function M.add(chat)
   chats[#chats + 1] = chat
 end
 
----A buffer is the chat's from now on.
+---Assign a buffer to a chat.
 ---@param chat CodeCompanion.Chat
 ---@param bufnr integer
 function M.give_buffer(chat, bufnr)
@@ -58,7 +58,7 @@ function M.give_buffer(chat, bufnr)
 end
 
 ---@param chat CodeCompanion.Chat
----@return boolean removed It was open
+---@return boolean removed Whether it was open
 function M.remove(chat)
   if not by_buffer[chat.bufnr] then
     return false

@@ -1,6 +1,6 @@
----User autocmds of the context policies: one per documented event of a policy, named as the policy names it
----(`context_pruned` fires `CodeCompanionContextPruned`). `context/named_events.py` (Python) makes the
----fields; a test compares its names and fields with this table. They are called as in the products they come from.
+---User autocmds of the context policies: one for each documented event of a policy, named after it (`context_pruned`
+---fires `CodeCompanionContextPruned`). `context/named_events.py` (Python) creates the fields; a test compares its names
+---and fields with this table. They are named as in the products they come from.
 
 local M = {}
 

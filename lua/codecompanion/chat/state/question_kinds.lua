@@ -1,11 +1,11 @@
----What the questions that are no tool calls say, by their kind: the keys that answer them, and what the others mean.
+---Texts of questions that are not tool calls, by kind: the keys that answer them, and hints for other keys.
 
 ---@class CodeCompanion.QuestionKind
----@field choices { [1]: string, [2]: string }[] verb, words
----@field notice string What stands after the title
----@field hints table<string, string> What a key that answers nothing here says
+---@field choices { [1]: string, [2]: string }[] Verb and label
+---@field notice string Text after the title
+---@field hints table<string, string> Hints for keys that do not answer this question
 ---@field waiting string[] The state of the chat while it waits: a sentence, and a short form
----@field told string The notification for a chat that is not visible: follows the chat's name
+---@field told string The notification for a chat that is not visible: appended to the chat's name
 
 ---@type table<string, CodeCompanion.QuestionKind>
 return {

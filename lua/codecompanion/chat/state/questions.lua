@@ -1,10 +1,10 @@
----Which chats wait for an answer of the user's.
+---Finds chats that wait for an answer of the user.
 
 local registry = require("codecompanion.chat.state.open_chats")
 
 local M = {}
 
----What a chat is called where others are named, too.
+---Return the name of a chat among several.
 ---@param chat CodeCompanion.Chat
 ---@return string
 function M.name_of(chat)
@@ -12,22 +12,22 @@ function M.name_of(chat)
     or ("chat %s"):format(chat.name)
 end
 
----The tool calls that wait for an answer and are drawn.
+---Return the drawn tool calls that wait for an answer.
 ---@param chat CodeCompanion.Chat
 ---@return CodeCompanion.Approval[]
 function M.waiting(chat)
   return chat.approvals or {}
 end
 
----Whether a tool call of the chat waits for an answer, be it drawn or not.
+---Return whether a tool call of the chat waits for an answer, drawn or not.
 ---@param chat CodeCompanion.Chat
 ---@return boolean
 function M.waits(chat)
   return #M.waiting(chat) > 0 or next(chat.put_away) ~= nil
 end
 
----For status lines: the chats that wait for an answer, but for the one that is shown there.
----@param bufnr? integer The current buffer when not given
+---Return text for status lines about chats that wait for an answer, except the one shown there.
+---@param bufnr? integer Defaults to the current buffer
 ---@return string? text
 function M.elsewhere(bufnr)
   bufnr = bufnr or vim.api.nvim_get_current_buf()

@@ -1,10 +1,10 @@
----Which messages are not sent any more, and what took them out (`chat.gone`).
+---Tracks messages that are no longer sent, and the changes that removed them (`chat.gone`).
 
 local M = {}
 
 ---@param chat CodeCompanion.Chat
 ---@param item table
----@return string? kind What took it out, nil for what is sent
+---@return string? kind Kind of the change that removed it, nil if it is sent
 function M.kind(chat, item)
   if item.summary_ids then
     local kind
@@ -19,7 +19,7 @@ function M.kind(chat, item)
   return item.message_id and not item.replaced and chat.gone[item.message_id] or nil
 end
 
----What is out of the view now, as a whole.
+---Replace the set of removed messages.
 ---@param chat CodeCompanion.Chat
 ---@param by_kind table<string, string[]>
 ---@return boolean changed
@@ -38,7 +38,7 @@ function M.set(chat, by_kind)
   return changed
 end
 
----Whether the message is folded away because it is not sent any more.
+---Return whether the message is folded because it is no longer sent.
 ---@param chat CodeCompanion.Chat
 ---@param item table
 ---@return boolean

@@ -1,4 +1,4 @@
----What the chat asks of the host. Nothing here waits: every answer comes as an event.
+---The chat's requests to the host. Nothing here blocks: every answer arrives as an event.
 
 local api = vim.api
 local choice = require("codecompanion.adapters.default_adapter")
@@ -9,7 +9,7 @@ local M = {}
 
 M.READ_ONLY = "This chat is open in another Neovim; close it there to go on here."
 
----The same for command lines of less than 80 columns.
+---Variants for command lines of less than 80 columns.
 M.READ_ONLY_LINES = { M.READ_ONLY, "Open in another Neovim: close it there", "Open in another Neovim" }
 
 ---@return table
@@ -17,7 +17,7 @@ local function host()
   return require("codecompanion.host")
 end
 
----Those that may have been stored by a host that is gone.
+---Return the messages that a host may have stored before it exited.
 ---@param chat CodeCompanion.Chat
 ---@return CodeCompanion.Outgoing[]
 function M.unsure(chat)
@@ -26,16 +26,16 @@ function M.unsure(chat)
   end, chat.outgoing)
 end
 
----Open the chat in the host: a new one, or the stored one it belongs to (also after the host has been restarted).
+---Open the chat in the host: a new one, or the stored one it belongs to (also after a restart of the host).
 ---@param chat CodeCompanion.Chat
----A chat that could only be read is asked for again: who had it may have closed it.
+---A read-only chat is requested again, because its owner may have closed it.
 ---@param opts? { adapter?: string, model?: string }
 function M.attach(chat, opts)
   if chat.read_only and chat.attached == "yes" then
     chat.attached = "no"
   end
   if chat.attached ~= "no" or chat.closed then
-    return -- a chat that was closed before its turn came would keep others from it
+    return -- a chat that was closed before its turn came would block other owners
   end
   chat.attached = "opening"
   local unsure, is_stored = M.unsure(chat), chat.known or chat.stored
@@ -58,7 +58,7 @@ function M.attach(chat, opts)
   })
 end
 
----Send a verb for the chat; a chat that a restarted host does not know yet is opened again first.
+---Send a verb for the chat; a chat unknown to a restarted host is reopened first.
 ---@param chat CodeCompanion.Chat
 ---@param verb string
 ---@param payload? table
@@ -67,7 +67,7 @@ function M.notify(chat, verb, payload)
   host().notify(verb, vim.tbl_extend("force", { chat = chat.id }, payload or {}))
 end
 
----The same with an answer.
+---Send a request for the chat and handle its answer.
 ---@param chat CodeCompanion.Chat
 ---@param verb string
 ---@param payload table
@@ -89,13 +89,13 @@ function M.request(chat, verb, payload, callback, on_error)
   end)
 end
 
----Stop whatever runs.
+---Stop all running work.
 ---@param chat CodeCompanion.Chat
 function M.cancel(chat)
   M.notify(chat, "cancel")
 end
 
----Empty what the model sees; the history keeps everything, and an undo brings it back.
+---Remove all messages from the view; the history keeps everything, and undo restores them.
 ---@param chat CodeCompanion.Chat
 function M.clear(chat)
   chat.clearing = true
@@ -108,7 +108,7 @@ function M.regenerate(chat)
   M.notify(chat, "regenerate", { snapshot = require("codecompanion.editor_context.snapshot").snapshot() })
 end
 
----Carry out what the user has typed; `refuse` is told why it could not be.
+---Run a command of the user; `refuse` is called with the reason for a failure.
 ---@param chat CodeCompanion.Chat
 ---@param verb string
 ---@param payload table
@@ -117,14 +117,14 @@ function M.command(chat, verb, payload, refuse)
   M.request(chat, verb, payload, function() end, refuse)
 end
 
----Let the model go on with a reply that was cut off.
+---Let the model continue a truncated reply.
 ---@param chat CodeCompanion.Chat
 ---@param refuse fun(reason: string)
 function M.go_on(chat, refuse)
   M.command(chat, "go_on", { snapshot = require("codecompanion.editor_context.snapshot").snapshot() }, refuse)
 end
 
----Talk to another adapter or model.
+---Switch to another adapter or model.
 ---@param chat CodeCompanion.Chat
 ---@param adapter string
 ---@param model? string
@@ -142,7 +142,7 @@ function M.set_model(chat, adapter, model, done)
   end
 end
 
----Give the host the key of an adapter whose key is a function; `hello` brings only that of the configured one.
+---Send the host the key of an adapter whose key is a function; `hello` includes only that of the configured one.
 ---@param chat CodeCompanion.Chat
 function M.send_secrets(chat)
   local secrets, problem = require("codecompanion.config").secrets(chat.adapter)
@@ -153,7 +153,7 @@ function M.send_secrets(chat)
   end
 end
 
----Evaluate the functions of the config that depend on adapter and model, and tell the host.
+---Evaluate the configured functions that depend on adapter and model, and send the results to the host.
 ---@param chat CodeCompanion.Chat
 function M.send_overrides(chat)
   local overrides, wrong = require("codecompanion.config").evaluate_overrides({

@@ -1,10 +1,10 @@
----YOLO mode in words: what still asks while it is on. What asks is decided by the host, from the same options.
+---Describes YOLO mode: the actions that still ask while it is on. The host decides what asks, from the same options.
 
 local options = require("codecompanion.chat.state.chat_options")
 
 local M = {}
 
----The tools that ask even in YOLO mode.
+---Return the tools that ask even in YOLO mode.
 ---@return string[] names
 local function still_asking()
   local names = {}
@@ -17,7 +17,7 @@ local function still_asking()
   return names
 end
 
----For the status line: `YOLO but delete_file, run_command, files that run code`.
+---Return text for the status line: `YOLO but delete_file, run_command, files that run code`.
 ---@return string
 function M.label()
   local names = still_asking()
@@ -25,7 +25,7 @@ function M.label()
   return "YOLO but " .. table.concat(names, ", ")
 end
 
----One sentence when it is switched.
+---Return the sentence shown when it is switched.
 ---@param on boolean
 ---@return string
 function M.sentence(on)

@@ -1,6 +1,6 @@
----Slash commands about a chat as a whole: another one, an old one, its name, a copy.
+---Slash commands for a chat as a whole: open another or an old one, rename it, copy it.
 
----Call the chat something; without a text the user is asked.
+---Rename the chat; ask for the title if there is none.
 ---@param chat CodeCompanion.Chat
 ---@param argument string
 ---@param refuse fun(reason: string)
@@ -13,7 +13,7 @@ end
 return {
   {
     name = "new",
-    description = "Open a new chat in this window", -- this one goes on; the keys for the next chat lead to it
+    description = "Open a new chat in this window", -- this one keeps running; the keys for the next chat return to it
     run = function()
       require("codecompanion.chat.life").open({ layout = "here" })
     end,

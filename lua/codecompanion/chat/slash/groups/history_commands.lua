@@ -1,4 +1,4 @@
----Slash commands that take something out of a chat, bring it back, or take a change of files back.
+---Slash commands that remove content from a chat, restore it, or revert file changes.
 
 ---@type CodeCompanion.SlashCommand[]
 return {
@@ -13,7 +13,7 @@ return {
   },
   {
     name = "undo",
-    description = "Undo the newest edit, compaction, pin … of the chat", -- R-361, as the pins below
+    description = "Undo the newest edit, compaction, pin … of the chat", -- R-361, as for the pins below
     run = function(chat)
       require("codecompanion.chat.wire.edit_view").undo(chat)
     end,

@@ -1,4 +1,4 @@
----Slash commands about what stays: pins, memories, rules.
+---Slash commands for content that is kept: pins, memories, rules.
 
 ---@type CodeCompanion.SlashCommand[]
 return {

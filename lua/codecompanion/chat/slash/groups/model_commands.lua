@@ -1,4 +1,4 @@
----Slash commands that choose who answers and how the context is managed.
+---Slash commands that choose the model and how the context is managed.
 
 ---@type CodeCompanion.SlashCommand[]
 return {

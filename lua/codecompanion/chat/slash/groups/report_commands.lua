@@ -1,4 +1,4 @@
----Slash commands that show something: code that would be gathered, cost, a trace, the help.
+---Slash commands that show reports: code to be gathered, cost, a trace, the help.
 
 ---@type CodeCompanion.SlashCommand[]
 return {
@@ -20,7 +20,7 @@ return {
   },
   {
     name = "trace",
-    description = "Show a turn call by call", -- R-357; the newest without a number
+    description = "Show a turn call by call", -- R-357; the newest by default
     argument = "[turn]",
     run = function(chat, argument, refuse)
       require("codecompanion.chat.reports").trace(chat, argument, refuse)

@@ -1,6 +1,6 @@
----Slash commands that attach what is no file: pages, outlines, diffs, terminals, the time.
+---Slash commands that attach sources other than files: pages, outlines, diffs, terminals, the time.
 
----@param run string Function of `codecompanion.chat.sources.attach_source`
+---@param run string Name of a function in `codecompanion.chat.sources.attach_source`
 ---@return CodeCompanion.SlashRun
 local function attach(run)
   return function(chat, argument, refuse)
