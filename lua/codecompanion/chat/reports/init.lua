@@ -206,7 +206,7 @@ local function set_keys(report)
     return
   end
   map("<CR>", "Trace the turn of this line", function()
-    local turn = api.nvim_get_current_line():match("^|%s*(%d+)%s*|") -- only the table of turns begins with a number
+    local turn = api.nvim_get_current_line():match("^|%s*(%d+)%s*|") -- only turn rows begin with a number
     if turn then
       M.trace({ id = report.chat }, turn)
     end

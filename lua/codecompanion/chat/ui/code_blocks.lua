@@ -1,4 +1,4 @@
----Code blocks of the chat buffer: an empty one at the cursor, yanking one.
+---Code blocks of the chat buffer: inserts an empty one, yanks one.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
@@ -7,7 +7,7 @@ local view = require("codecompanion.chat.buffer.scroll")
 
 local M = {}
 
----An empty code block at the cursor, with the language of the buffer one came from.
+---Insert an empty code block at the cursor, with the language of the previous buffer.
 function M.insert(chat)
   local filetype = ""
   local previous = vim.fn.bufnr("#")
@@ -22,7 +22,7 @@ function M.insert(chat)
   api.nvim_win_set_cursor(0, { first + 2, 0 })
 end
 
----The fenced blocks of the transcript, from the top. A fence is closed by one that is at least as long.
+---Return the fenced blocks of the transcript from top to bottom. A fence is closed by one of at least the same length.
 ---@param lines string[]
 ---@return { first: integer, last: integer }[] 1-based lines of the fences
 local function code_blocks(lines)
@@ -39,7 +39,7 @@ local function code_blocks(lines)
   return found
 end
 
----Yank the code block under the cursor; elsewhere the last one above it.
+---Yank the code block under the cursor, otherwise the last one above it.
 function M.yank(chat)
   local lines = api.nvim_buf_get_lines(chat.bufnr, 0, (anchors.position(chat, "header")), false)
   local line, chosen = view.cursor_row() + 1, nil

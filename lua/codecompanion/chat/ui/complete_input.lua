@@ -1,5 +1,5 @@
----Completion in the input: slash commands on its first line, `#{buffer}` and the like and `@path` on all (R-213).
----Neovim's own ('omnifunc'), and what the blink and cmp sources share.
+---Completion in the input: slash commands on its first line, items such as `#{buffer}`, and `@path` on all lines
+---(R-213). Used by 'omnifunc' and by the blink and cmp sources.
 
 local api = vim.api
 
@@ -10,7 +10,7 @@ local M = {}
 
 ---@param chat CodeCompanion.Chat?
 ---@param row integer 0-based
----@return boolean The row is the first of the input: only there a slash command may stand
+---@return boolean Whether the row is the first of the input, the only one for slash commands
 local function is_command_row(chat, row)
   return chat ~= nil and row == anchors.position(chat, "input")
 end
@@ -19,20 +19,20 @@ end
 ---@field word string Text to insert
 ---@field label string
 ---@field description string
----@field kind "File"|"Folder"|"Keyword"|"Module"|"Value"|"Variable" Of the language server protocol, for its icon
----@field filter? string What the typed text is compared with; `word` when nil
----@field command? string Name of the slash command that can be carried out at once
+---@field kind "File"|"Folder"|"Keyword"|"Module"|"Value"|"Variable" Kind in the language server protocol, for the icon
+---@field filter? string Text to match against the typed text; defaults to `word`
+---@field command? string Name of a slash command that can run at once
 
----A folder may have more; who types on gets the rest.
+---Maximum number of paths; typing more narrows them down.
 local MAX_PATHS = 200
 
----What cannot stand in a name that is written without quotes (`python/codecompanion/retrieval/mentions.py`).
+---Characters that require quotes around a name (`python/codecompanion/retrieval/mentions.py`).
 local QUOTED = "[<>|(){}%[%],;@%s]"
 local ENDS_QUOTED = "[.,:;!?'*_]$"
 
----A name as it is written after `@`; nil: it cannot be.
+---Return a name as written after `@`, or nil if it cannot be written.
 ---@param name string
----@param is_quoted boolean The quote was typed
+---@param is_quoted boolean The opening quote was typed
 ---@return string?
 local function mention_of(name, is_quoted)
   if name:find('"') then
@@ -43,7 +43,7 @@ local function mention_of(name, is_quoted)
   return "@" .. name:gsub(" ", "\\ ")
 end
 
----Files and folders that fit what is typed after an `@`.
+---Return files and folders that match the text after an `@`.
 ---@param lead string
 ---@param is_quoted boolean
 ---@return CodeCompanion.Completion[]
@@ -66,9 +66,9 @@ local function files(lead, is_quoted)
   return found
 end
 
----Tools and groups of tools, as they are chosen in a message.
+---Return tools and groups of tools that a message can choose.
 ---@param chat CodeCompanion.Chat
----@param lead string What is typed after `@` or `@{`
+---@param lead string Text after `@` or `@{`
 ---@return CodeCompanion.Completion[]
 local function tools(chat, lead)
   local found = {}
@@ -81,8 +81,8 @@ local function tools(chat, lead)
   return found
 end
 
----Items of editor context, or the arguments of one, that go on from what is typed.
----@param typed string From the `#` on
+---Return items of editor context, or arguments of one, that complete the typed text.
+---@param typed string Text from the `#` on
 ---@return CodeCompanion.Completion[]
 local function context_items(typed)
   local context = require("codecompanion.editor_context")
@@ -113,7 +113,7 @@ local function context_items(typed)
   return found
 end
 
----What of the editor and the project a message may mention.
+---Return the parts of the editor and the project that a message may mention.
 ---@param chat CodeCompanion.Chat
 ---@param before string
 ---@return integer? from
@@ -139,11 +139,11 @@ local function mentions(chat, before)
   return start - 1, vim.list_extend(tools(chat, lead), files((lead:gsub("%z%z", " ")), false))
 end
 
----What may follow the text before the cursor.
+---Return the completions of the text before the cursor.
 ---@param chat CodeCompanion.Chat?
 ---@param row integer 0-based
----@param before string The line up to the cursor
----@return integer? from 0-based byte column where the completed text begins, nil: nothing to complete
+---@param before string The line before the cursor
+---@return integer? from 0-based byte column of the completed text, nil if there is none
 ---@return CodeCompanion.Completion[] items
 function M.items(chat, row, before)
   if not chat or row < anchors.position(chat, "input") then
@@ -186,11 +186,12 @@ function M.items(chat, row, before)
   return 0, items
 end
 
----The items as completion plugins take them. None is a function or a method, which get brackets when they are accepted.
+---Return the completions for completion plugins. No item has the kind of a function or method, because plugins would
+---append parentheses.
 ---@param chat CodeCompanion.Chat?
 ---@param row integer 0-based
----@param before string The line up to the cursor
----@return table[] items As `lsp.CompletionItem`, with places in bytes
+---@param before string The line before the cursor
+---@return table[] items As `lsp.CompletionItem`, with positions in bytes
 function M.lsp_items(chat, row, before)
   local from, items = M.items(chat, row, before)
   return vim.tbl_map(function(item)
@@ -215,15 +216,15 @@ local function menu(items)
   end, items)
 end
 
----Whether a file may be meant, whose name fits in other ways than by its beginning.
+---Return whether the text may be a file name, which may match other than by its beginning.
 ---@param before string
 ---@return boolean
 local function may_be_file(before)
   return (before:find("#{file:[^{}]*$") or before:find('@[^{%s"][^%s"]*$') or before:find('@"[^"]*$')) ~= nil
 end
 
----Call `done` when the files of the project are known, should one be meant: else, and mostly, at once.
----@param before string The line up to the cursor
+---Call `done` when the files of the project are known if the text may be a file name, otherwise at once.
+---@param before string The line before the cursor
 ---@param done fun()
 function M.when_known(before, done)
   if not may_be_file(before) then
@@ -233,20 +234,20 @@ function M.when_known(before, done)
   project_files.look(project_files.folder(), done)
 end
 
----Show the menu again when the files of the project are known, if they are not yet and the cursor is still there.
+---Show the menu again once the files of the project are known, if the cursor has not moved.
 ---@param before string
 ---@param show fun()
 local function show_when_known(before, show)
   local project_files = require("codecompanion.project_files")
   local folder = may_be_file(before) and project_files.folder()
   if folder and not project_files.is_known(folder) then
-    vim.schedule(function() -- with what the menu has inserted
+    vim.schedule(function() -- includes the text inserted by the menu
       project_files.when_known(folder, show)
     end)
   end
 end
 
----The text before the cursor, and where it is.
+---Return the text before the cursor, and its position.
 ---@return string before
 ---@return integer row 0-based
 local function place()
@@ -254,7 +255,7 @@ local function place()
   return api.nvim_get_current_line():sub(1, cursor[2]), cursor[1] - 1
 end
 
----'omnifunc' of chat buffers.
+---The 'omnifunc' of chat buffers.
 ---@param findstart 0|1
 ---@param base string
 ---@return integer|table
@@ -275,7 +276,7 @@ function M.omnifunc(findstart, base)
   return may_be_file(before .. base) and { words = menu(items), refresh = "always" } or menu(items)
 end
 
----A completion was accepted. Nothing is carried out by itself: the line stands there, and sending it does it.
+---Handle an accepted completion. No command runs automatically: the line stays in the input until it is sent.
 ---@param chat CodeCompanion.Chat
 ---@param item table `v:completed_item`
 function M.done(chat, item)

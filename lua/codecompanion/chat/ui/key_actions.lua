@@ -1,4 +1,4 @@
----What the keys of the chat buffer do; the names are those of `interactions.chat.keymaps`.
+---Actions of the chat buffer's keys, named as in `interactions.chat.keymaps`.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
@@ -36,7 +36,7 @@ M.send = submit.send
 M.regenerate = session.regenerate
 M.clear = session.clear
 
----Switch approvals off or on.
+---Turn YOLO mode on or off.
 ---@param chat CodeCompanion.Chat
 function M.yolo_mode(chat)
   chat.yolo = not chat.yolo
@@ -47,15 +47,15 @@ function M.yolo_mode(chat)
   require("codecompanion.chat.draw.activity").draw(chat)
 end
 
----Whether the place where the machine writes is on the screen, so that it is plain what would be stopped.
+---Return whether the place of machine text is visible, so that it is clear which work a stop would end.
 ---@param chat CodeCompanion.Chat
 ---@return boolean
 local function sees_the_turn(chat)
   return vim.fn.line("w$") >= anchors.position(chat, "tail")
 end
 
----Stop what runs; asks first when the running turn is out of sight. The key never starts a macro: its next key would be
----lost to a register. It ends one that was begun elsewhere.
+---Stop the running work; ask first if the running turn is not visible. The key never starts a macro, because its next
+---key would be lost to a register. It ends a macro that was started elsewhere.
 function M.stop(chat)
   if vim.fn.reg_recording() ~= "" then
     return api.nvim_feedkeys("q", "n", false)
@@ -75,7 +75,7 @@ function M.stop(chat)
   end)
 end
 
----Close the chat; asks first when that would stop what runs or cancel what waits for an answer.
+---Close the chat; ask first if that would stop running work or cancel an open question.
 function M.close(chat)
   local chats = require("codecompanion.chat.life")
   if not require("codecompanion.chat.state.chat_status").is_busy(chat) then
@@ -97,7 +97,7 @@ function M.close(chat)
   end)
 end
 
----Take the message under the cursor back into the input; sending it forks the chat there.
+---Put the message under the cursor into the input for editing; sending it forks the chat there.
 function M.edit_message(chat)
   require("codecompanion.chat.life.fork").edit(chat, view.cursor_row())
 end
@@ -133,11 +133,11 @@ function M.change_adapter(chat)
   require("codecompanion.chat.lists.pickers").model(chat)
 end
 
----Open or close a fold; elsewhere the key stays what it is in Neovim, `<C-i>`.
+---Open or close a fold; elsewhere the key is `<C-i>`, as in Neovim.
 function M.toggle_fold(chat)
   if vim.fn.foldlevel(".") > 0 then
     vim.cmd("normal! za")
-    require("codecompanion.chat.draw.view_marks").show_keys(chat) -- an open line is another one
+    require("codecompanion.chat.draw.view_marks").show_keys(chat) -- the keys are shown on the line of an open fold, too
   else
     api.nvim_feedkeys((vim.v.count > 0 and vim.v.count or "") .. vim.keycode("<C-i>"), "n", false)
   end
@@ -147,12 +147,12 @@ function M.debug(chat)
   require("codecompanion.chat.lists.inspector").open(chat)
 end
 
----What the policy would change before the next request, and /compact now; nothing is sent.
+---Show the changes that the policy would make before the next request, and those of /compact; nothing is sent.
 function M.preview(chat)
   session.request(chat, "preview", {}, require("codecompanion.screen.float").show_rows)
 end
 
----The whole content of what stands under the cursor.
+---Show the full content of the item under the cursor.
 function M.show_original(chat)
   local row = view.cursor_row()
   local item = marks.item_at(chat, row)
@@ -168,7 +168,7 @@ function M.show_original(chat)
       require("codecompanion.changes.change_view").open_recorded(shown, change.path)
     end)
   end
-  if item and item.gathered and chat.read_only then -- its host alone knows more than the buffer has
+  if item and item.gathered and chat.read_only then -- its host alone knows more than the buffer shows
     local fold = folds.at(chat, row)
     if fold then
       folds.set_closed(chat, fold, false)
@@ -240,7 +240,7 @@ function M.next_approval(chat)
   require("codecompanion.chat.question.approval").next(chat)
 end
 
----Take back what a tool did to a file; on one that is taken back, bring it back.
+---Revert a tool's change of a file; restore a reverted one.
 function M.revert_change(chat)
   local item = marks.item_at(chat, view.cursor_row())
   if unread.is_unread(chat, item) then
@@ -263,7 +263,7 @@ function M.system_prompt(chat)
   require("codecompanion.chat.lists.whole_text").system_prompt(chat)
 end
 
----The message under the cursor, when it is not in the context as it was written: cleared, or compacted away.
+---Return the message under the cursor if it is not in full in the context: cleared, or removed by compaction.
 ---@param chat CodeCompanion.Chat
 ---@return string? id
 local function removed_item(chat)
@@ -276,7 +276,7 @@ local function removed_item(chat)
   return (item.cleared or require("codecompanion.chat.state.removed_messages").is_gone(chat, item)) and id or nil
 end
 
----Put what was taken out back into the context; in the input the key does what it always does.
+---Put removed content back into the context; in the input the key keeps its normal function.
 function M.restore(chat)
   local id = removed_item(chat)
   if id and unread.is_unread(chat, marks.item_at(chat, view.cursor_row())) then
@@ -286,12 +286,12 @@ function M.restore(chat)
   elseif view.cursor_row() < anchors.position(chat, "input") then
     say.hint("Nothing to restore here: this was not removed.")
   else
-    -- in front of what was typed since: the character to put there may be waiting
+    -- before the keys typed since, which may include the replacement character
     api.nvim_feedkeys((vim.v.count > 0 and vim.v.count or "") .. "r", "in", false)
   end
 end
 
----Open the file of a line of the context block, or the path under the cursor; of a cleared result, what it was.
+---Open the file of a line in the context block, or the path under the cursor; for a cleared result show its original.
 function M.open_file(chat)
   local shown = marks.item_at(chat, view.cursor_row())
   if shown and shown.gathered then
@@ -325,23 +325,23 @@ function M.open_file(chat)
   require("codecompanion.screen.open_file").file(place.path, place.line, place.column)
 end
 
----Show the files of the chat's folder and which of them are trusted.
+---Show the files of the chat's folder and their trust.
 function M.trust(chat)
   require("codecompanion.pages.trust_page").open(chat.id)
 end
 
----Attach the files that the line under the cursor names: a path that was pasted or dropped.
+---Attach the files named in the line under the cursor: pasted or dropped paths.
 function M.attach_path(chat)
   require("codecompanion.chat.sources.dropped_files").attach_here(chat)
 end
 
----Tell the model what changes in the attachment under the cursor from here on, or no more; on the heading of the block,
----all of them.
+---Start or stop sending changes of the attachment under the cursor to the model; on the heading of the block, of all
+---attachments.
 function M.toggle_live(chat)
   require("codecompanion.chat.sources.live_attachments").toggle(chat, view.cursor_row())
 end
 
----Undo the newest change of the context; on a change of a file that was rejected, propose it again in the file.
+---Undo the newest change of the context; on a rejected change of a file, propose it again in the file.
 function M.undo(chat)
   local item = marks.item_at(chat, view.cursor_row())
   local rejected = require("codecompanion.chat.question.rejected_changes")

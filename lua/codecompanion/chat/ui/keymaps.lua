@@ -1,4 +1,4 @@
----The keys of chat buffers: taken from the config, each can be changed or switched off, `g?` lists them.
+---Maps the keys of chat buffers as configured: each can be changed or disabled, and `g?` lists them.
 
 local keys = require("codecompanion.chat.state.configured_keys")
 
@@ -18,7 +18,7 @@ local function set(chat, name, entry)
         desc = entry.description,
       })
       vim.keymap.set(mode, key, function()
-        -- Loaded when a key is pressed.
+        -- loaded on the first key press
         local action = entry.callback or require("codecompanion.chat.ui.key_actions")[name]
         action(chat)
       end, opts)
@@ -26,7 +26,7 @@ local function set(chat, name, entry)
   end
 end
 
----Set the keys of a chat buffer.
+---Map the keys of a chat buffer.
 ---@param chat CodeCompanion.Chat
 function M.set(chat)
   require("codecompanion.screen.open_file").only_files(chat.bufnr)

@@ -1,4 +1,4 @@
----Sending what stands in the input: as a message, as a branch where an old one is edited, or as a slash command.
+---Sends the text of the input: as a message, as a branch if it edits an old message, or as a slash command.
 
 local buffer = require("codecompanion.chat.buffer.chat_text")
 local draft = require("codecompanion.chat.wire.draft")
@@ -6,7 +6,7 @@ local message = require("codecompanion.chat.wire.send_message")
 
 local M = {}
 
----Send what stands in the input region, or carry out the slash command that stands there.
+---Send the text of the input, or run the slash command in it.
 ---@param chat CodeCompanion.Chat
 function M.send(chat)
   buffer.ensure_input(chat)

@@ -1,4 +1,4 @@
----Undo and redo by key: on a card the change of the context, in the input what was typed.
+---Undo and redo keys: on a card they apply to the change of the context, in the input to the typed text.
 
 local anchors = require("codecompanion.chat.buffer.anchors")
 local buffer = require("codecompanion.chat.buffer.chat_text")
@@ -6,7 +6,7 @@ local draft = require("codecompanion.chat.wire.draft")
 local say = require("codecompanion.say")
 local view = require("codecompanion.chat.buffer.scroll")
 
----Undo above the input: attachments come back in the context block; elsewhere there is nothing to undo.
+---Undo outside the input: in the context block it restores attachments; elsewhere there is nothing to undo.
 ---@param chat CodeCompanion.Chat
 ---@param step -1|1
 local function undo_elsewhere(chat, step)

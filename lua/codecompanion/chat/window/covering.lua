@@ -1,4 +1,4 @@
----A chat that lies over another window, or took its place for want of room: it never hides what the user goes to.
+---Keeps a chat that covers or replaced another window out of the way when the user goes to that window.
 
 local api = vim.api
 
@@ -10,7 +10,7 @@ local M = {}
 
 local MOSTLY = 0.5 -- a float that covers more of a window than this hides it
 
----How much of a window a float covers, 0..1.
+---Return the share of a window that a float covers, 0..1.
 ---@param float integer
 ---@param win integer
 ---@return number
@@ -26,9 +26,9 @@ local function covered(float, win)
   return math.max(0, rows) * math.max(0, columns) / ((bottom - top) * (right - left))
 end
 
----A floating chat gets out of the way of the window that the user goes to: what is typed there must be seen, and so
----must what has just been opened there (the manual, a report, a file). Toggling brings the chat back.
----@param hide fun(chat: CodeCompanion.Chat) Takes a chat off the screen
+---Hide a floating chat when the user goes to a covered window: text typed there, and content just opened there (the
+---manual, a report, a file), must be visible. Toggling shows the chat again.
+---@param hide fun(chat: CodeCompanion.Chat) Hides a chat
 function M.give_way(hide)
   local here = api.nvim_get_current_win()
   if api.nvim_win_get_config(here).relative ~= "" then
@@ -45,8 +45,8 @@ function M.give_way(hide)
   end
 end
 
----A chat that took the only window for want of room is left with `:q` as the split would have been: the file is there
----again, and Neovim stays.
+---Let `:q` in a chat that replaced the only window, for lack of space, restore the file instead of exiting Neovim, as
+---it would with a split.
 ---@param chat CodeCompanion.Chat
 function M.survive_quit(chat)
   api.nvim_create_autocmd("QuitPre", {

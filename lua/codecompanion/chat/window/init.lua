@@ -1,4 +1,4 @@
----Where a chat is shown: vertical, horizontal, float, tab or buffer.
+---Windows of chats: vertical, horizontal, float, tab or buffer.
 
 local api = vim.api
 local activity = require("codecompanion.chat.draw.activity")
@@ -16,7 +16,7 @@ local view = require("codecompanion.chat.buffer.scroll")
 
 local M = {}
 
----The window-local options of a chat window.
+---Set the window-local options of a chat window.
 ---@param chat CodeCompanion.Chat
 ---@param win integer
 function M.dress(chat, win)
@@ -31,12 +31,13 @@ function M.dress(chat, win)
     number = false,
     relativenumber = false,
     signcolumn = "no",
-    statusline = shown.is_plain_statusline() and shown.STATUSLINE or "", -- a status line of the user's own stays
+    statusline = shown.is_plain_statusline() and shown.STATUSLINE or "", -- the user's own status line is kept
     winbar = shown.wants_winbar(win) and shown.WINBAR or nil,
   }, config.opts or {})
   for name, value in pairs(values) do
-    -- one that is so already is left alone: to set 'foldlevel' closes what the user opened. But Neovim 0.12 gives a
-    -- float its status line only when the option is set, not when it takes it over from the last window of its buffer.
+    -- an option that already has its value is not set: setting 'foldlevel' closes folds opened by the user. But Neovim
+    -- 0.12 gives a float its status line only when the option is set, not when it is copied from its buffer's last
+    -- window
     local is_so, present = pcall(api.nvim_get_option_value, name, { scope = "local", win = win })
     local ok, problem = is_so and present == value and name ~= "statusline", nil
     if not ok then
@@ -58,13 +59,13 @@ function M.dress(chat, win)
   M.refit(chat)
 end
 
----Place the virtual text of a chat again: there is more room, or less.
+---Reposition the virtual text of a chat after a resize.
 ---@param chat CodeCompanion.Chat
 function M.refit(chat)
   if api.nvim_buf_is_loaded(chat.bufnr) then
     activity.draw(chat)
     hint.draw(chat)
-    if next(chat.context_items) then -- a new chat need not wait for modules that have nothing to place
+    if next(chat.context_items) then -- do not load modules that have nothing to draw in a new chat
       require("codecompanion.chat.draw.context_block").refit(chat)
     end
     if next(chat.changes) then
@@ -73,8 +74,8 @@ function M.refit(chat)
   end
 end
 
----The editor has another size: floats take the room there is, splits what `layout.resized` says. One that the user made
----wider than it was opened is not made narrower.
+---Handle a resized editor: floats use the available space, splits follow `layout.resized`. A split that the user has
+---widened is not narrowed.
 local function resize()
   local config = options.display().window
   for _, win in ipairs(api.nvim_list_wins()) do
@@ -94,7 +95,7 @@ end
 
 local watching = false
 
----Follow the sizes of editor and windows, from the first chat window on.
+---Watch the sizes of editor and windows, from the first chat window on.
 function M.watch_sizes()
   if watching then
     return
@@ -110,17 +111,17 @@ function M.watch_sizes()
     for _, chat in ipairs(registry.list()) do
       M.refit(chat)
       if args.event == "WinResized" then
-        view.follow(chat, view.followers(chat)) -- a window that opens below leaves only the input in sight
+        view.follow(chat, view.followers(chat)) -- a window that opens below would leave only the input visible
       end
     end
   end)
   api.nvim_create_autocmd({ "VimResized", "WinResized", "WinClosed" }, { group = group, callback = refit_all })
-  -- by name: every edit of ours sets options, and a callback for each of them would be felt
+  -- by name: every machine edit sets options, and a callback for each would be slow
   local bars = { "laststatus", "winbar", "statusline" }
   api.nvim_create_autocmd("OptionSet", { group = group, pattern = bars, callback = refit_all })
 end
 
----A window began to show the chat: dress it, unless it is dressed.
+---Set up a window that starts to show the chat, unless that was already done.
 ---@param chat CodeCompanion.Chat
 ---@param win integer
 function M.entered(chat, win)
@@ -129,7 +130,7 @@ function M.entered(chat, win)
   elseif api.nvim_win_get_config(win).relative == "" then
     return M.dress(chat, win)
   end
-  -- a float that is being opened shows the buffer it was opened from for a moment
+  -- a float that is being opened briefly shows the previous buffer
   vim.schedule(function()
     if api.nvim_win_is_valid(win) and api.nvim_win_get_buf(win) == chat.bufnr then
       M.dress(chat, win)
@@ -137,7 +138,7 @@ function M.entered(chat, win)
   end)
 end
 
----@return integer[] wins The vertical splits of chats in this tab page
+---@return integer[] wins The vertical splits with chats in this tab page
 local function chat_splits()
   return vim.tbl_filter(function(win)
     local is_chat = registry.by_buffer(api.nvim_win_get_buf(win)) ~= nil
@@ -145,7 +146,7 @@ local function chat_splits()
   end, api.nvim_tabpage_list_wins(0))
 end
 
----The split of another chat, where one more beside it would leave too little for each: the chats then share it.
+---Return the split of another chat to reuse if a further split would leave too little space for both.
 ---@param config table
 ---@return integer? win
 local function shared_split(config)
@@ -155,7 +156,8 @@ local function shared_split(config)
   end
 end
 
----Whether splits of chats keep their width while others are made equal ('equalalways'); an option of the user's counts.
+---Set whether splits of chats keep their width when windows are equalised ('equalalways'); the user's option takes
+---precedence.
 ---@param wins integer[]
 ---@param keep boolean
 local function keep_width(wins, keep)
@@ -166,8 +168,8 @@ local function keep_width(wins, keep)
   end
 end
 
----Show the chat in a split of the size that was asked for: Neovim makes all windows equal when there is one more. A
----second chat shares with the first, and Neovim 0.12 would take all of its width from there.
+---Open a split of the requested size: Neovim equalises all windows when one is added. A second chat shares the space of
+---the first one, and Neovim 0.12 would take all of its width from it.
 ---@param chat CodeCompanion.Chat
 ---@param config table
 local function open_split(chat, config)
@@ -188,7 +190,7 @@ local function open_split(chat, config)
   end
 end
 
----Give a window that shows a chat another buffer. 'winfixbuf' keeps others out of it, not the chats.
+---Show another buffer in a chat window. 'winfixbuf' blocks other buffers, not chats.
 ---@param win integer 0 = the current one
 ---@param bufnr integer
 function M.put(win, bufnr)
@@ -200,9 +202,9 @@ function M.put(win, bufnr)
   end
 end
 
----Show the chat and put the cursor there.
+---Show the chat and move the cursor to it.
 ---@param chat CodeCompanion.Chat
----@param wish? string A layout other than the configured one
+---@param wish? string A layout that overrides the configured one
 ---@return integer win
 function M.open(chat, wish)
   local present = shown.visible(chat)[1]
@@ -213,7 +215,7 @@ function M.open(chat, wish)
   local config = vim.tbl_extend("force", options.display().window, wish and { layout = wish } or {})
   config.layout = layout.with_room(config)
   if config.layout == "buffer" and vim.wo.winfixbuf then
-    config.layout = "float" -- this window is for its buffer only
+    config.layout = "float" -- this window is fixed to its buffer
   end
   local shared = shared_split(config)
   if shared then
@@ -235,7 +237,7 @@ function M.open(chat, wish)
   end
   local win = api.nvim_get_current_win()
   api.nvim_win_set_var(win, "codecompanion_layout", config.layout)
-  if vim.w[win].codecompanion_chat ~= chat.bufnr then -- most are dressed already: they have begun to show the chat
+  if vim.w[win].codecompanion_chat ~= chat.bufnr then -- usually done when it starts to show the chat
     M.dress(chat, win)
   end
   if chat.view then
@@ -250,9 +252,9 @@ function M.open(chat, wish)
   return win
 end
 
----The chat moves along when the user changes the tab page (`display.chat.window.sticky`).
+---Move the chat along when the user changes the tab page (`display.chat.window.sticky`).
 ---@param chat CodeCompanion.Chat
----@param from integer Tab page that was left
+---@param from integer The previous tab page
 function M.follow_tab(chat, from)
   local here = api.nvim_get_current_win()
   if not api.nvim_tabpage_is_valid(from) or #shown.visible(chat) > 0 then
@@ -269,7 +271,7 @@ function M.follow_tab(chat, from)
   end
 end
 
----Take the chat off the screen of this tab page; the buffer stays.
+---Hide the chat in this tab page; the buffer is kept.
 ---@param chat CodeCompanion.Chat
 function M.hide(chat)
   for _, win in ipairs(shown.visible(chat)) do

@@ -1,11 +1,12 @@
----How large a chat window is, and what it is where there is no room for that: arithmetic over editor and options.
+---Computes the size of a chat window, and the layout to use if there is too little space: arithmetic over editor and
+---options.
 
 local api = vim.api
 
 local M = {}
 
 local FLOAT_COLUMNS, FLOAT_ROWS = 100, 30
-local BESIDE = 40 -- columns that a split leaves to what it stands beside
+local BESIDE = 40 -- columns left to the window beside a split
 
 ---@param size number|fun(): number
 ---@param whole integer
@@ -24,10 +25,10 @@ local function is_share(size)
   return type(size) == "number" and size <= 1
 end
 
----The size of a float: a share of the editor, but all of a small one.
+---Return the size of a float: a share of the editor, but all of a small one.
 ---@param size number|fun(): number
 ---@param whole integer
----@param least integer What a share is never less than
+---@param least integer Minimum of a share
 ---@return integer
 local function float_cells(size, whole, least)
   local wanted = cells(size, whole)
@@ -37,7 +38,7 @@ local function float_cells(size, whole, least)
   return math.min(wanted, whole - 2)
 end
 
----@param config table display.chat.window
+---@param config table The options `display.chat.window`
 ---@return table
 function M.float(config)
   local columns, rows = vim.o.columns, vim.o.lines - vim.o.cmdheight - 1
@@ -54,14 +55,14 @@ function M.float(config)
   }
 end
 
----The least width of a vertical split, 0 when the user has said how wide it is.
+---Return the minimum width of a vertical split, 0 if the user has configured a width.
 ---@param config table
 ---@return integer
 local function min_width(config)
   return is_share(config.width) and config.min_width or 0
 end
 
----Whether so many vertical splits have their least width, and what they stand beside has room.
+---Return whether this many vertical splits have their minimum width and leave enough space beside them.
 ---@param config table
 ---@param splits integer
 ---@return boolean
@@ -69,7 +70,7 @@ function M.has_room_for(config, splits)
   return vim.o.columns >= min_width(config) * splits + BESIDE
 end
 
----The layout that there is room for: a split that would be too narrow gives way.
+---Return the layout to use: a split that would be too narrow is replaced.
 ---@param config table
 ---@return string
 function M.with_room(config)
@@ -100,10 +101,10 @@ function M.split(config)
   return { split = side, win = config.full_height and -1 or 0, width = width }
 end
 
----The width that a split gets when the editor has another size, nil when it stays as it is: one that became too narrow
----gets its least width back; one that leaves too little beside it gives way, down to its share of the editor.
+---Return the width of a split after the editor was resized, or nil if it is unchanged: a split that became too narrow
+---gets its minimum width again; one that leaves too little space beside it shrinks, down to its share of the editor.
 ---@param config table
----@param width integer What it has
+---@param width integer Current width
 ---@return integer?
 function M.resized(config, width)
   local columns, least = vim.o.columns, min_width(config)

@@ -1,4 +1,4 @@
----Chat buffers by name, `codecompanion://<chat id>`: what Vim does to them (`:e`, `:b`, a session file) ends here.
+---Chat buffers by name, `codecompanion://<chat id>`: handles Vim commands on them (`:e`, `:b`, a session file).
 
 local api = vim.api
 
@@ -16,7 +16,7 @@ function M.of(id)
   return PREFIX .. id
 end
 
----The chat that a buffer is named after.
+---Return the id of the chat that a buffer is named after.
 ---@param bufnr integer
 ---@return string? id
 function M.id_of(bufnr)
@@ -25,7 +25,7 @@ function M.id_of(bufnr)
   return id:find("^[%w_-]+$") and id or nil
 end
 
----The buffer that has the name of a chat, loaded or not.
+---Return the buffer with the name of a chat, loaded or not.
 ---@param id string
 ---@return integer? bufnr
 function M.buffer_of(id)
@@ -50,7 +50,7 @@ local function restore(chat)
     end
   end
   local given = api.nvim_buf_get_name(chat.bufnr)
-  wipe(M.of(chat.id)) -- Vim keeps each name a buffer had in an empty buffer
+  wipe(M.of(chat.id)) -- Vim keeps each former name of a buffer as an empty buffer
   local before = api.nvim_list_bufs()
   local ok, problem = pcall(api.nvim_buf_set_name, chat.bufnr, M.of(chat.id))
   for _, bufnr in ipairs(api.nvim_list_bufs()) do
@@ -63,14 +63,14 @@ local function restore(chat)
   end
 end
 
----The buffer of a chat was given another name (`:file`, `:saveas`): it keeps its own, by which the chat is found.
+---Restore the name of a renamed chat buffer (`:file`, `:saveas`), because it identifies the chat.
 ---@param chat CodeCompanion.Chat
 function M.keep(chat)
   if api.nvim_buf_get_name(chat.bufnr) == M.of(chat.id) then
     return
   end
   chat.exported = nil
-  -- later: `:saveas` still needs the buffer that took over the name
+  -- later: `:saveas` still needs the buffer that has taken the name
   vim.schedule(function()
     restore(chat)
     if not chat.exported then
@@ -82,7 +82,7 @@ function M.keep(chat)
   end)
 end
 
----Write what the buffer of a chat shows to a file (`:w {file}`, `:saveas {file}`).
+---Write the text of a chat buffer to a file (`:w {file}`, `:saveas {file}`).
 ---@param chat CodeCompanion.Chat
 ---@param path string
 function M.export(chat, path)

@@ -1,5 +1,5 @@
----The tab line as Neovim draws it, with the titles of chats in place of their ids, where no tab line of the user's own
----is set (`display.chat.tabline`).
+---The tab line as Neovim draws it, but with titles of chats instead of ids, if the user has no tab line of their own
+---(`display.chat.tabline`).
 
 local api = vim.api
 
@@ -17,7 +17,7 @@ local function escaped(text)
   return (text:gsub("%%", "%%%%"))
 end
 
----What a buffer is called in a tab.
+---Return the name of a buffer in a tab.
 ---@param bufnr integer
 ---@return string
 function M.name(bufnr)
@@ -48,7 +48,7 @@ local function parts_of(tab)
   return { marks = marks ~= "" and marks .. " " or "", name = M.name(bufnr), is_chat = is_chat }
 end
 
----A name that fits: a title begins with what says most, the name of a file ends with it.
+---Shorten a name: the beginning of a title and the end of a file name are the most informative.
 ---@param label { marks: string, name: string, is_chat: boolean }
 ---@param room integer
 ---@return string
@@ -64,7 +64,7 @@ local function fitting(label, room)
   return label.marks .. name
 end
 
----How many columns a label may have: as many as it needs, or its share where they do not fit.
+---Return the columns for each label: as many as it needs, or its share if not all fit.
 ---@param labels { marks: string, name: string }[]
 ---@return integer
 local function room_of(labels)
@@ -75,7 +75,7 @@ local function room_of(labels)
   return needed <= vim.o.columns and vim.o.columns or math.max(MIN_LENGTH, math.floor((vim.o.columns - 2) / #labels))
 end
 
----For 'tabline'.
+---Return the tab line for 'tabline'.
 ---@return string
 function M.line()
   local tabs, here = api.nvim_list_tabpages(), api.nvim_get_current_tabpage()
@@ -88,7 +88,7 @@ function M.line()
   return table.concat(parts) .. "%#TabLineFill#%T" .. (#tabs > 1 and "%=%#TabLine#%999XX" or "")
 end
 
----Put it in the place of Neovim's own, which calls a chat `c//` and an id.
+---Replace Neovim's own tab line, which shows a chat as `c//` and an id.
 function M.adopt()
   local is_plain = vim.go.tabline == api.nvim_get_option_info2("tabline", {}).default
   if is_plain and options.display().tabline then

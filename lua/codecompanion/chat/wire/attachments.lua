@@ -1,4 +1,4 @@
----Deleting a line of the context block takes the item out of the next request; `u` brings it back.
+---Deleting a line of the context block removes the item from the next request; `u` restores it.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
@@ -11,10 +11,10 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
----Take items out of the next request; what is refused stands in the block again.
+---Remove items from the next request; refused ones are shown in the block again.
 ---@param chat CodeCompanion.Chat
 ---@param gone string[]
----@param before table[] What the block listed
+---@param before table[] The previous items of the block
 local function detach(chat, gone, before)
   table.sort(gone)
   chat.just_detached = buffer.input_text(chat)
@@ -25,7 +25,8 @@ local function detach(chat, gone, before)
   end)
 end
 
----Find the items whose lines were deleted and tell the host. Nothing else can be changed here: the block lists what
+---Find the items whose lines were deleted and notify the host. No other edit is possible here: the block lists the
+---items to be sent.
 ---will be sent.
 ---@param chat CodeCompanion.Chat
 function M.check(chat)
@@ -59,7 +60,7 @@ function M.check(chat)
   end
 end
 
----Bring back what was taken out just now; the host may not have done that yet.
+---Restore the attachment removed last; the host may not have removed it yet.
 ---@param chat CodeCompanion.Chat
 function M.attach_again(chat)
   if chat.undo_kind ~= "detached" then
@@ -70,7 +71,7 @@ function M.attach_again(chat)
   history.undo(chat, chat.next_undo)
 end
 
----Another change is the one that can be undone now.
+---Handle a new value of the change that can be undone.
 ---@param chat CodeCompanion.Chat
 ---@param next_undo string
 function M.undo_changed(chat, next_undo)

@@ -1,7 +1,7 @@
----The user's draft: undone and redone on its own; saved by `wire/draft_saving.lua`.
+---The user's draft, with its own undo and redo; `wire/draft_saving.lua` saves it.
 ---
----Machine edits drop the buffer's own undo history (line numbers in it would be wrong), therefore the draft keeps its
----own: one step per insert or per normal-mode change, as Vim does it.
+---Machine edits drop the buffer's undo history, whose line numbers would be wrong, so the draft has its own: one step
+---per insert or per Normal mode change, as in Vim.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
@@ -25,13 +25,13 @@ local EDITING, LEAVING = 2, 3
 
 ---@class CodeCompanion.Draft
 ---@field steps string[] Texts, oldest first
----@field edits (CodeCompanion.Edit|false)[] Beside each step: the message it is an edit of
----@field at integer Index of the step that stands in the buffer
----@field saved? string What the host has
+---@field edits (CodeCompanion.Edit|false)[] For each step, the message that it edits
+---@field at integer Index of the step in the buffer
+---@field saved? string The text that the host has
 ---@field refused? string Why it could not be stored
----@field kept? string What the buffer had when it was unloaded
----@field shown? string What was drawn last
----@field left? CodeCompanion.PlaceInInput Where the cursor was in the text that was taken last
+---@field kept? string The text when the buffer was unloaded
+---@field shown? string The text as last drawn
+---@field left? CodeCompanion.PlaceInInput The cursor's position in the last sent text
 ---@field timer? uv.uv_timer_t
 
 ---@param text string
@@ -42,7 +42,8 @@ end
 
 ---@param chat CodeCompanion.Chat
 ---@param text string
----@param edit? CodeCompanion.Edit The step begins an edit; otherwise it goes on with what stood there, if it has words
+---@param edit? CodeCompanion.Edit Starts an edit; without it the step continues the previous edit, unless the text is
+---blank
 local function push(chat, text, edit)
   local draft = chat.draft
   edit = edit or not is_blank(text) and draft.edits[draft.at] or nil
@@ -62,7 +63,7 @@ local function push(chat, text, edit)
   draft.at = #draft.steps
 end
 
----The message that the input is an edit of, nil for a new message.
+---Return the message that the input edits, nil for a new message.
 ---@param chat CodeCompanion.Chat
 ---@return CodeCompanion.Edit?
 function M.editing(chat)
@@ -70,7 +71,7 @@ function M.editing(chat)
   return edit and not is_blank(buffer.input_text(chat)) and edit or nil
 end
 
----The first row of what leaves with the message that is edited.
+---Return the first row of the messages that the branch will not contain.
 ---@param chat CodeCompanion.Chat
 ---@param edit CodeCompanion.Edit
 ---@return integer?
@@ -82,7 +83,7 @@ local function first_row(chat, edit)
   end
 end
 
----Say that the input is an edit, and dim what is not in the branch it will make.
+---Show that the input is an edit, and dim the messages that the branch will not contain.
 ---@param chat CodeCompanion.Chat
 local function show_edit(chat)
   local edit = M.editing(chat)
@@ -115,13 +116,13 @@ local function show_edit(chat)
   end
 end
 
----React to a change of the input, which is where it should be.
+---Handle a change of the input, whose header is intact.
 ---@param chat CodeCompanion.Chat
----@param text string What stands there
+---@param text string The new text
 ---@param typing boolean
 local function react(chat, text, typing)
   if not typing or (is_blank(text) and chat.draft.edits[chat.draft.at]) then
-    push(chat, text) -- an emptied input is no edit any more, also within one insert
+    push(chat, text) -- an emptied input is no longer an edit, even within one insert
   end
   show_edit(chat)
   if text ~= chat.draft.shown then
@@ -137,17 +138,17 @@ local function react(chat, text, typing)
   end
 end
 
----React to a change of the buffer; `typing` while in insert mode.
+---Handle a change of the buffer; `typing` means Insert mode.
 ---@param chat CodeCompanion.Chat
 ---@param typing boolean
 function M.changed(chat, typing)
-  if not chat.damaged then -- such a buffer is about to be drawn again, with the draft as it was
+  if not chat.damaged then -- otherwise the buffer is about to be redrawn, with the previous draft
     buffer.ensure_input(chat)
     react(chat, buffer.input_text(chat), typing)
   end
 end
 
----The buffer goes: keep what stands in it, unless it was damaged and the draft is kept already.
+---Save the draft of a buffer that is unloaded, unless the buffer was damaged and the draft is already saved.
 ---@param chat CodeCompanion.Chat
 function M.keep(chat)
   if not chat.damaged then
@@ -156,7 +157,7 @@ function M.keep(chat)
   saving.save(chat)
 end
 
----The buffer was emptied and has the draft again.
+---Restore the state after the buffer was emptied and the draft inserted again.
 ---@param chat CodeCompanion.Chat
 function M.redrawn(chat)
   chat.draft.shown, chat.draft.shown_edit = nil, nil
@@ -164,14 +165,14 @@ function M.redrawn(chat)
   M.changed(chat, true)
 end
 
----The messages are drawn again: those that leave with an edit are dimmed again.
+---Dim the messages that the edit's branch will not contain, after a redraw.
 ---@param chat CodeCompanion.Chat
 function M.messages_drawn(chat)
   chat.draft.shown_edit = nil
   show_edit(chat)
 end
 
----Put `text` into the input as one step that can be undone.
+---Put `text` into the input as one undo step.
 ---@param chat CodeCompanion.Chat
 ---@param text string
 function M.set(chat, text)
@@ -181,7 +182,7 @@ function M.set(chat, text)
   react(chat, text, true)
 end
 
----Take a message that was sent back into the input, as one step that can be undone.
+---Put a sent message into the input for editing, as one undo step.
 ---@param chat CodeCompanion.Chat
 ---@param edit { message_id: string, fork: string }
 ---@param text string
@@ -193,7 +194,7 @@ function M.edit(chat, edit, text)
   M.changed(chat, true)
 end
 
----Put back what stood in the input before the edit.
+---Restore the text of the input from before the edit.
 ---@param chat CodeCompanion.Chat
 ---@param edit CodeCompanion.Edit
 function M.end_edit(chat, edit)
@@ -204,8 +205,8 @@ function M.end_edit(chat, edit)
   M.changed(chat, true)
 end
 
----Put text in front of what stands in the input, which is something else: a message comes back, say. A cursor that
----waits in the empty input goes back to where it was in that message, else to its end.
+---Put text before the different text of the input, for example a message that was not sent. In an empty input a waiting
+---cursor returns to its place in that message, otherwise to its end.
 ---@param chat CodeCompanion.Chat
 ---@param text string
 function M.prepend(chat, text)
@@ -221,7 +222,7 @@ function M.prepend(chat, text)
   M.changed(chat, true)
 end
 
----The text is on its way: the input begins empty, and no undo brings back what could then be sent twice.
+---Clear the input for a message being sent; undo does not restore the text, which could then be sent twice.
 ---@param chat CodeCompanion.Chat
 function M.take(chat)
   chat.draft.left = view.place_in_input(chat, buffer.input_text(chat))
@@ -231,7 +232,7 @@ end
 
 ---@param before string
 ---@param after string
----@return integer row, integer col Of the first difference in `after`
+---@return integer row, integer col Position of the first difference in `after`
 local function first_difference(before, after)
   local length = math.min(#before, #after)
   local same = 0
@@ -243,7 +244,7 @@ local function first_difference(before, after)
   return row, #head:match("[^\n]*$")
 end
 
----Whether something was typed since the draft was empty last.
+---Return whether text was typed since the draft was last empty.
 ---@param chat CodeCompanion.Chat
 ---@return boolean
 function M.can_undo(chat)

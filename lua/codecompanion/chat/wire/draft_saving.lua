@@ -1,4 +1,4 @@
----What the host has of a draft: it is saved while it is typed, and never lost.
+---Saves a draft to the host while it is typed, so that it is never lost.
 
 local api = vim.api
 local buffer = require("codecompanion.chat.buffer.chat_text")
@@ -8,12 +8,12 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
----What stands between two drafts that become one.
+---Separator between two drafts that are joined.
 M.BETWEEN = "\n\n"
 
 local SAVE_AFTER_MS = 400
 
----The host has stored the draft, or could not: it is tried again with the next change, and said once.
+---Handle the result of saving the draft: a failure is reported once, and the next change tries again.
 ---@param draft CodeCompanion.Draft
 ---@param err? string
 local function took(draft, err)
@@ -22,13 +22,13 @@ local function took(draft, err)
   if err then
     draft.saved = nil
   end
-  if is_new and host.status() == "ready" then -- a host that has ended says so itself
+  if is_new and host.status() == "ready" then -- a host that has exited reports itself
     local kept = "Your draft is only in this Neovim, not stored"
     say.line({ ("%s: %s"):format(kept, err), kept .. "." }, severity.WARN)
   end
 end
 
----What is to be kept: the messages that wait in the host or may not have reached it, and what stands in the input.
+---Return the text to save: messages that wait in the host or may not have reached it, and the text of the input.
 ---@param chat CodeCompanion.Chat
 ---@return string
 local function worth_keeping(chat)
@@ -38,7 +38,7 @@ local function worth_keeping(chat)
     if not draft.shown then
       return draft.saved or ""
     end
-    text = draft.shown -- a terminal that was closed: Neovim has closed its buffers, they read as empty
+    text = draft.shown -- a terminal was closed: Neovim has closed its buffers, which read as empty
   end
   local texts = {}
   for _, outgoing in ipairs(chat.outgoing) do
@@ -48,11 +48,11 @@ local function worth_keeping(chat)
   return table.concat(texts, M.BETWEEN)
 end
 
----What is stored for a chat that was opened and is not here yet: nothing stands in an input twice.
+---Return the stored draft of a newly opened chat, without text that the input already has.
 ---@param chat CodeCompanion.Chat
----@param event { draft?: string, beside?: string, read_only?: boolean } chat_opened
----@param has_draft boolean The draft of the chat stands in the input, newer than what is stored
----@return string text To be put in front of the input
+---@param event { draft?: string, beside?: string, read_only?: boolean } chat_opened event
+---@param has_draft boolean The input contains the chat's draft, which is newer than the stored one
+---@return string text To put before the text of the input
 function M.take_stored(chat, event, has_draft)
   local texts = vim.tbl_filter(function(text)
     return text ~= nil and text ~= ""
@@ -75,7 +75,7 @@ function M.take_stored(chat, event, has_draft)
   return blocks:sub(#M.BETWEEN + 1, -#M.BETWEEN - 1)
 end
 
----Send the draft to the host now, if it changed.
+---Send the draft to the host now, if it has changed.
 ---@param chat CodeCompanion.Chat
 function M.save(chat)
   local draft = chat.draft
@@ -88,14 +88,14 @@ function M.save(chat)
   local text = worth_keeping(chat)
   if text ~= draft.saved then
     draft.saved = text
-    local copy = chat.read_only and chat.nonce or nil -- its owner's draft is another one
+    local copy = chat.read_only and chat.nonce or nil -- the draft of its owner is a different one
     host.request("save_draft", { chat = chat.id, text = text, copy = copy }, function(err)
       took(draft, err)
     end)
   end
 end
 
----Send the draft when nothing more was typed for a moment.
+---Send the draft to the host, debounced.
 ---@param chat CodeCompanion.Chat
 function M.save_soon(chat)
   local draft = chat.draft
@@ -112,8 +112,8 @@ function M.save_soon(chat)
   )
 end
 
----The input is about to be sent. What the host has of it must be exactly these words: storing them as a message takes
----them out of the drafts. Where it has nothing, nothing has to be taken out.
+---Prepare to send the input. The host's draft must equal this text, because storing it as a message removes that draft.
+---If the host has no draft, there is nothing to remove.
 ---@param chat CodeCompanion.Chat
 function M.sending(chat)
   if chat.draft.saved ~= "" then
@@ -121,7 +121,7 @@ function M.sending(chat)
   end
 end
 
----Forget the timer; the draft itself was saved.
+---Stop the timer; the draft itself was saved.
 ---@param chat CodeCompanion.Chat
 function M.close(chat)
   local timer = chat.draft.timer

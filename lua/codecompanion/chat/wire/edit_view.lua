@@ -1,4 +1,4 @@
----What the user does to the view by hand: undo, redo, restore, pin, recall. The host decides, and answers one sentence.
+---Manual changes of the view: undo, redo, restore, pin, recall. The host decides, and answers with one sentence.
 
 local host = require("codecompanion.host")
 local say = require("codecompanion.say")
@@ -6,12 +6,12 @@ local session = require("codecompanion.chat.state.session")
 
 local M = {}
 
----Ask the host for a change of the view; what came of it is said in one line.
+---Request a change of the view from the host and show its result in one line.
 ---@param chat CodeCompanion.Chat
 ---@param verb string
 ---@param payload table
----@param done? fun() Called when it was made
----@param refuse? fun(reason: string) Called when it was not
+---@param done? fun() Called after success
+---@param refuse? fun(reason: string) Called after a failure
 local function ask(chat, verb, payload, done, refuse)
   session.attach(chat)
   payload.chat = chat.id
@@ -21,7 +21,7 @@ local function ask(chat, verb, payload, done, refuse)
   end)
 end
 
----Take the newest change back; `change_id` names the one under the cursor, which has to be that one.
+---Undo the newest change; `change_id` is the one under the cursor, which must be the newest.
 ---@param chat CodeCompanion.Chat
 ---@param change_id? string
 ---@param done? fun()
@@ -29,7 +29,7 @@ function M.undo(chat, change_id, done)
   ask(chat, "undo_change", { change_id = change_id or "" }, done)
 end
 
----Let what was undone last count again.
+---Redo the last undone change.
 ---@param chat CodeCompanion.Chat
 ---@param change_id? string
 ---@param done? fun()
@@ -53,7 +53,7 @@ function M.clear(chat, id, done)
   ask(chat, "clear_message", { item = id }, done)
 end
 
----Pin a message, or a text as an instruction; with neither the newest message.
+---Pin a message, or a text as an instruction; with neither, the newest message.
 ---@param chat CodeCompanion.Chat
 ---@param what { item?: string, text?: string }
 ---@param done? fun()

@@ -1,4 +1,4 @@
----Events wait here in order and are drawn in slices, so that neither a burst nor a long text stalls the editor.
+---Queues events and draws them in order, in slices, so that neither a burst nor a long text blocks the editor.
 
 local api = vim.api
 local events = require("codecompanion.chat.wire.events")
@@ -18,9 +18,9 @@ local STREAMED = { text = true, reasoning = true }
 ---@field items table[]
 ---@field head integer Index of the next one
 ---@field scheduled boolean
----@field breathed? boolean A burst was let settle before it is drawn
+---@field breathed? boolean Drawing waits until the burst has settled
 
----Take the next event; neighbouring pieces of text come as one, long ones in parts.
+---Return the next event; adjacent pieces of text are merged, long ones are split.
 ---@param queue CodeCompanion.Queue
 ---@return table? event
 local function next_event(queue)
@@ -61,7 +61,7 @@ local function handle(chat, event)
   end
   local ok, problem = xpcall(handler, debug.traceback, chat, event)
   if not ok then
-    -- an error in drawing must not take the rest of the reply with it
+    -- an error while drawing must not drop the rest of the reply
     say.once(("CodeCompanion: could not draw %s: %s"):format(event.type, problem), severity.ERROR)
   end
 end
@@ -75,7 +75,7 @@ pump = function(chat)
     return
   end
   if #queue.items > BURST and not queue.breathed then
-    -- taking so many in has cost its share of the editor's time already
+    -- receiving this many events has already used its share of the editor's time
     queue.breathed, queue.scheduled = true, true
     vim.defer_fn(function()
       pump(chat)

@@ -1,6 +1,6 @@
----One handler per event of the host; the wire is described in `python/codecompanion/wire/events.py`.
+---One handler for each event of the host; `python/codecompanion/wire/events.py` describes the wire.
 ---
----Longer than other files because it is the table of the wire: what an event does is found by its name, in one place.
+---The file is longer than others because it is the table of the wire: each handler is found by the event's name.
 
 local activity = require("codecompanion.chat.draw.activity")
 local approval = require("codecompanion.chat.question.approval")
@@ -36,7 +36,7 @@ local view_marks = require("codecompanion.chat.draw.view_marks")
 ---@type table<string, fun(chat: CodeCompanion.Chat, event: table)>
 local M = {}
 
----The model's header, once per turn.
+---Draw the model's header, once per turn.
 ---@param chat CodeCompanion.Chat
 ---@param adapter? string
 ---@param model? string
@@ -48,7 +48,7 @@ local function ensure_header(chat, adapter, model)
   end
 end
 
----Tell which adapter was chosen for a chat that was opened with its first message: no empty chat has shown it.
+---Announce the adapter chosen for a chat that was opened with its first message, because no empty chat has shown it.
 ---@param chat CodeCompanion.Chat
 local function tell_of_choice(chat)
   local options = require("codecompanion.config").options
@@ -61,10 +61,10 @@ end
 
 function M.chat_opened(chat, event)
   local reattached = chat.known
-  -- what stands in the input of a chat that could only be read is not its draft
+  -- the input of a read-only chat is not the chat's draft
   local has_draft = reattached and not chat.read_only
   if chat.read_only and reattached and not chat.awaiting then
-    places.remember(chat) -- what its owner has written meanwhile belongs there
+    places.remember(chat) -- its owner's newer messages must be inserted
     redraw.blank(chat)
     chat.awaiting = "chat_opened"
   end
@@ -80,7 +80,7 @@ function M.chat_opened(chat, event)
   if not event.resumed and not reattached then
     tell_of_choice(chat)
   end
-  -- after a crash the buffer is newer than the log's copy of it: neither draft nor entries are taken again
+  -- after a crash the buffer is newer than its copy in the log: use neither draft nor entries from there
   chat.ignore_restored = reattached and not fresh
   local stored = draft.take_stored(chat, event, has_draft)
   if stored ~= "" then
@@ -92,7 +92,7 @@ function M.chat_opened(chat, event)
   end
   chat.asked_again, chat.shown = nil, nil
   local sent, back = outgoing.confirm(chat, event.stored or {})
-  draft.save(chat) -- what was typed while the host was starting
+  draft.save(chat) -- text typed while the host was starting
   if sent then
     say.chat(chat, "Your message was stored before the host ended. /continue lets the model answer it.", severity.INFO)
   end
@@ -118,12 +118,12 @@ function M.model_changed(chat, event)
   chat.other_model = nil
   chat.header = false
   session.send_overrides(chat)
-  input_hint.draw(chat) -- an empty chat says whether its adapter can answer
+  input_hint.draw(chat) -- an empty chat shows whether its adapter is usable
 end
 
 function M.title_changed(chat, event)
   chat.title = blocks.plain(event.title)
-  vim.schedule(vim.cmd.redrawtabline) -- once it is published
+  vim.schedule(vim.cmd.redrawtabline) -- after the title is published
 end
 
 function M.policy_changed(chat, event)
@@ -133,13 +133,13 @@ end
 
 function M.state(chat, event)
   if event.state ~= chat.state then
-    activity.stop_retry(chat) -- what was tried again is over
+    activity.stop_retry(chat) -- the retry is over
   end
   chat.state, chat.label = event.state, blocks.plain(event.label or "")
   if chat.state ~= "idle" then
     marks.forget_hint(chat)
   else
-    chat.header = false -- what was drawn again while something was undone took it for a turn that goes on
+    chat.header = false -- a redraw during an undo took it for a running turn
   end
   activity.count_wait(chat)
 end
@@ -314,14 +314,14 @@ end
 
 function M.compaction_failed(chat, event)
   chat.compaction = nil
-  notices.happened(chat, "compaction") -- the newest failure is enough
+  notices.happened(chat, "compaction") -- only the newest failure is shown
   say.chat(chat, event.reason, event.cancelled and severity.INFO or severity.WARN)
   notices.holds_until(chat, event.reason, "compaction")
   autocmds.fire(chat, "ChatCompactFailed", event)
 end
 
----How full the context is, by the levels of the policy; a new level is shown once. What was done about it is in the
----buffer.
+---Show a new fill level of the context window once; the policy defines the levels. The buffer shows the resulting
+---actions.
 ---@param chat CodeCompanion.Chat
 ---@param fields table
 local function warn_of_window(chat, fields)
@@ -371,10 +371,10 @@ end
 
 function M.request_failed(chat, event)
   if event.gone then
-    return -- `host_exit` has said it
+    return -- `host_exit` has reported it
   end
   if event.verb == "open_chat" or event.verb == "submit" then
-    local said = event.verb == "submit" and chat.attached == "no" -- why the chat could not be opened
+    local said = event.verb == "submit" and chat.attached == "no" -- the reason why the chat could not be opened
     chat.attached = event.verb == "open_chat" and "no" or chat.attached
     outgoing.recall_all(chat)
     if said then
@@ -382,12 +382,12 @@ function M.request_failed(chat, event)
     end
   end
   if chat.read_only then
-    return say.line(session.READ_ONLY_LINES, severity.WARN) -- the buffer has it
+    return say.line(session.READ_ONLY_LINES, severity.WARN) -- the buffer shows it, too
   end
   say.chat(chat, event.error, severity.ERROR)
 end
 
----One line names the files of the folder that are not loaded yet; it disappears when none waits, and never blocks.
+---Show one line about untrusted files in the folder; it disappears when none is left, and never blocks.
 function M.trust_waits(chat, event)
   notices.happened(chat, "trust")
   if event.waits ~= "" then
@@ -406,7 +406,7 @@ end
 
 M.host_exit = ends.host_exit
 
----Draw the virtual lines and publish the state, once after a batch.
+---Draw the virtual lines and publish the state, once after each batch.
 ---@param chat CodeCompanion.Chat
 function M.after(chat)
   activity.draw(chat)

@@ -1,5 +1,5 @@
----What a chat says while its host cannot start yet because the Python environment is being installed: the step, how far
----it is, and for how long it has been going on. Messages sent meanwhile wait in the host's queue.
+---Shows in a chat that its host waits for the installation of the Python environment: the step, its progress and its
+---duration. Messages sent meanwhile wait in the host's queue.
 
 local api = vim.api
 
@@ -19,7 +19,7 @@ local ns = api.nvim_create_namespace("codecompanion.chat.installing")
 ---@type uv.uv_timer_t?
 local timer
 
----Below the input of a chat that is still empty: there is no line above it for the activity yet.
+---Draw the notice below the input of an empty chat, which has no line above for the activity yet.
 ---@param chat CodeCompanion.Chat
 local function draw_below(chat)
   api.nvim_buf_clear_namespace(chat.bufnr, ns, 0, -1)
@@ -52,7 +52,7 @@ local function draw()
   end
 end
 
----The installation goes on, or is over.
+---Update the chats after progress or the end of the installation.
 local function changed()
   if not state.progress() then
     stop()
@@ -63,9 +63,9 @@ local function changed()
   draw()
 end
 
----Take part in what the installer reports.
+---Follow the installer's progress.
 function M.setup()
-  vim.schedule(function() -- not before the first paint; the host, which may install, starts after this
+  vim.schedule(function() -- not before the first redraw; the host, which may install, starts after this
     require("codecompanion.install").watch(changed)
     if state.progress() then
       changed()

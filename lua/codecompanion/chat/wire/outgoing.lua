@@ -1,7 +1,7 @@
----Messages on their way: from the input region to the history and, when that fails, back into the draft.
+---Messages being sent: moved from the input to the history, or back into the draft after a failure.
 ---
----What is sent is what stands in the input region, exactly (lesson 37). It becomes a block above the input at once and
----a normal turn when the host says that it is stored; until then nothing may lose it.
+---The exact text of the input is sent (lesson 37). It becomes a block above the input at once, and a normal turn when
+---the host confirms that it is stored; until then it must not be lost.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
@@ -18,11 +18,11 @@ local M = {}
 
 ---@class CodeCompanion.Outgoing
 ---@field submit_id integer
----@field key string Unique among all editors
+---@field key string Unique across editors
 ---@field text string
 ---@field block CodeCompanion.Block
----@field queued? string It waits in the host, for this
----@field unsure? boolean The host that had it is gone; it may have stored it
+---@field queued? string The reason why it waits in the host
+---@field unsure? boolean The host that received it has exited, and may have stored it
 
 ---@param chat CodeCompanion.Chat
 ---@param outgoing CodeCompanion.Outgoing
@@ -40,13 +40,13 @@ local function draw_block(chat, outgoing, is_first)
   local right = mark_of(chat, outgoing)
   outgoing.block = blocks.user(outgoing.text, { submit_id = outgoing.submit_id }, right)
   draw.sequence(chat, (anchors.position(chat, "header")), { outgoing.block })
-  -- the block belongs below the tail, but marks at its row moved along with it
+  -- the block belongs below the tail, but marks on its row moved along with it
   if is_first then
     anchors.place(chat, "tail", (marks.item_rows(chat, outgoing.block.item)))
   end
 end
 
----Show `text` above the input, which is where it should be, as a message that is being sent.
+---Show `text` above the input, which is intact, as a message being sent.
 ---@param chat CodeCompanion.Chat
 ---@param text string
 ---@return CodeCompanion.Outgoing
@@ -60,7 +60,7 @@ function M.add(chat, text)
   return outgoing
 end
 
----The buffer was emptied: what is on its way stands above the input again.
+---Redraw the messages being sent above the input of an emptied buffer.
 ---@param chat CodeCompanion.Chat
 function M.draw_all(chat)
   for index, outgoing in ipairs(chat.outgoing) do
@@ -91,7 +91,7 @@ local function remove_block(chat, outgoing)
   end
 end
 
----A message is on its way no more: neither its block nor what is known of it stays.
+---Remove the block and the state of a message that is no longer being sent.
 ---@param chat CodeCompanion.Chat
 ---@param submit_id integer
 function M.drop(chat, submit_id)
@@ -101,10 +101,10 @@ function M.drop(chat, submit_id)
   end
 end
 
----The message waits in the host; until it is a message it is a draft.
+---Mark a message that waits in the host; until it is stored it is kept as a draft.
 ---@param chat CodeCompanion.Chat
 ---@param submit_id integer
----@param mark string What it waits for
+---@param mark string Text for the reason
 local function keep(chat, submit_id, mark)
   for _, outgoing in ipairs(chat.outgoing) do
     if outgoing.submit_id == submit_id then
@@ -115,35 +115,35 @@ local function keep(chat, submit_id, mark)
   draft.save(chat)
 end
 
----The message waits for the next request boundary.
+---Mark a message that waits for the next request boundary.
 ---@param chat CodeCompanion.Chat
 ---@param submit_id integer
 function M.queued(chat, submit_id)
   keep(chat, submit_id, "queued")
 end
 
----The message waits for what goes along with it.
+---Mark a message that waits for its attachments.
 ---@param chat CodeCompanion.Chat
 ---@param submit_id integer
----@param what string What that is
+---@param what string Description of the attachments
 function M.gathering(chat, submit_id, what)
   keep(chat, submit_id, what)
 end
 
----The message is stored: its block becomes a turn, and the machine writes below it from now on.
+---Turn the block of a stored message into a turn; machine text is now written below it.
 ---@param chat CodeCompanion.Chat
----@param event table message_sent
+---@param event table message_sent event
 function M.sent(chat, event)
   local outgoing = take(chat, event.submit_id)
   if outgoing and outgoing.queued then
-    draft.save(chat) -- it is none any more
+    draft.save(chat) -- the draft is no longer needed
   end
   local right = blocks.tokens(event.tokens)
   local first, last
   if outgoing then
     first, last = marks.item_rows(chat, outgoing.block.item)
   end
-  local known = chat.by_message[event.message_id] ~= nil -- the log had it already when the buffer was drawn
+  local known = chat.by_message[event.message_id] ~= nil -- it was already in the log when the buffer was drawn
   if not known and first and first == anchors.position(chat, "tail") and outgoing.text == event.text then
     local item = outgoing.block.item
     item.message_id, item.number = event.message_id, event.number
@@ -162,7 +162,7 @@ function M.sent(chat, event)
   end
 end
 
----The message could not be stored: its text goes back in front of the draft.
+---Put the text of a message that could not be stored before the draft.
 ---@param chat CodeCompanion.Chat
 ---@param submit_id integer
 ---@param text string
@@ -171,10 +171,10 @@ function M.failed(chat, submit_id, text)
   draft.prepend(chat, text)
 end
 
----Messages are on their way no more, and go back into the draft.
+---Remove messages being sent and return their text.
 ---@param chat CodeCompanion.Chat
 ---@param gone CodeCompanion.Outgoing[]
----@return string? text All of it, in order; nil when there is nothing
+---@return string? text All of it, in order; nil if there is none
 local function withdraw(chat, gone)
   local texts = {}
   for _, outgoing in ipairs(gone) do
@@ -184,7 +184,7 @@ local function withdraw(chat, gone)
   return #texts > 0 and table.concat(texts, draft.BETWEEN) or nil
 end
 
----What the host never took; of what one that is gone may have stored nothing can be said yet.
+---Withdraw the messages that no host has accepted; those that an exited host may have stored stay.
 ---@param chat CodeCompanion.Chat
 ---@return string? text
 function M.withdraw(chat)
@@ -196,7 +196,7 @@ function M.withdraw(chat)
   )
 end
 
----The same, and it goes back into the draft.
+---Withdraw the unaccepted messages and put them before the draft.
 ---@param chat CodeCompanion.Chat
 function M.recall_all(chat)
   local text = M.withdraw(chat)
@@ -205,8 +205,8 @@ function M.recall_all(chat)
   end
 end
 
----The host is gone, and with it the answer whether it has stored what is on its way: the next one is asked. Until then
----it stays where it is, apart from what is typed.
+---Mark the messages being sent as unsure, because an exited host may have stored them: the next host is asked. Until
+---then they stay in place, separate from the input.
 ---@param chat CodeCompanion.Chat
 function M.host_gone(chat)
   for _, outgoing in ipairs(chat.outgoing) do
@@ -217,11 +217,11 @@ function M.host_gone(chat)
   end
 end
 
----A host has looked into its log: what is there was sent, the rest was not.
+---Compare the unsure messages with the host's log: those found there were sent, the others were not.
 ---@param chat CodeCompanion.Chat
 ---@param stored { key: string, message_id: string, text: string, tokens: integer }[]
----@return { outgoing: CodeCompanion.Outgoing, entry: table }[] sent They are still among those on their way
----@return string? text What was not sent, and is on its way no more
+---@return { outgoing: CodeCompanion.Outgoing, entry: table }[] sent They are still in the list of messages being sent
+---@return string? text Text of the others, which were removed from that list
 function M.settle(chat, stored)
   local found, sent, lost = {}, {}, {}
   for _, entry in ipairs(stored) do
@@ -238,11 +238,11 @@ function M.settle(chat, stored)
   return sent, withdraw(chat, lost)
 end
 
----The same in a buffer that is drawn.
+---Compare like `settle`, and update a drawn buffer.
 ---@param chat CodeCompanion.Chat
 ---@param stored table[]
----@return boolean sent Something was
----@return boolean back Something went back into the draft
+---@return boolean sent Whether any message was sent
+---@return boolean back Whether any text was put back into the draft
 function M.confirm(chat, stored)
   local sent, text = M.settle(chat, stored)
   for _, pair in ipairs(sent) do
@@ -250,7 +250,7 @@ function M.confirm(chat, stored)
     if chat.ignore_restored then
       M.sent(chat, vim.tbl_extend("force", pair.entry, { submit_id = submit_id }))
     else
-      M.drop(chat, submit_id) -- the log is drawn, and has it
+      M.drop(chat, submit_id) -- it was drawn from the log
     end
   end
   if text then

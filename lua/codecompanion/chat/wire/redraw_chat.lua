@@ -1,7 +1,7 @@
----One way to draw a chat: empty its buffer, and let the host tell from the log what belongs there.
+---Redraws a chat: empties its buffer, and lets the host send the content from the log.
 ---
----Whatever Vim did to the text (`:e`, `:bd`, a session file, an edit of what was sent), the chat comes back the same:
----draft, messages on their way, what the user opened, where the cursors were. The chat itself goes on in the host.
+---Whatever changed the text (`:e`, `:bd`, a session file, an edit of sent messages), the chat is restored completely:
+---draft, messages being sent, opened folds, cursors. The chat itself keeps running in the host.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
@@ -17,7 +17,7 @@ local session = require("codecompanion.chat.state.session")
 
 local M = {}
 
----The draft as the user left it, also when the text of the buffer is lost.
+---Return the draft, even if the text of the buffer was lost.
 ---@param chat CodeCompanion.Chat
 ---@return string
 local function draft_text(chat)
@@ -26,13 +26,13 @@ local function draft_text(chat)
   return kept or buffer.input_text(chat)
 end
 
----Empty the buffer but for the draft and what is being sent.
+---Empty the buffer except for the draft and the messages being sent.
 ---@param chat CodeCompanion.Chat
 function M.blank(chat)
   local text = draft_text(chat)
   approval.put_away(chat)
   chat.stream = nil
-  -- marks outlive their lines: with them their virtual text would gather on the first line
+  -- marks outlive their lines: their virtual text would pile up on the first line
   anchors.clear_marks(chat)
   record.reset(chat)
   buffer.blank(chat, text)
@@ -44,7 +44,7 @@ function M.blank(chat)
   places.settle_partly(chat)
 end
 
----Draw the chat again, out of the log.
+---Redraw the chat from the log.
 ---@param chat CodeCompanion.Chat
 function M.redraw(chat)
   if not api.nvim_buf_is_loaded(chat.bufnr) then
@@ -62,7 +62,7 @@ function M.redraw(chat)
   end
 end
 
----What comes now is everything.
+---Start a complete redraw: the events that follow contain everything.
 ---@param chat CodeCompanion.Chat
 function M.begin(chat)
   if chat.awaiting ~= "redrawn" then

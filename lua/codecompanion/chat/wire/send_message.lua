@@ -1,4 +1,4 @@
----A text on its way to the model: drawn above the input, and handed to the host.
+---Sends a text to the model: draws it above the input and passes it to the host.
 
 local api = vim.api
 local buffer = require("codecompanion.chat.buffer.chat_text")
@@ -10,7 +10,7 @@ local view = require("codecompanion.chat.buffer.scroll")
 
 local M = {}
 
----What the text mentions of the editor, taken now; nothing is loaded for one that mentions nothing.
+---Return the editor context that the text mentions, taken now; nothing is loaded for a text without mentions.
 ---@param chat CodeCompanion.Chat
 ---@param text string
 ---@return table[]? items
@@ -24,10 +24,11 @@ local function mentioned(chat, text)
   return #items > 0 and items or nil, later, problem
 end
 
----Send a text as the user's message. One that mentions what there is not stays in the input, or is put there.
+---Send a text as the user's message. A text with an invalid mention stays in the input, or is put there.
 ---@param chat CodeCompanion.Chat
 ---@param text string
----@param before? fun() Done in the same edit of the buffer: what an edit costs beside its lines is most of what is felt
+---@param before? fun() Runs in the same edit of the buffer, because most of the cost of an edit does not depend on its
+---lines
 ---@return boolean sent
 function M.send(chat, text, before)
   local items, later, problem = mentioned(chat, text)

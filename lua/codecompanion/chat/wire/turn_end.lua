@@ -1,4 +1,4 @@
----How a turn ends: with its last event, or with the host.
+---Handles the end of a turn, by its last event or by the exit of the host.
 
 local activity = require("codecompanion.chat.draw.activity")
 local approval = require("codecompanion.chat.question.approval")
@@ -16,10 +16,10 @@ local turn_line = require("codecompanion.chat.draw.turn_changes_line")
 
 local M = {}
 
----So many hosts in a row are started to ask whether messages were stored: one may be killed while it starts.
+---Maximum number of consecutive host starts to ask whether messages were stored: a host may be killed while it starts.
 local ASKED_AGAIN = 3
 
----What is shown of the reply that was arriving, nil when it is not in one piece.
+---Return the visible text of a streaming reply, nil if it is not in one piece.
 ---@param chat CodeCompanion.Chat
 ---@return string?
 local function shown_reply(chat)
@@ -33,7 +33,7 @@ local function shown_reply(chat)
   end
 end
 
----Nothing more of the reply that is arriving will come.
+---End a reply that was streaming.
 ---@param chat CodeCompanion.Chat
 local function end_reply(chat)
   activity.stop_retry(chat)
@@ -58,29 +58,29 @@ function M.turn_finished(chat, event)
   end
   chat.cut = false
   turn_line.tell(chat)
-  -- a message that is still on its way is not stored: it comes back into the input, and there is nothing to ask again
+  -- a message still being sent is not stored: it returns to the input, and there is nothing to regenerate
   local asks_again = #chat.outgoing == 0 and notices.asks_again() or nil
   if event.error ~= "" then
     local is_failure = event.reason == "failed" or event.unsent
     local hint = event.reason == "failed" and asks_again or nil
     say.chat(chat, event.error, is_failure and severity.ERROR or severity.WARN, hint)
     notices.holds_until(chat, event.error, event.unsent and "reply" or "answer")
-  elseif event.reason == "stopped" and not event.unsent then -- else what came back has said so
+  elseif event.reason == "stopped" and not event.unsent then -- otherwise the returned message explains it
     say.chat(chat, "Stopped.", severity.INFO, asks_again)
     notices.holds_until(chat, "Stopped.", "answer")
   end
   attention.finished(chat, event)
 end
 
----The host is gone: the buffer stays, what was not stored goes back into the draft, the next action restarts it.
+---Handle the exit of the host: the buffer stays, unstored text returns to the draft, and the next action restarts it.
 ---@param chat CodeCompanion.Chat
----@param event table As `codecompanion.host` dispatches it
+---@param event table As dispatched by `codecompanion.host`
 function M.host_exit(chat, event)
   if chat.attached == "no" then
     return
   end
   chat.attached = "no"
-  chat.shown = shown_reply(chat) -- the host kept a little less: the next one gets what was seen
+  chat.shown = shown_reply(chat) -- the host stored slightly less: send the next one the visible text
   end_reply(chat)
   approval.close_all(chat)
   local in_turn = chat.state ~= "idle" and not chat.compaction and #chat.outgoing == 0
@@ -117,7 +117,7 @@ function M.host_exit(chat, event)
   say.chat(chat, text, event.wanted and not becomes and severity.INFO or severity.WARN, hint)
   local asked = chat.asked_again or 0
   if #chat.outgoing > 0 and asked < ASKED_AGAIN and vim.v.exiting == vim.NIL then
-    -- before the message is changed and sent once more: was it stored?
+    -- ask whether it was stored before the user changes and resends it
     chat.asked_again = asked + 1
     vim.schedule(function()
       session.attach(chat)

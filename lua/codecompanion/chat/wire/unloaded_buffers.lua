@@ -1,5 +1,5 @@
----What a chat takes in while its buffer is unloaded, or waits to be drawn again: its state, and nothing that is drawn.
----What is drawn comes from the log when the buffer is shown again.
+---Handles events of a chat whose buffer is unloaded or waits for a redraw: only its state is updated. The drawing comes
+---from the log when the buffer is shown again.
 
 local activity = require("codecompanion.chat.draw.activity")
 local approval = require("codecompanion.chat.question.approval")
@@ -49,7 +49,7 @@ function M.chat_opened(chat, event)
   end
   local sent, text = outgoing.settle(chat, event.stored or {})
   for _, pair in ipairs(sent) do
-    outgoing.drop(chat, pair.outgoing.submit_id) -- it comes with the log
+    outgoing.drop(chat, pair.outgoing.submit_id) -- it will be drawn from the log
   end
   if text then
     give_back(chat, text)
@@ -73,7 +73,7 @@ end
 
 ---@param chat CodeCompanion.Chat
 ---@param submit_id integer
----@param mark string What the message waits for
+---@param mark string Text for the reason why the message waits
 local function keep(chat, submit_id, mark)
   for _, message in ipairs(chat.outgoing) do
     message.queued = message.submit_id == submit_id and mark or message.queued
@@ -98,7 +98,7 @@ end
 function M.message_sent(chat, event)
   notices.question_changed(chat)
   outgoing.drop(chat, event.submit_id)
-  draft.save(chat) -- it is none any more
+  draft.save(chat) -- the draft is no longer needed
   autocmds.fire(chat, "ChatSubmitted", event)
 end
 
@@ -157,14 +157,14 @@ end
 
 function M.request_failed(chat, event)
   if event.gone then
-    return -- `host_exit` has said it
+    return -- `host_exit` has reported it
   end
   local loaded = vim.api.nvim_buf_is_loaded(chat.bufnr)
   if event.verb == "redraw_chat" or event.verb == "open_chat" then
     chat.attached, chat.awaiting = "no", nil
   end
   if event.verb == "redraw_chat" and loaded then
-    return redraw.redraw(chat) -- a host that has lost the chat opens it once more
+    return redraw.redraw(chat) -- a host that has lost the chat opens it again
   end
   if event.verb == "open_chat" or event.verb == "submit" then
     recall_all(chat)
@@ -195,12 +195,12 @@ function M.host_exit(chat, event)
   outgoing.host_gone(chat)
 end
 
----These draw nothing themselves.
+---Events whose handlers do not draw.
 local ALWAYS = { state = true, meter = true, policy_event = true, retrying = true, title_changed = true }
----The whole chat follows these.
+---Events that are followed by the whole chat.
 local BEGINS = { redrawn = true, chat_opened = true }
 
----The handler of an event, for a chat that may be drawn or not.
+---Handle an event of a chat, whether it is drawn or not.
 ---@param chat CodeCompanion.Chat
 ---@param event table
 ---@return (fun(chat: CodeCompanion.Chat, event: table))?

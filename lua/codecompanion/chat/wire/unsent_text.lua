@@ -1,5 +1,5 @@
----Text that no host has taken when Neovim is left (the Python environment was still being installed, or could not be):
----it waits in a file and stands in the input of the next new chat.
+---Saves text that no host had accepted when Neovim exited (the Python environment was not or could not be installed):
+---it is stored in a file and put into the input of the next new chat.
 
 local uv = vim.uv or vim.loop
 
@@ -12,7 +12,7 @@ local function path()
   return vim.fn.stdpath("state") .. "/codecompanion/unsent.txt"
 end
 
----Keep what the host does not have: messages on their way and the draft.
+---Save text that the host does not have: messages being sent and the draft.
 ---@param chats CodeCompanion.Chat[]
 function M.keep(chats)
   local texts = {}
@@ -38,7 +38,7 @@ function M.keep(chats)
   end
 end
 
----Put the kept text into the input of a new chat; it is then the chat's.
+---Put the saved text into the input of a new chat, which then owns it.
 ---@param chat CodeCompanion.Chat
 function M.give_back(chat)
   local descriptor = uv.fs_open(path(), "r", 0)
