@@ -177,8 +177,8 @@ function M.choose(options, name, model)
   end
 end
 
----Return the adapter and model for a new chat, or nothing if the host knows them from the configuration. Logins made
----since the last check count.
+---Return the adapter and model for a new chat, or nothing if the host knows them from the configuration. If no adapter
+---was usable, check again, so that a login made since counts.
 ---@param options table
 ---@return string? name
 ---@return string? model

@@ -11,7 +11,7 @@ local M = {}
 M.BAR = "▎ "
 local MAX_CONTEXT = 3
 local MIN_CELLS = 8
----If at least this many rows are left out, the last third of the space shows the end.
+---If rows must be left out and at least this many are available, the last third of them shows the end.
 local MIN_SPLIT = 6
 local NO_NEWLINE = "  (no newline at the end)"
 
@@ -254,14 +254,14 @@ function M.fitting(made, room)
 end
 
 ---Return whether the event can be shown as the rows of a change.
----@param event { before: string, after: string, body: string, filetype: string } approval_requested
+---@param event { before: string, after: string, body: string, filetype: string } approval_requested event
 ---@return boolean
 function M.is_change(event)
   return event.before ~= event.after or event.filetype == "diff" and #M.of_diff(event.body) > 0
 end
 
 ---Return the rows of the change in an approval, with as much context as fits.
----@param event { before: string, after: string, body: string } approval_requested
+---@param event { before: string, after: string, body: string } approval_requested event
 ---@param rows integer Available screen rows
 ---@return CodeCompanion.ChangeRow[]
 ---@return CodeCompanion.ChangeSize

@@ -33,7 +33,7 @@ end
 
 ---Show a reply that is a new buffer.
 ---@param edit CodeCompanion.StandingEdit
----@param event table edit_ended
+---@param event table edit_ended event
 local function show_new_buffer(edit, event)
   local filetype = vim.bo[edit.bufnr].filetype
   local named = event.language ~= "" and vim.filetype.match({ filename = "x." .. event.language })
@@ -47,7 +47,7 @@ local function show_new_buffer(edit, event)
 end
 
 ---@param edit CodeCompanion.StandingEdit
----@param event table edit_ended
+---@param event table edit_ended event
 local function propose(edit, event)
   local lines = present.made_of(edit.asked, event.placement, event.lines)
   standing.end_progress(edit)
@@ -74,7 +74,7 @@ function M.show_chat(edit)
 end
 
 ---@param edit CodeCompanion.StandingEdit
----@param event table edit_ended
+---@param event table edit_ended event
 local function ended(edit, event)
   if event.outcome == "failed" then
     fail(edit, event.error)

@@ -94,7 +94,7 @@ function Chat:cancel()
   host.notify("cancel", { chat = self.id })
 end
 
----Close the chat so that a buffer can open it, unless it already has one.
+---Release the chat in the host so that a buffer can open it, unless it already has one.
 function Chat:give_back()
   if self.is_open and not self:has_window() then
     host.notify("close_chat", { chat = self.id })
@@ -102,7 +102,7 @@ function Chat:give_back()
   self.is_open = false
 end
 
----Close the chat, which stays in the log.
+---Stop listening and release the chat, which stays in the log.
 function Chat:close()
   if self.unsubscribe then
     self.unsubscribe()

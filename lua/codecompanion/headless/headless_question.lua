@@ -50,7 +50,7 @@ function Question:_fail(text, level)
   end
 end
 
----@param event table turn_finished
+---@param event table turn_finished event
 function Question:_finish(event)
   local problem = event.error ~= "" and event.error or self.said
   if event.reason == "done" and self.is_cut then

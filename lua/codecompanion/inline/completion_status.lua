@@ -164,8 +164,8 @@ local function tell_all()
 end
 
 ---Show the status on the command line.
----@param asks_host boolean Whether to show the full status, after asking the host, which is not started before a first
----pause
+---@param asks_host boolean Whether to ask the host first, which otherwise knows nothing before the first pause, and
+---show the full status
 function M.tell(asks_host)
   if not (asks_host and M.is_on) then
     return say.line(M.sentences())

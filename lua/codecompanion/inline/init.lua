@@ -15,7 +15,7 @@ local M = {}
 
 local GROUP = "codecompanion.complete"
 
-local has_begun = false ---Whether it was enabled or disabled, automatically or by the user
+local has_begun = false ---Whether it was enabled or disabled, by the configuration or the user
 
 ---@return table `completion` of the options
 local function options()

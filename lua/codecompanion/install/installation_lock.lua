@@ -49,7 +49,7 @@ end
 ---@field tell fun(text: string) Updates the current step
 ---@field release fun()
 
----Acquire the lock unless it is held. If the folder is not writable, the lock is granted without a file, because the
+---Acquire the lock unless it is taken. If the folder is not writable, the lock is granted without a file, because the
 ---tools report that error better.
 ---@param path string
 ---@return CodeCompanion.InstallClaim? claim

@@ -1,6 +1,6 @@
 ---Text from outside (a project's prompt, an MCP server's) that is put into the input without the trust of typed text.
 ---It must not run slash commands, choose tools or mention anything beyond the project: a space is inserted into such
----mentions (`# {file:~/notes}`), even in code, because later typing may close it. A user who removes the space has
+---mentions (`# {file:~/notes}`), even in code, because later typing may end the code. A user who removes the space has
 ---written the mention.
 
 local M = {}

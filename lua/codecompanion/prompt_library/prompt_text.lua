@@ -41,8 +41,8 @@ function M.fill(text, context, parameters, argument)
   return text, used_argument, used_code
 end
 
----Return sentences about text in a prompt that looks like a placeholder but is not one and stays unchanged. Text
----without a known namespace or name (`${HOME}`) is ordinary text.
+---Return sentences about text in a prompt that looks like a placeholder but is not one and stays unchanged. A name
+---without a dot that resembles no known one (`${HOME}`) is ordinary text.
 ---@param text any User-defined functions are not checked
 ---@param parameters CodeCompanion.PromptParameter[]
 ---@return string[]

@@ -2,7 +2,7 @@
 ---
 ---A treesitter highlighter on the whole buffer would reparse it with every chunk and freeze a long chat (lessons 46,
 ---50). Instead, finished pieces are parsed once, as strings, when a window shows them; streaming text is highlighted
----line by line. Queries and groups are Neovim's own, so the result looks the same.
+---line by line. Queries and groups are Neovim's own, so the result matches other buffers.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")

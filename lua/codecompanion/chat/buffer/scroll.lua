@@ -6,7 +6,7 @@ local options = require("codecompanion.chat.state.chat_options")
 
 local M = {}
 
----Return the windows whose cursor is at or below the place of machine text, usually in the input.
+---Return the windows whose cursor is at or below the insertion point of machine text, usually in the input.
 ---@param chat CodeCompanion.Chat
 ---@return integer[] winids
 function M.followers(chat)

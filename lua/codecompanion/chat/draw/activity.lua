@@ -85,7 +85,7 @@ local LOOK_MISSED_MS = 2000
 
 ---Show a countdown to a retry, or the seconds spent waiting for a server.
 ---@param chat CodeCompanion.Chat
----@param event table retrying
+---@param event table retrying event
 function M.retry(chat, event)
   local due = vim.uv.now() + event.wait_ms
   local waiting = (event.waiting or "") ~= "" and event.waiting or nil

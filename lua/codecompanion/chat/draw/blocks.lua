@@ -304,8 +304,8 @@ function M.shortened(cleared)
   return type(cleared) == "number" and M.CUT:format(cleared) or cleared and M.CLEARED or nil
 end
 
----Return the keys of a result that is sent shortened: its line has space for them at its right edge, and shows them
----while the cursor is on it (`draw/view_marks.lua`).
+---Return the keys of a result that is sent shortened; they are shown at the right edge of its line while the cursor is
+---on it (`draw/view_marks.lua`).
 ---@param cleared boolean|integer
 ---@return string
 function M.cleared_keys(cleared)

@@ -44,7 +44,7 @@ local function edit_of(cleared, cuts, code)
   return table.concat(what, " and ") .. " cleared" .. (#cuts > 0 and (", %d %s"):format(#cuts, cut) or "")
 end
 
----Tool results were cleared or cut: draws a line of virtual text; the displayed text is unchanged (R-516).
+---Return the line of virtual text for cleared or cut tool results; their displayed text is unchanged (R-516).
 ---@param event table
 ---@return CodeCompanion.Block
 function M.edited(event)

@@ -76,7 +76,7 @@ end
 
 ---Draw an update below the last user message, although it precedes that message in the request.
 ---@param chat CodeCompanion.Chat
----@param event table file_updated
+---@param event table file_updated event
 function M.add(chat, event)
   if not chat.by_message[event.message_id] then -- otherwise it was in the log when the buffer was drawn
     draw.append(chat, M.block(event))

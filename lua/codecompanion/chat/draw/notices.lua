@@ -50,7 +50,7 @@ local function keys_of(shown)
   return keys
 end
 
----Return the key of the content above the place of machine text.
+---Return the key of the content above the insertion point of machine text.
 ---@param chat CodeCompanion.Chat
 ---@return string
 local function key_above(chat)

@@ -159,7 +159,7 @@ function M.touch(chat)
   end
 end
 
----Append a block at the place of machine text.
+---Append a block at the insertion point of machine text.
 ---@param chat CodeCompanion.Chat
 ---@param block CodeCompanion.Block
 ---@return CodeCompanion.Block

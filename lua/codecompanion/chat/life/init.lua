@@ -152,7 +152,7 @@ local function create(id, bufnr, begin)
   bufnr = bufnr or name.buffer_of(chat.id)
   if not bufnr then
     bufnr = api.nvim_create_buf(false, false)
-    registry.give_buffer(chat, bufnr) -- fires no event for its name
+    registry.give_buffer(chat, bufnr) -- first, so that the event of its name is ignored
     vim.b[bufnr].editorconfig = false -- a chat is not a file in the folder
     api.nvim_buf_set_name(bufnr, name.of(chat.id))
   end

@@ -17,7 +17,7 @@ function M.chat()
   return M.all().interactions.chat
 end
 
----Return the display name of an adapter: the user's `formatted_name`, otherwise its key.
+---Return the display name of an adapter: the user's `formatted_name`, otherwise its name.
 ---@param adapter string
 ---@return string
 local function name_of(adapter)

@@ -1,4 +1,4 @@
----The editor's state of a chat: what is drawn where, and pending work. The chat itself is in the host.
+---The editor's state of a chat: drawn content with its marks, and pending work. The chat itself is in the host.
 
 local new_id = require("codecompanion.values.new_id")
 local options = require("codecompanion.chat.state.chat_options")

@@ -65,8 +65,8 @@ function M.thresholds(meter)
   return table.concat(parts, " · ")
 end
 
----Return the variants of the meter, longest first. The last parts are the most important: that it is paused, and the
----percentage; then the marks, then the bar, which repeats the percentage.
+---Return the variants of the meter, longest first. The bar, which repeats the percentage, is dropped first, then the
+---marks; the pause and the percentage are kept longest.
 ---@param chat CodeCompanion.Chat
 ---@return { [1]: string, [2]: string }[][] ways, integer core Index of the one with the size
 function M.meter_ways(chat)

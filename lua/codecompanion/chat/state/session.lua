@@ -35,7 +35,7 @@ function M.attach(chat, opts)
     chat.attached = "no"
   end
   if chat.attached ~= "no" or chat.closed then
-    return -- a chat that was closed before its turn came would block other owners
+    return -- a chat that was closed while this waited would block other owners
   end
   chat.attached = "opening"
   local unsure, is_stored = M.unsure(chat), chat.known or chat.stored
