@@ -27,7 +27,6 @@ end
 
 ---Find the items whose lines were deleted and notify the host. No other edit is possible here: the block lists the
 ---items to be sent.
----will be sent.
 ---@param chat CodeCompanion.Chat
 function M.check(chat)
   local before, gone, left = chat.context_shown or {}, {}, {}
