@@ -1,4 +1,4 @@
-"""Turn what a stage did into one log event (R-530, R-531): removals, replacements and insertions by message id."""
+"""Turn the result of a stage into one log event (R-530, R-531): removals, replacements and insertions by message id."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from codecompanion.placeholders import kept_percent
 def difference(before: Messages, after: Messages) -> tuple[tuple[str, ...], Messages, tuple[Insertion, ...]]:
     """Return (removed ids, replaced messages, insertions) that lead from one list to the other.
 
-    Messages that stay keep their order; an insertion is anchored to the message in front of it that was there before,
-    or, when that one goes away, to the newest removed message before it, so that what joined later stays after it.
+    Kept messages keep their order. An insertion is anchored to the old message before it or, if that one is removed, to
+    the newest removed message before it, so that later messages stay after it.
     """
     old = {message.id: message for message in before}
     new_ids = {message.id for message in after}
@@ -33,23 +33,23 @@ def difference(before: Messages, after: Messages) -> tuple[tuple[str, ...], Mess
 
 
 def _anchor(before: Messages, after: Messages, index: int) -> str:
-    """Return the id in `before` after which the inserted message belongs ("" = the front)."""
+    """Return the id in `before` after which the inserted message belongs ("" = at the front)."""
     known = {message.id: position for position, message in enumerate(before)}
     following = next((known[message.id] for message in after[index + 1 :] if message.id in known), len(before))
     return before[following - 1].id if following > 0 else ""
 
 
 def cuts_of(messages: Sequence[Message]) -> dict[str, int]:
-    """Return how many percent are sent of those results among the messages that were cut, by their ids (R-524)."""
+    """Return the percentage that is sent of each truncated result, by message id (R-524)."""
     return {message.id: kept_percent(message) for message in messages if message.left_out}
 
 
 def view_change(
     report: StageReport, work: Work, before: Messages, change_id: str, about: ChangeReport = NO_REPORT
 ) -> ViewChanged:
-    """Return the event that swaps the result of a stage in; `about` is what is known of its compaction."""
+    """Return the event that applies the result of a stage; `about` describes its compaction."""
     removed, replaced, inserted = difference(before, work.messages)
-    # A compaction that only shortened what is there is an edit: nothing stands for anything else.
+    # A compaction that only shortened messages is an edit: no message replaces others.
     kind: ChangeKind = "compacted" if report.event == "context_compacted" and (removed or inserted) else "edited"
     about = msgspec.structs.replace(
         about,
@@ -82,12 +82,12 @@ def view_change(
 
 
 def why_edited(change: ViewChanged) -> str:
-    """Return why an edit was made, in a few words, where its strategy said."""
+    """Return the reason for an edit in a few words, "" if its strategy gave none."""
     return str(change.report.details.get("why", ""))
 
 
 def repair_change(before: Messages, repair: Repair, change_id: str) -> ViewChanged:
-    """Return the event that makes the view's pairs whole (R-004)."""
+    """Return the event that completes the view's pairs (R-004)."""
     removed, replaced, inserted = difference(before, repair.messages)
     report = ChangeReport(completed=len(repair.completed), dropped=len(repair.dropped))
     return ViewChanged(

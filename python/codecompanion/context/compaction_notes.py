@@ -1,4 +1,4 @@
-"""What the user is told of a compaction that succeeded, but not as it should have (lessons 11, 14; R-529, R-434)."""
+"""Notes for the user on a compaction that succeeded with reservations (lessons 11, 14; R-529, R-434)."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from codecompanion.context.stage_report import StageReport
 from codecompanion.context.summary.spare_model import TOO_SLOW, UNUSABLE
 
 NO_MODEL = "no model"
-"""Who wrote a summary that came from the log alone, as the user reads it."""
+"""Displayed author of a summary written from the log alone."""
 IN_PLACE = " in the chat"
-"""After the name of a model that was asked in the chat itself, from its cache."""
+"""Suffix of a model's name when it was asked within the chat, from its prompt cache."""
 _SHOWN = 5
 
 
 def author_of(report: StageReport, asked: Sequence[str]) -> str:
-    """Return who wrote the summary, and who was asked before without success: `no model (gpt-x failed)`.
+    """Return the author of the summary and the models that failed before: `no model (gpt-x failed)`.
 
-    `asked` are the names of those who were asked, in order; `no model: …` says why nobody was.
+    `asked`: names of the models asked, in order; `no model: …` gives the reason why none was asked.
     """
     known = report.details.failure or ""
     if not report.asked and (known.endswith(UNUSABLE) or known.startswith(TOO_SLOW)):
@@ -42,7 +42,7 @@ def why_not_by_model(report: StageReport) -> str:
 
 
 def notes_on(report: StageReport) -> str:
-    """Return sentences for the user, "" when there is nothing to tell: who wrote the summary, what not to rely on."""
+    """Return sentences for the user about the author and reliability of the summary, "" when there are none."""
     if report.work is None:
         return ""
     details = report.details
@@ -63,10 +63,10 @@ def notes_on(report: StageReport) -> str:
 
 
 def without_a_model(why: str) -> str:
-    """Return the sentence about a summary that no model wrote although one was asked."""
+    """Return the sentence about a summary written without the model that was asked."""
     return f"The summary was written without a model: {why.rstrip('.')}."
 
 
 def _last_problem(report: StageReport) -> str:
-    """Return what was wrong with the way tried last, without the name of its tier."""
+    """Return the problem of the last tier tried, without the name of the tier."""
     return report.problems[-1].partition(": ")[2] if report.problems else ""

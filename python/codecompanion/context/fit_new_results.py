@@ -1,8 +1,9 @@
-"""Tool results that no reply has followed yet: what the model asked for and has not seen (R-524; issue 9).
+"""Make room for new tool results: those the model requested and has not seen yet (R-524; issue 9).
 
-When the request does not fit with them, the policy's own stages run first. If it still does not fit, older results are
-cleared, and these are cut by what then is missing. Results that are too large even alone are cut before. Each cut is
-made again from the whole by what is missing at the end. `recovery.toml` has the stages, `pipeline` the order.
+When the request does not fit, the policy's own stages run first. If it still does not fit, older results are cleared,
+then the new ones are truncated by the remaining excess. Results too large even on their own are truncated beforehand.
+At the end every truncation is repeated from the full text by the final excess. `recovery.toml` has the stages,
+`pipeline` the order.
 """
 
 from __future__ import annotations
@@ -22,31 +23,31 @@ _CLEARING = frozenset({"clear_tool_results", "clear_when_it_pays"})
 
 
 def new_results(messages: Messages) -> Messages:
-    """Return the results the model has not seen."""
-    from codecompanion.context.editing.fit_tool_results import unseen_results  # not part of the start
+    """Return the results that the model has not seen."""
+    from codecompanion.context.editing.fit_tool_results import unseen_results  # not needed at startup
 
     return tuple(messages[index] for index in unseen_results(messages))
 
 
 def staying(messages: Messages) -> Messages:
-    """Return what is left of the messages whatever a compaction removes: the protected ones and the newest round."""
-    from codecompanion.context.selection.fill_window import being_answered  # not part of the start
+    """Return the messages that survive any compaction: the protected ones and the newest round."""
+    from codecompanion.context.selection.fill_window import being_answered  # not needed at startup
 
     kept = being_answered(messages)
     return tuple(message for index, message in enumerate(messages) if index in kept or is_protected(message))
 
 
 def is_too_large(messages: Messages, env: Env) -> bool:
-    """Return whether the new results have to be cut even if everything goes that may go."""
+    """Return whether the new results must be truncated even if everything removable is removed."""
     alone, stage = staying(messages), arrival_stages()[-1]
     room = room_of(env, alone, stage.trigger)
     return env.measure(alone).tokens > target_tokens(stage.trigger, stage.target, stage.target_gap, room)
 
 
 def arrival(policy: Policy, messages: Messages, env: Env, *, clears: bool) -> tuple[Stage, ...]:
-    """Return the stages that make room for new results under this policy; `clears` false: without clearing older ones.
+    """Return the stages that make room for new results; `clears` false: without clearing older ones.
 
-    Clearing goes as far as no summary is due any more: that would take more out, and ask a model.
+    Clearing continues until no summary is due, because a summary would remove more and call a model.
     """
     older, newest = arrival_stages()
     if not clears:
@@ -56,9 +57,9 @@ def arrival(policy: Policy, messages: Messages, env: Env, *, clears: bool) -> tu
 
 
 def max_without_summary(stages: tuple[Stage, ...], messages: Messages, env: Env, least: int = 0) -> int:
-    """Return the largest request that fits and for which none of these stages writes a summary, if more than `least`.
+    """Return the largest request that fits and triggers no summary in these stages, if more than `least`.
 
-    One that is asked before every request decides by itself.
+    A stage that runs before every request decides for itself.
     """
     ways = [stage.trigger for stage in stages if stage.summarises and not stage.trigger.always]
     room = room_of(env, messages, *ways)
@@ -67,7 +68,7 @@ def max_without_summary(stages: tuple[Stage, ...], messages: Messages, env: Env,
 
 
 def clears_results(policy: Policy) -> bool:
-    """Return whether results may be cleared at all: the policy does that, and it is not switched off (lesson 13)."""
+    """Return whether results may be cleared: the policy clears them, and it is not disabled (lesson 13)."""
     edits = (stage.trigger.is_on for stage in policy.stages if stage.event == "context_edited")
     if not all(edits) or not any(stage.trigger.is_on for stage in policy.stages):
         return False
@@ -76,7 +77,7 @@ def clears_results(policy: Policy) -> bool:
 
 
 def _sparing(stage: Stage, policy: Policy) -> Stage:
-    """Return the stage with the tools that the policy never clears results of (R-512) left out of its steps."""
+    """Return the stage with its steps excluding the tools whose results the policy never clears (R-512)."""
     spared = tuple(dict.fromkeys(_spared(policy)))
     tiers = (
         msgspec.structs.replace(tier, steps=tuple(_without_tools(step, spared) for step in tier.steps))
@@ -98,10 +99,10 @@ def _without_tools(step: Step, spared: tuple[str, ...]) -> Step:
 
 
 def cut_again(messages: Messages, whole: Messages, most: int, target: int, env: Env) -> Messages | None:
-    """Return the messages with the new results as `whole` has them, or cut to `target` where that is more than `most`.
+    """Return the messages with the new results as in `whole`, truncated to `target` if that exceeds `most`.
 
-    A result that the policy's own stages cut stays as they made it; one they cleared is restored. None when the others
-    cannot be made to fit that way: then they stay as they are.
+    A result that the policy's own stages truncated stays truncated; one they cleared is restored. None when the others
+    cannot be made to fit this way: then they stay unchanged.
     """
     originals = {message.id: message for message in whole}
     was_cut = [message.edited and message.left_out for message in messages]
@@ -113,7 +114,7 @@ def cut_again(messages: Messages, whole: Messages, most: int, target: int, env: 
         return restored
     work = Work(before=restored, messages=restored)
     params = FitToolResults(newest_only=True)
-    from codecompanion.context.editing.fit_tool_results import fit_tool_results  # not part of the start
+    from codecompanion.context.editing.fit_tool_results import fit_tool_results  # not needed at startup
 
     outcome = fit_tool_results(work, params, msgspec.structs.replace(env, target=min(target, most)))
     if not isinstance(outcome, Work) or env.measure(outcome.messages).tokens > most:
@@ -122,7 +123,7 @@ def cut_again(messages: Messages, whole: Messages, most: int, target: int, env: 
 
 
 def with_results(work: Work, before: Messages, results: Mapping[str, Message]) -> Work:
-    """Return the work as a change from `before`, with the new results as they are in the end."""
+    """Return the work as a change from `before`, with the final versions of the new results."""
     messages = tuple(results.get(message.id, message) for message in work.messages)
     was, now = ({message.id: message for message in one} for one in (before, messages))
     cleared = tuple(was[old.id] for old in work.cleared if old.id in was and was[old.id] != now.get(old.id))

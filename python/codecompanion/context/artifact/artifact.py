@@ -1,7 +1,7 @@
-"""The durable history summary as a typed value (R-315); what the model reads is rendered from it.
+"""Types of the durable history summary (R-315); `render_artifact` writes the text the model reads.
 
-Every item names the turn it came from, so that whatever it says can be looked up in the log. Pure values:
-`extract_artifact` reads them from the log, `merge_artifacts` merges them, `render_artifact` writes the text.
+Every item names its source turn, so it can be looked up in the log. Pure values: `extract_artifact` reads them from the
+log, `merge_artifacts` merges them.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ import msgspec
 from codecompanion.formats import typed
 
 EARLIER = "earlier: "
-"""How a fact begins that is a line of a summary whose artifact is gone."""
+"""Prefix of a fact copied from a summary whose artifact is lost."""
 
 
 def quoted(text: str) -> str:
-    """Return the words of a sentence as an item has them: in quotes, beside items that a label or a model gave."""
+    """Return a sentence in quotes, which set it apart from items given by a label or a model."""
     return f'"{text}"'
 
 
 def is_quoted(text: str) -> bool:
-    """Return whether an item is somebody's sentence, word for word."""
+    """Return whether an item is a verbatim sentence."""
     return len(text) > 2 and text[0] == text[-1] == '"'
 
 
 class _Item(msgspec.Struct, frozen=True, omit_defaults=False):
-    """Base of all items: every field is written, so that a stored artifact says everything."""
+    """Base of all items: every field is written, so a stored artifact is self-contained."""
 
 
 class Decision(_Item, frozen=True):
-    """What was decided, and why."""
+    """A decision and its rationale."""
 
     decision: str
     rationale: str = ""
@@ -40,7 +40,7 @@ class Decision(_Item, frozen=True):
 
 
 class Verification(_Item, frozen=True):
-    """Evidence of how a turn went: what tools answered, what the runtime noted, how the turn ended."""
+    """Evidence of how a turn went: tool results, runtime notes, and how the turn ended."""
 
     kind: Literal["tool_result", "runtime_note", "turn_status"]
     value: str
@@ -48,9 +48,9 @@ class Verification(_Item, frozen=True):
 
 
 class Episode(_Item, frozen=True):
-    """What was done in one turn or several.
+    """The work done in one or more turns.
 
-    `file_uses`: why a file matters (R-314): by path, how often it was `edited`, `read` … or `named`, by the user.
+    `file_uses`: why a file matters (R-314). Maps each path to counts of `edited`, `read` … and `named` (by the user).
     """
 
     episode_id: str
@@ -62,7 +62,7 @@ class Episode(_Item, frozen=True):
 
 
 class OpenThread(_Item, frozen=True):
-    """What is still to be done: `blocking` when the work stands still in the middle of it."""
+    """An unfinished task; `blocking` when work cannot continue without it."""
 
     item: str
     status: Literal["pending", "blocked", "deferred"] = "pending"
@@ -72,7 +72,7 @@ class OpenThread(_Item, frozen=True):
 
 
 class WorkspaceFact(_Item, frozen=True):
-    """A fact about a file, or, with an empty path, a warning about the whole."""
+    """A fact about a file; with an empty path, a general warning."""
 
     path: str
     fact: str
@@ -80,7 +80,7 @@ class WorkspaceFact(_Item, frozen=True):
 
 
 class PageInHint(_Item, frozen=True):
-    """What can be looked up in the log again, and when that is worth it."""
+    """A pointer to content that can be looked up in the log, and when to do so."""
 
     when: str
     match_kinds: tuple[str, ...] = ()
@@ -91,9 +91,9 @@ class PageInHint(_Item, frozen=True):
 
 
 class Artifact(_Item, frozen=True):
-    """The durable summary of a session; lists are in the order of the turns.
+    """The durable summary of a session; lists are in turn order.
 
-    `constraint_turn_ids`: of constraints that are somebody's sentences, the turn.
+    `constraint_turn_ids`: the source turn of each constraint that is a verbatim sentence.
     """
 
     session_objective: str = ""
@@ -107,7 +107,7 @@ class Artifact(_Item, frozen=True):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Return what its items say, without names of turns, states and hints."""
+        """Return the texts of all items, without turn names, statuses and hints."""
         return tuple(
             text
             for text in (
@@ -123,7 +123,7 @@ class Artifact(_Item, frozen=True):
 
     @property
     def turn_ids(self) -> frozenset[str]:
-        """Return every turn an item names."""
+        """Return the id of every turn that an item names."""
         ids = {decision.source_turn_id for decision in self.settled_decisions}
         ids |= {thread.source_turn_id for thread in self.open_threads}
         ids |= {fact.source_turn_id for fact in self.workspace_facts}
@@ -134,14 +134,14 @@ class Artifact(_Item, frozen=True):
 
 
 class Consolidated(_Item, frozen=True):
-    """An artifact and how far it reaches (R-324): its last turn, and how many turns it covers."""
+    """An artifact and its extent (R-324): the last turn covered, and the number of turns."""
 
     frontier_turn_id: str
     consolidated_turn_count: int
     artifact: Artifact
 
     def as_table(self) -> dict[str, Any]:
-        """Return the artifact as plain JSON values, with how far it reaches among them."""
+        """Return the artifact as plain JSON values, including its extent."""
         reach = {
             "frontier_turn_id": self.frontier_turn_id,
             "consolidated_turn_count": self.consolidated_turn_count,
@@ -150,7 +150,7 @@ class Consolidated(_Item, frozen=True):
 
 
 def read_consolidated(stored: dict[str, Any] | None) -> Consolidated | None:
-    """Return what `as_table` gave of the last summary, None when there is nothing or it is of another shape."""
+    """Return the artifact stored by `as_table`, or None when there is none or its shape is different."""
     if stored is None:
         return None
     try:

@@ -1,8 +1,8 @@
-"""The durable summary without a model: what code can tell of a turn (R-318…R-320).
+"""Build the durable summary without a model (R-318…R-320).
 
-The user's words are the goal and the constraints, labelled lines of the assistant are decisions, constraints and next
-steps, tool calls give paths and evidence. Plain sentences that say such things are quoted; a label that says the same
-wins.
+Goal and constraints come from the user's words; decisions, constraints and next steps from labelled lines of the
+assistant; paths and evidence from tool calls. Plain sentences that state such facts are quoted, unless a label states
+the same fact.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from codecompanion.model.messages import SUMMARY_TAG, Message, ToolCall, is_syst
 from codecompanion.placeholders import CANCELLED_BY_USER, INTERRUPTED
 
 SENTENCE_BYTES = DERIVED_BYTES - 24
-"""How long a quoted sentence may be, so that its line also has room for the turn."""
+"""Maximum size of a quoted sentence, which leaves room for the turn on its line."""
 FAILED_TOOL_BYTES, MAX_FAILED_TOOLS, MAX_NOTES, MAX_PATHS = 64, 6, 3, 12
 _LARGE_CHARS, _MAX_CALLS = 2000, 4
 _LABELS = regex(
@@ -60,7 +60,7 @@ class TurnMessages(msgspec.Struct, frozen=True):
 
 
 def split_turns(messages: Iterable[Message]) -> tuple[TurnMessages, ...]:
-    """Return the messages by turn, in order; summaries and the system prompt belong to none."""
+    """Return the messages grouped by turn, in order, without summaries and the system prompt."""
     found: dict[str, list[Message]] = {}
     name = ""
     for message in messages:
@@ -72,10 +72,10 @@ def split_turns(messages: Iterable[Message]) -> tuple[TurnMessages, ...]:
 
 
 def extract(turns: Sequence[TurnMessages], *, sentences: bool = True, running: str = "") -> Artifact:
-    """Return what code can tell of the turns; `merge_artifacts.merge` lays it over an older artifact.
+    """Return the artifact extracted from the turns; `merge_artifacts.merge` merges it into an older one.
 
-    `sentences`: plain sentences count besides labelled lines. `running`: the turn that is not over; its missing reply
-    is not an open thread.
+    `sentences`: plain sentences count besides labelled lines. `running`: the unfinished turn, whose missing reply is
+    not an open thread.
     """
     parts = [_extract_turn(turn, sentences=sentences, running=running) for turn in turns]
     return Artifact(
@@ -143,9 +143,9 @@ def _plain(text: str) -> str:
 
 
 def _sentences(turn: TurnMessages, stated: Sequence[str]) -> tuple[tuple[Speaker, Sentence], ...]:
-    """Return the sentences of a turn that state a fact and who says them; the assistant's only once (R-320).
+    """Return the fact-stating sentences of a turn with their speakers; each sentence of the assistant once (R-320).
 
-    `stated`: labelled lines and demands of the user, which win.
+    `stated`: labelled lines and user demands; they take precedence.
     """
     spoken = [message for message in turn.messages if message.role == "assistant" and message.text.strip()]
     known = [meaning_of(text) for text in stated]
@@ -164,9 +164,9 @@ def _sentences(turn: TurnMessages, stated: Sequence[str]) -> tuple[tuple[Speaker
 
 
 def _demands(typed: Sequence[str], said: Sequence[tuple[Speaker, Sentence]]) -> tuple[str, ...]:
-    """Return what the user forbids, demands or states as a rule, and what sentences constrain, word for word.
+    """Return the user's prohibitions, demands and rules, and other constraint sentences, verbatim.
 
-    A sentence in which the user decides something is not also a demand, unless it is a strict one (lesson 11).
+    A sentence in which the user decides something is not also a demand, unless it is strict (lesson 11).
     """
     other = {normal(one.text) for by, one in said if by == "user" and one.kind != "constraint"}
     told = [text for text in find_demands(typed) if is_strict(text) or normal(text) not in other]
@@ -183,7 +183,7 @@ def _quotation(one: Sentence) -> str:
 
 
 def _is_demand(one: Sentence, by: Speaker) -> bool:
-    """Return whether the sentence is already among the constraints."""
+    """Return whether the sentence is already one of the constraints."""
     return by == "user" and is_strict(one.text) and bool(find_demands([one.text]))
 
 
@@ -209,7 +209,7 @@ def _labelled_thread(label: str, text: str, turn_id: str) -> OpenThread:
 
 
 def _ending(messages: Sequence[Message]) -> tuple[bool, str]:
-    """Return whether the turn came to its end, and its terminal status in words."""
+    """Return whether the turn completed, and its final status in words."""
     last = next((message for message in reversed(messages) if message.role != "user" or message.tag is None), None)
     if last is None or last.role == "user":
         return False, "not answered"
@@ -242,7 +242,7 @@ def _episode(turn: TurnMessages, facts: Facts, typed: Sequence[str], *, ended: b
 
 
 def _file_uses(facts: Facts, typed: Sequence[str]) -> dict[str, dict[str, int]]:
-    """Return how often the turn used each file, and which of them the user named (R-314)."""
+    """Return how often the turn used each file, and which files the user named (R-314)."""
     uses: dict[str, dict[str, int]] = {
         fact.path: {action: times for action, times in fact.actions.items() if action not in ("seen", "searched")}
         for fact in facts.files.values()
@@ -255,7 +255,7 @@ def _file_uses(facts: Facts, typed: Sequence[str]) -> dict[str, dict[str, int]]:
 
 
 def _touched(facts: Facts) -> tuple[str, ...]:
-    """Return the paths that tool calls touched: what was changed first, then what was read."""
+    """Return the paths that tool calls touched: changed files first, then read files."""
     weights = {"edited": 3, "created": 3, "deleted": 3, "read": 2, "used": 1, "ran": 1}
     rated = [
         (max((weights.get(action, 0) for action in fact.actions), default=0), fact) for fact in facts.files.values()
@@ -265,7 +265,7 @@ def _touched(facts: Facts) -> tuple[str, ...]:
 
 
 def _notes(messages: Sequence[Message]) -> tuple[str, ...]:
-    """Return what the runtime said in place of a tool: calls the user stopped, calls that were interrupted."""
+    """Return the runtime's notes in place of tool results: calls cancelled by the user, interrupted calls."""
     calls = _calls_by_id(messages)
     notes = []
     for message in messages:
@@ -277,7 +277,7 @@ def _notes(messages: Sequence[Message]) -> tuple[str, ...]:
 
 
 def _hints(turn: TurnMessages) -> tuple[PageInHint, ...]:
-    """Return where the large results of the turn can be looked up again."""
+    """Return pointers to the large results of the turn."""
     calls = _calls_by_id(turn.messages)
     large = [
         calls[message.tool_call_id]

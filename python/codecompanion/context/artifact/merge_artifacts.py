@@ -1,6 +1,6 @@
-"""Laying a newer artifact over an older one, and a model's over what code has seen (R-319, R-322).
+"""Merge a newer artifact into an older one, and a model's into the extracted one (R-319, R-322).
 
-The model may say things better; paths, evidence and failures stay what code has seen.
+The model may improve the wording; paths, evidence and failures stay as extracted.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from codecompanion.formats.outside_text import NOT_READABLE
 
 T = TypeVar("T")
 MAX_EPISODES, MAX_ITEMS = 200, 60
-"""An artifact does not grow without end: the oldest items go, far beyond what is ever rendered."""
+"""Keeps an artifact from growing forever: the oldest items are dropped, far above the number that is ever rendered."""
 
 
 def merge(older: Artifact, newer: Artifact, closed: Collection[str] = ()) -> Artifact:
-    """Return both in one: a newer goal only when it says more, an episode replaces the one of its id (R-319).
+    """Return the merged artifact: a newer goal only if it outranks the older, episodes replaced by id (R-319).
 
-    A quoted sentence is left out where a label, a constraint or a newer sentence says the same (R-320). Duplicates go
-    by their normalised text, whatever their source and status: the newest stays, with its status. Hints are pointers:
-    equal words may point at different calls. `closed` are texts of open threads that are done.
+    A quoted sentence is dropped when a label, a constraint or a newer sentence states the same fact (R-320). Duplicates
+    are found by normalised text, whatever their source and status: the newest stays, with its status. Hints are
+    pointers: equal words may point at different calls. `closed`: texts of finished open threads.
     """
     episodes = {episode.episode_id: episode for episode in older.completed_episodes}
     for episode in newer.completed_episodes:
@@ -65,7 +65,7 @@ def merge(older: Artifact, newer: Artifact, closed: Collection[str] = ()) -> Art
 
 
 def _said_once(items: Sequence[T], words: Callable[[T], str], known: Sequence[Meaning]) -> tuple[T, ...]:
-    """Return the items without quoted sentences that say what is known, or what a newer one of them says."""
+    """Return the items without quoted sentences that repeat a known fact or a newer item."""
     kept: list[T] = []
     said = list(known)
     for item in reversed(items):
@@ -79,7 +79,7 @@ def _said_once(items: Sequence[T], words: Callable[[T], str], known: Sequence[Me
 
 
 def _unique(items: Iterable[T], key: Callable[[T], Hashable]) -> tuple[T, ...]:
-    """Return the items without duplicates, each at the place of its last occurrence."""
+    """Return the items without duplicates, each in the position of its last occurrence."""
     found: dict[Hashable, T] = {}
     for item in items:
         found.pop(key(item), None)
@@ -88,18 +88,18 @@ def _unique(items: Iterable[T], key: Callable[[T], Hashable]) -> tuple[T, ...]:
 
 
 def _most_important(items: Sequence[T], words: Callable[[T], str]) -> tuple[T, ...]:
-    """Return as many items as an artifact holds: the strict ones first, then the newest, in their order (R-317)."""
+    """Return at most `MAX_ITEMS` items in their order, preferring strict ones, then the newest (R-317)."""
     ranked = sorted(range(len(items)), key=lambda place: (is_strict(words(items[place])), place))[-MAX_ITEMS:]
     return tuple(items[place] for place in sorted(ranked))
 
 
 def read_artifact(text: str, known_turns: Collection[str]) -> Artifact | Failed:
-    """Return the artifact a model wrote as JSON, or why it is none: not JSON, another shape, a turn nobody knows."""
+    """Return the artifact that a model wrote as JSON, or the error: not JSON, wrong shape, or an unknown turn."""
     try:
         decoded: Any = json.loads(_json_in(text))
         artifact = typed.convert(decoded, Artifact)
     except NOT_READABLE as error:
-        # msgspec's ValidationError is a ValueError, too.
+        # msgspec's ValidationError is also a ValueError.
         return Failed(f"the utility model's summary is not the artifact asked for ({error})")
     unknown = sorted(artifact.turn_ids - set(known_turns))
     if unknown:
@@ -110,13 +110,13 @@ def read_artifact(text: str, known_turns: Collection[str]) -> Artifact | Failed:
 
 
 def _json_in(text: str) -> str:
-    """Return the JSON object in a reply, which may stand in a fence or after some words."""
+    """Return the JSON object in a reply, which may be fenced or follow some words."""
     start, end = text.find("{"), text.rfind("}")
     return text[start : end + 1] if 0 <= start < end else text
 
 
 def overlay(seen: Artifact, said: Artifact, rules: str) -> Artifact:
-    """Return what was seen in the model's words (R-322). `rules`: a constraint that merely repeats them is left out."""
+    """Return the extracted artifact in the model's words (R-322), without constraints that only repeat `rules`."""
     objective = said.session_objective if is_usable_goal(said.session_objective) else seen.session_objective
     told = normal(rules)
     constraints = [cut_bytes(text, DERIVED_BYTES) for text in said.constraints if normal(text) not in told]
@@ -144,7 +144,7 @@ def overlay(seen: Artifact, said: Artifact, rules: str) -> Artifact:
     return msgspec.structs.replace(
         merged,
         session_objective=cut_bytes(objective, GOAL_BYTES),
-        # The user's own words count as newer than a model's, and stay where both say the same (lesson 11).
+        # The user's own words count as newer than a model's, and win where both state the same fact (lesson 11).
         constraints=merge(Artifact(constraints=tuple(constraints)), seen).constraints,
         completed_episodes=_overlaid_episodes(seen.completed_episodes, said.completed_episodes),
     )
@@ -155,9 +155,9 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _overlaid_episodes(seen: Sequence[Episode], said: Sequence[Episode]) -> tuple[Episode, ...]:
-    """Return the episodes in the model's words and order of turns; paths and evidence are those that were seen.
+    """Return the episodes in the model's words and turn order, with the extracted paths and evidence.
 
-    A turn the model says nothing of keeps its own episode, and one told twice is told once.
+    A turn that the model does not mention keeps its own episode; a turn mentioned twice is used once.
     """
     by_turn = {turn: episode for episode in seen for turn in episode.source_turn_ids}
     taken: dict[str, Episode] = {}

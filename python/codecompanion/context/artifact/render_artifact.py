@@ -1,8 +1,8 @@
-"""The artifact as the model reads it: seven sections within a byte budget (R-316…R-318).
+"""Render the artifact for the model: seven sections within a byte budget (R-316…R-318).
 
-Sections are laid in by importance, goal, constraints and warnings first, and shown in their canonical order, so that a
-small budget costs the least important ones; what a section does not use goes to constraints and warnings first (R-317).
-Every item stands on one line after `- `: it cannot open a section.
+Sections are filled by importance (goal, constraints and warnings first) and shown in canonical order, so a small budget
+drops the least important ones. The unused share of a section goes to constraints and warnings first (R-317). Every item
+is one line after `- `, so it cannot start a section.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ CONSTRAINTS, WARNINGS = "Constraints & Preferences", "Critical Context"
 DERIVED_BYTES, EPISODE_BYTES, VERIFICATION_BYTES, FILE_BYTES = 320, 360, 240, 240
 MAX_FILES, MAX_HINTS, MAX_EVIDENCE = 12, 3, 8
 _MIN_BYTES = 60
-"""A line that does not fit is cut to the room there is, but not to less than this."""
+"""Minimum size of a truncated line."""
 
 
 def budget_bytes(size: SummarySize, window: int, target: int) -> int:
-    """Return the bytes the rendered summary may have; `target` 0 = there is none."""
+    """Return the byte budget of the rendered summary; `target` 0 = none."""
     tokens = max(size.min_tokens, min(size.max_tokens, window // max(1, size.share)))
     if target > 0:
         tokens = min(tokens, target // max(1, size.target_share))
@@ -37,10 +37,10 @@ def budget_bytes(size: SummarySize, window: int, target: int) -> int:
 
 
 class _Block(msgspec.Struct, frozen=True):
-    """One section: its heading, its lines as they are shown, and its share of the budget.
+    """One section: its heading, its rendered lines, and its share of the budget.
 
-    `order`: the places of the lines, the most important first. So many of them as `rules` says are constraints or
-    warnings, which nothing else may push out.
+    `order`: line indexes, the most important first. The first `rules` of them are constraints or warnings, which no
+    other line may displace.
     """
 
     heading: str
@@ -50,22 +50,22 @@ class _Block(msgspec.Struct, frozen=True):
     rules: int = 0
 
     def line_size(self, place: int) -> int:
-        """Return what a line takes, in bytes."""
+        """Return the size of a line in bytes."""
         return _size("\n" + self.lines[place])
 
     def shown(self, places: Collection[int], short: Mapping[int, str]) -> str:
-        """Return the section with the lines of these places; `short` has those that are cut."""
+        """Return the section with the lines at these indexes; `short` maps indexes to truncated lines."""
         lines = [short.get(place, line) for place, line in enumerate(self.lines) if place in places]
         return "\n".join((self.heading, *(lines or [NONE_LINE])))
 
 
 def render(artifact: Artifact, limit: int) -> str:
-    """Return the summary in at most `limit` bytes; what is left out is what matters least (R-317).
+    """Return the summary in at most `limit` bytes, without the least important lines (R-317).
 
-    Constraints and warnings have half of the bytes before anything else but the goal; then every section its share, its
-    most important line in any case; what is left goes to constraints and warnings, then to the others. The newest turn
-    that does not fit is cut to the bytes that are left: none is dropped while there is room (R-314). Where not all
-    constraints fit, they give up the turns they are from.
+    After the goal, constraints and warnings get half of the bytes. Then every section gets its share, and at least its
+    most important line; the rest goes to constraints and warnings, then to the other sections. The newest turn that
+    does not fit is truncated rather than dropped while any room is left (R-314). When not all constraints fit, they
+    lose their turn names.
     """
     if limit < _size(HEADER):
         return cut_bytes(HEADER, limit)
@@ -91,7 +91,7 @@ def _laid(artifact: Artifact, limit: int) -> _Laying:
 
 
 class _Laying:
-    """A summary while lines are laid into it: `places` are those of the lines of each section that is there."""
+    """A summary being filled; `places` maps each open section to the indexes of its lines."""
 
     def __init__(self, blocks: Mapping[str, _Block], limit: int) -> None:
         self.blocks, self.places = blocks, dict[str, set[int]]()
@@ -100,17 +100,17 @@ class _Laying:
         self._short: dict[str, dict[int, str]] = {}
 
     def shown(self, name: str) -> str:
-        """Return a section as it was laid."""
+        """Return a section as filled so far."""
         return self.blocks[name].shown(self.places[name], self._short.get(name, {}))
 
     def has_all(self, name: str) -> bool:
-        """Return whether every line of a section was laid, and none of them cut."""
+        """Return whether the section contains all of its lines, none of them truncated."""
         return len(self.places.get(name, ())) == len(self.blocks[name].lines) and name not in self._short
 
     def open_all(self, names: Iterable[str], *, may_cut: bool = False) -> bool:
-        """Begin these sections with their most important lines; the first one that does not fit ends it (R-317).
+        """Open these sections with their most important lines, up to the first that does not fit (R-317).
 
-        `may_cut`: a line that does not fit is cut to the room there is.
+        `may_cut`: truncate a line that does not fit to the room left.
         """
         return all(self._open(name, may_cut=may_cut) for name in names)
 
@@ -128,14 +128,14 @@ class _Laying:
         return True
 
     def add_rules(self, most: int) -> None:
-        """Add what fits of constraints and warnings, one of each by turns, until they take `most` bytes together."""
+        """Add constraints and warnings alternately while they fit, up to `most` bytes together."""
         queues = [self.blocks[name].order[: self.blocks[name].rules] for name in _RULES]
         for name, place in _by_turns(dict(zip(_RULES, queues, strict=True))):
             if sum(self._taken[name] for name in _RULES) + self.blocks[name].line_size(place) <= most:
                 self._add(name, place)
 
     def fill(self, name: str, most: int) -> None:
-        """Add lines of a section while they fit, until it takes `most` bytes."""
+        """Add lines of a section while they fit, up to `most` bytes."""
         for place in self.blocks[name].order:
             if place in self.places[name]:
                 continue
@@ -143,14 +143,14 @@ class _Laying:
                 return
 
     def cut_one_in(self, name: str) -> None:
-        """Add the first line of a section that did not fit, cut to the room that is left."""
+        """Add the first line of a section that did not fit, truncated to the room left."""
         left = [place for place in self.blocks[name].order if place not in self.places.get(name, ())]
         if name in self.places and left and self._cut(name, left[0], self._room):
             self.places[name].add(left[0])
             self._room -= _size("\n" + self._short[name][left[0]])
 
     def _cut(self, name: str, place: int, size: int) -> bool:
-        """Make a line as short as `size` says, in bytes with its line break; false when that is too short."""
+        """Truncate a line to `size` bytes including its line break; return false if `size` is too small."""
         if size < _MIN_BYTES:
             return False
         line = self.blocks[name].lines[place].removeprefix("- ")
@@ -232,7 +232,7 @@ def _newest_first(heading: str, lines: tuple[str, ...], share: float) -> _Block:
 
 
 def _rules(heading: str, others: Iterable[str], rules: Iterable[str], share: float) -> _Block:
-    """Return a section of which some lines are rules: strict ones first, then the newest, then the others (R-317)."""
+    """Return a section with rules first: strict ones, then the newest; then the other lines (R-317)."""
     told = tuple(dict.fromkeys(rules))
     lines = (*dict.fromkeys(line for line in others if line not in told), *told)
     before = len(lines) - len(told)
@@ -253,7 +253,7 @@ def _thread(thread: OpenThread) -> str:
 
 
 def _said(item: str, turn_id: str) -> str:
-    """Return an item as it is shown: a quoted sentence after its turn (R-314)."""
+    """Return the text of an item; a quoted sentence is prefixed with its turn (R-314)."""
     return f"{turn_id}: {item}" if turn_id and is_quoted(item) else item
 
 
@@ -266,7 +266,7 @@ def _turns(ids: Sequence[str]) -> str:
 
 
 def _evidence(artifact: Artifact) -> tuple[str, ...]:
-    """Return what failed and what the runtime noted at last."""
+    """Return the latest failures and runtime notes."""
     lines = [
         _line(f"{_turns(episode.source_turn_ids)}{'' if v.kind == 'runtime_note' else 'failed: '}{v.value}",
               VERIFICATION_BYTES)
@@ -278,9 +278,9 @@ def _evidence(artifact: Artifact) -> tuple[str, ...]:
 
 
 def _files(artifact: Artifact) -> tuple[str, ...]:
-    """Return the files with why they matter and what is known of them, then what can be recalled.
+    """Return the files with why they matter and the facts about them, then the recall hints.
 
-    Changed files come first, then those that the user named, then the others; within each, the latest.
+    Changed files come first, then files the user named, then the others; within each group, the latest first.
     """
     uses = summed_uses(artifact.completed_episodes)
     notes: dict[str, list[str]] = {}

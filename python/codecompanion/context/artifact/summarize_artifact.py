@@ -1,8 +1,8 @@
-"""S10 `summarize_artifact`: the summary of a chat as a typed artifact, written by code and carried on (R-313…R-326).
+"""S10 `summarize_artifact`: summarise a chat as a typed artifact, extracted by code and carried on (R-313…R-326).
 
-What is new is merged into the artifact of the last summary; a summary that does not fit the turns any more is written
-again from the whole log. A utility model may say it better; without one, or when it fails, code's summary stands, so
-that this step never fails for want of a model. Neither places nor stores anything.
+New turns are merged into the artifact of the last summary; a summary that no longer matches the turns is rebuilt from
+the whole log. A utility model may improve the wording; without one, or when it fails, the extracted summary is used, so
+this step never fails for lack of a model. It neither places nor stores anything.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _INSTRUCTIONS = "The user asks for this in particular:\n\n"
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """What a summary is made from: the artifact that is carried on, and the turns that are new to it (R-319, R-324)."""
+    """The sources of a summary: the artifact carried on, and the turns that are new to it (R-319, R-324)."""
 
     older: Artifact
     turns: tuple[TurnMessages, ...]
@@ -52,12 +52,12 @@ class Scope(msgspec.Struct, frozen=True):
 
     @property
     def frontier(self) -> str:
-        """Return the last turn the new summary covers."""
+        """Return the name of the last turn that the new summary covers."""
         return self.turns[-1].turn_id if self.turns else ""
 
 
 def summarize_artifact(work: Work, params: SummarizeArtifact, env: Env) -> Steps:
-    """Return the work with `summary`, `artifact` and, in `details`, what its update event says of them (R-325)."""
+    """Return the work with `summary`, `artifact` and, in `details`, the fields of its update event (R-325)."""
     if all(message.tag == SUMMARY_TAG for message in work.removed):
         return Skipped("nothing_to_summarise", "there is nothing to summarise yet")
     scope = find_scope(work, params, env)
@@ -92,17 +92,17 @@ def summarize_artifact(work: Work, params: SummarizeArtifact, env: Env) -> Steps
 
 
 def _running(work: Work) -> str:
-    """Return the name of the turn that has no final reply yet, "" between turns."""
+    """Return the name of the turn without a final reply, "" between turns."""
     cycle = running_turn(work.before)
     return turn_name(cycle) if cycle is not None else ""
 
 
 def find_scope(work: Work, params: SummarizeArtifact, env: Env) -> Scope:
-    """Return what the new summary is made from (R-319, R-324, R-326).
+    """Return the sources of the new summary (R-319, R-324, R-326).
 
-    By hand, or when the last summary does not fit the turns, it is made from turn 1. What is readable of a summary is
-    carried on where the turns it stands for are in no log: none is at hand, or it begins with that summary because the
-    chat was restored from a checkpoint.
+    A manual compaction, or one whose last summary does not match the turns, starts from turn 1. The readable parts of a
+    summary are carried on where no log has the turns it covers: there is no log, or the log begins with that summary
+    because the chat was restored from a checkpoint.
     """
     removed = split_turns(message for message in work.removed if message.tag not in STARTING_TAGS)
     last = read_consolidated(env.artifact)
@@ -111,7 +111,7 @@ def find_scope(work: Work, params: SummarizeArtifact, env: Env) -> Scope:
     history = split_turns(logged)
     fits = last is not None and summary is not None and _fits(last, removed, history)
     if last is not None and fits and not (env.manual and history):
-        # Of a turn that was summarised while it ran, the log has both parts.
+        # The log has both parts of a turn that was summarised while it ran.
         whole = {turn.turn_id: turn for turn in history}
         turns = tuple(whole.get(turn.turn_id, turn) for turn in removed)
         newer = sum(turn.turn_id != last.frontier_turn_id for turn in turns)
@@ -133,7 +133,7 @@ def find_scope(work: Work, params: SummarizeArtifact, env: Env) -> Scope:
 
 
 def _fits(last: Consolidated, removed: Sequence[TurnMessages], history: Sequence[TurnMessages]) -> bool:
-    """Return whether the turns the last summary covers are still the first ones (R-324)."""
+    """Return whether the turns that the last summary covers are still the first ones (R-324)."""
     if history:
         names = [turn.turn_id for turn in history]
         count = last.consolidated_turn_count
@@ -148,10 +148,10 @@ _SENTENCE = regex(r"(?:turn-\S+: )?(\".+\")")
 
 
 def artifact_from_text(text: str) -> Artifact:
-    """Return what can be carried on of a summary whose artifact is gone or never was.
+    """Return the usable parts of a summary that has no artifact.
 
-    Goal, constraints and warnings of one of ours stay what they are; of another policy's the user's quoted words are
-    read again. Every other line becomes a fact, up to a number.
+    Goal, constraints and warnings of an artifact summary are kept as such; from another policy's summary the quotes of
+    the user are read again. Every other line becomes a fact, up to a maximum.
     """
     said = [quote.text for quote in read_quotes(text).quotes]
     objective, section = "", ""
@@ -183,7 +183,7 @@ def artifact_from_text(text: str) -> Artifact:
 
 
 def _closed(turns: Sequence[TurnMessages]) -> frozenset[str]:
-    """Return the texts of tasks that a later list of tasks calls done."""
+    """Return the texts of tasks that a later todo list marks as done."""
     done: set[str] = set()
     for turn in turns:
         for text, is_done in gather(turn.messages).todos:
@@ -192,7 +192,7 @@ def _closed(turns: Sequence[TurnMessages]) -> frozenset[str]:
 
 
 def _wants_model(work: Work, params: SummarizeArtifact, env: Env, text: str) -> bool:
-    """Return whether a utility model is asked: one is there, and what it writes would be used."""
+    """Return whether to ask a utility model: one is available and its summary would be used."""
     if params.overlay == "never" or (params.overlay == "configured" and not env.has_utility):
         return False
     if env.unusable_writer and not params.asks_unusable:
@@ -205,7 +205,7 @@ def _wants_model(work: Work, params: SummarizeArtifact, env: Env, text: str) -> 
 
 
 def _read_reply(reply: SummaryReply, known: frozenset[str], scope: Scope) -> Artifact | Failed:
-    """Return the artifact that the model wrote, or why it is none, as when it is about something else (R-526)."""
+    """Return the artifact that the model wrote, or why it is rejected, such as being about something else (R-526)."""
     text = accept_reply(reply)
     artifact = text if isinstance(text, Failed) else read_artifact(text, known)
     if isinstance(artifact, Failed):
@@ -216,7 +216,7 @@ def _read_reply(reply: SummaryReply, known: frozenset[str], scope: Scope) -> Art
 
 
 def overlay_prompt(scope: Scope, found: Artifact, params: SummarizeArtifact, env: Env) -> str:
-    """Return what the utility model is asked, within its window; "" when not even the frame fits (lesson 3)."""
+    """Return the prompt for the utility model, within its window; "" when not even the frame fits (lesson 3)."""
     window = env.summariser_window or env.window
     older = msgspec.json.encode(scope.older).decode() if scope.older != Artifact() else "none"
     frame = "\n\n".join(
@@ -245,7 +245,7 @@ def overlay_prompt(scope: Scope, found: Artifact, params: SummarizeArtifact, env
 
 
 def _newest(texts: Sequence[str], room: int, env: Env) -> list[str]:
-    """Return the newest entries that fit."""
+    """Return the newest entries that fit into `room` tokens."""
     kept: list[str] = []
     left = room - 20
     for text in reversed(texts):
@@ -262,6 +262,6 @@ def _turn_order(name: str) -> tuple[int, str]:
 
 
 def _rules(work: Work, env: Env) -> str:
-    """Return the texts whose constraints need not be repeated: they stand in every prompt anyway."""
+    """Return the texts whose constraints are in every prompt and are not repeated."""
     own = [m.text for m in work.before if m.tag == RULES_TAG or is_system_prompt(m)]
     return "\n".join((env.prompt_text, *own))

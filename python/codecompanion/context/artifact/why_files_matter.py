@@ -1,4 +1,4 @@
-"""Say why a file matters to the work: it was edited, read, named by the user (R-314, R-318)."""
+"""Describe why a file matters to the work: it was edited, read, named by the user (R-314, R-318)."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def summed_uses(episodes: Iterable[Episode]) -> dict[str, dict[str, int]]:
 
 
 def importance(uses: Mapping[str, int]) -> tuple[bool, bool]:
-    """Return what files are ranked by: changed before named before the others."""
+    """Return the sort key of a file: changed files rank above files the user named, these above the others."""
     return any(use in uses for use in _CHANGES), "named" in uses
 
 
 def in_words(uses: Mapping[str, int]) -> str:
-    """Return the uses for a line: `edited ×2, read ×3, named by the user`."""
+    """Return the uses as words: `edited ×2, read ×3, named by the user`."""
     return ", ".join(f"{word} ×{uses[use]}" if uses[use] > 1 else word for use, word in _WORDS.items() if use in uses)

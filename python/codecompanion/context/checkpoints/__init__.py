@@ -1,1 +1,1 @@
-"""The stored state of a chat: built from the log, and which of them is restored."""
+"""The stored state of a chat: building it from the log, and choosing which one to restore."""

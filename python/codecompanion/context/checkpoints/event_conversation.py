@@ -1,4 +1,4 @@
-"""The last resort of a restore (R-473, source 5): a conversation told from the events of the log (R-475)."""
+"""Build a conversation from the events of the log (R-475): the last fallback of a restore (R-473, source 5)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ACKNOWLEDGED = "I have read the record of the earlier chat and go on from there.
 
 
 def conversation_from_events(events: Sequence[LogEvent], now: float) -> tuple[Message, ...]:
-    """Return the two messages of the fallback, () when the log has nothing to tell."""
+    """Return the two messages of the fallback conversation, or () when the log has no content."""
     title = next((event.payload.title for event in reversed(events) if isinstance(event.payload, TitleSet)), "")
     said = [event.payload.message for event in events if isinstance(event.payload, MessageAdded)]
     sources = made_of(said, frozenset(message.id for message in said))
@@ -24,7 +24,7 @@ def conversation_from_events(events: Sequence[LogEvent], now: float) -> tuple[Me
 
 
 def conversation_from_spans(spans: Sequence[Span], now: float) -> tuple[Message, ...]:
-    """Return the same from the stored spans alone: the database is gone (R-478)."""
+    """Return the fallback conversation from the stored spans alone, for a missing database (R-478)."""
     lines = []
     for span in spans:
         match span.type:
@@ -40,7 +40,7 @@ def conversation_from_spans(spans: Sequence[Span], now: float) -> tuple[Message,
 
 
 def usage_from_events(events: Sequence[LogEvent]) -> UsageTotals:
-    """Return what the events say was used: for payloads whose totals are zero (R-475)."""
+    """Return the usage reported by the events, for payloads whose totals are zero (R-475)."""
     reports = [event.payload for event in events if isinstance(event.payload, UsageReported)]
     passes = [usage for report in reports for usage in (report.usage, *report.other_passes)]
     return UsageTotals(
@@ -93,5 +93,5 @@ def _message_lines(message: Message, names: dict[str, str]) -> Iterator[str]:
 
 
 def _told(text: str) -> str:
-    """Return the text so that no line of it can pass for another speaker's."""
+    """Return the text with indented continuation lines, so that no line can pass for another speaker's."""
     return text.replace("\n", "\n  ")

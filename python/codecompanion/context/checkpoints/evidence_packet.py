@@ -1,4 +1,4 @@
-"""Evidence packets: the exact words a checkpoint stands for (R-468, R-469), and how two are told apart (R-470)."""
+"""Evidence packets: the exact text behind a checkpoint (R-468, R-469), and how two packets are compared (R-470)."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ MAX_EXCERPT_CHARS = 500
 MAX_SPANS = 12
 CAP_BYTES = 64 * 1024
 _LOOKED_AT = 8
-"""How many times as many characters as an excerpt has are looked at for it."""
+"""Length of the head read for an excerpt, as a multiple of the excerpt's length."""
 _FIRST_TO_GO = ("tool_result", "attachment", "assistant_message", "user_message")
 
 
 def is_meaningful(message: Message) -> bool:
-    """Return whether the message is part of the exchange (R-465): the user's or the model's, with text."""
+    """Return whether the message is part of the exchange (R-465): from the user or the model, with text."""
     return message.role in ("user", "assistant") and bool(message.text.strip())
 
 
 def newest_meaningful(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return what a packet covers when nothing is removed: the last 12 meaningful messages (R-468)."""
+    """Return the last 12 meaningful messages, which a packet covers when nothing is removed (R-468)."""
     newest = itertools.islice(filter(is_meaningful, reversed(messages)), MAX_SPANS)
     return tuple(reversed(tuple(newest)))
 
@@ -41,10 +41,10 @@ def build_packet(
 ) -> EvidencePacket:
     """Return the packet that covers **all** of these messages.
 
-    Texts and excerpts together have at most `cap_bytes` (UTF-8): tool results lose their ends first, the oldest
-    before newer ones, then attachments, then the model's words, then the user's. The hash is over the whole texts.
-    Where the excerpts alone are too much, no text stays and each excerpt keeps its share: from then on no more of a
-    message is read for it. `pause` is called between messages.
+    Texts and excerpts together have at most `cap_bytes` (UTF-8). Tool results lose their ends first, the oldest before
+    newer ones, then attachments, then the model's messages, then the user's. The hash covers the whole texts. When the
+    excerpts alone exceed the cap, texts are dropped and each excerpt gets an equal share; from then on no more than
+    that is read of a message. `pause` is called between messages.
     """
     digest, spans, room = hashlib.sha256(), list[Span](), cap_bytes
     share = cap_bytes // max(1, len(messages))
@@ -72,7 +72,7 @@ def _hashed(span: Span, *, is_first: bool) -> bytes:
 
 
 def exact_text(message: Message) -> str:
-    """Return what the message says: its text, and the calls it makes as JSON lines."""
+    """Return the content of the message: its text, then its tool calls as JSON lines."""
     calls = [json.dumps({"tool_call": call.name, "arguments": call.arguments}) for call in message.tool_calls]
     return "\n".join([message.text, *calls] if message.text else calls)
 
@@ -91,7 +91,7 @@ def _span(message: Message, chat_id: str, excerpt_chars: int) -> Span:
 
 
 def _excerpt(text: str, chars: int) -> str:
-    """Return the text on one line, cut; of a long one the head is looked at, when that is enough."""
+    """Return the text truncated and on one line; only the head of a long text is read, if that suffices."""
     head = " ".join(text[: _LOOKED_AT * chars].split())[:chars]
     is_enough = len(head) == chars or len(text) <= _LOOKED_AT * chars
     return head if is_enough else " ".join(text.split())[:chars]
@@ -123,7 +123,7 @@ def _fitted(whole: Sequence[Span], cap_bytes: int) -> tuple[Span, ...]:
 
 
 def _excerpts(spans: Sequence[Span], share: int) -> tuple[Span, ...]:
-    """Return the spans of messages whose excerpts alone are too much: without texts, each with its share."""
+    """Return the spans without texts, each excerpt cut to its share."""
     return tuple(msgspec.structs.replace(_shorter(span, 0), excerpt=_head(span.excerpt, share)) for span in spans)
 
 
@@ -135,7 +135,7 @@ def _shorter(span: Span, keep_bytes: int) -> Span:
 
 
 def _head(text: str, limit_bytes: int) -> str:
-    """Return as much of the text as has at most so many bytes, whole characters only."""
+    """Return the longest head of the text within `limit_bytes` bytes, in whole characters."""
     head = text[:limit_bytes]
     while _size(head) > limit_bytes:
         head = head[: len(head) - max(1, (_size(head) - limit_bytes) // 4)]

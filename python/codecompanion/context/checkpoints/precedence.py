@@ -1,10 +1,10 @@
-"""Which stored state a chat is restored from: the precedence of R-473, with fall-through (R-474…R-477).
+"""Choose the stored state to restore a chat from: the precedence of R-473, with fall-through (R-474…R-477).
 
     1 V2 checkpoint → 2 V2 snapshot → 3 legacy checkpoint → 4 legacy snapshot → 5 the events
 
-A candidate that cannot be read falls through to the next. One that is older than another and holds fewer messages
-never wins: the newest that holds more does (R-474). Both times are told. Legacy payloads are taken over into V2 right
-here, so that the next checkpoint stores them as such.
+An unreadable candidate falls through to the next. A candidate that is older than another and has fewer messages never
+wins: the newest with more messages does (R-474). Both times are reported. Legacy payloads are upgraded to V2 here, so
+that the next checkpoint stores them as V2.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NAMES: dict[Source, str] = {
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A stored payload: what it is, where it lies, its JSON object or why there is none."""
+    """A stored payload: its kind, location, and JSON object, or the reason why it has none."""
 
     kind: Literal["checkpoint", "snapshot"]
     where: str
@@ -41,10 +41,10 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 class RestoredState(msgspec.Struct, frozen=True):
-    """What a chat is restored to. `raw` is the payload with what nobody here knows, {} for events.
+    """The state to restore. `raw` is the payload including unknown fields, {} for events.
 
-    `checkpoint_at`, `snapshot_at`: times (ms) of the V2 payloads there were, 0 = none. `problems`: why candidates
-    before this one were passed over.
+    `checkpoint_at`, `snapshot_at`: times (ms) of the V2 payloads found, 0 = none. `problems`: why earlier candidates
+    were rejected.
     """
 
     source: Source
@@ -57,7 +57,7 @@ class RestoredState(msgspec.Struct, frozen=True):
 
     @property
     def upgraded(self) -> bool:
-        """Return whether it comes from an older format."""
+        """Return whether the state was read from an older format."""
         return self.source in (3, 4)
 
 
@@ -68,10 +68,10 @@ def choose(
     *,
     named: bool = False,
 ) -> RestoredState | None:
-    """Return the state by the documented order (R-473), None when there is nothing at all.
+    """Return the state by the documented order (R-473), or None when there is none.
 
-    `from_events` tells the fallback conversation, `usage` what the events say was used. `named`: the user chose the
-    checkpoint among the candidates, which is then the one that counts, however old it is.
+    `from_events` builds the fallback conversation; `usage` is the usage reported by the events. `named`: the user chose
+    the checkpoint among the candidates, so it wins however old it is.
     """
     problems = [candidate.problem for candidate in candidates if candidate.problem]
     at = {"checkpoint": 0, "snapshot": 0}
@@ -93,7 +93,7 @@ def choose(
 def _first(
     candidates: Sequence[Candidate], usage: UsageTotals, problems: list[str], *, newest: bool
 ) -> RestoredState | None:
-    """Return the first readable state in the documented order, or the `newest` that makes it outdated (R-474)."""
+    """Return the first readable state in the documented order, or the `newest` one that outdates it (R-474)."""
     ordered = [
         (source, candidate, candidate.raw)
         for source, kind, form in _ORDER
@@ -110,7 +110,7 @@ def _first(
 def _readable(
     ordered: Sequence[tuple[Source, Candidate, dict[str, Any]]], usage: UsageTotals, problems: list[str]
 ) -> tuple[int, RestoredState | None]:
-    """Return the first state that can be read and its place; why those before it could not is added to the problems."""
+    """Return the first readable state and its position; add the errors of earlier candidates to `problems`."""
     for place, (source, candidate, raw) in enumerate(ordered):
         try:
             return place, _read(source, candidate, raw, usage)
@@ -120,7 +120,7 @@ def _readable(
 
 
 def _is_newer_and_longer(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether `one` was written after `other` and holds more messages; a payload without a time is not older."""
+    """Return whether `one` is newer than `other` and has more messages; a payload without a time is not older."""
     return 0 < _time(other) < _time(one) and _length(one) > _length(other)
 
 
@@ -153,7 +153,7 @@ def _read(source: Source, candidate: Candidate, raw: Mapping[str, Any], usage: U
 
 
 def _upgraded(raw: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return a legacy payload in the shape of V2 (R-476); what it holds in another type is left where it is."""
+    """Return a legacy payload in V2 form (R-476); fields of an unexpected type are skipped."""
     history = raw.get("conversationHistory")
     summary = TranscriptState(
         explicit_chat_summary_block=_text(raw.get("explicitChatSummaryBlock")),

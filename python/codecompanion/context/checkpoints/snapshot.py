@@ -1,7 +1,7 @@
-"""Build the snapshot and the checkpoint of a chat from what its log says (R-461…R-463, R-467).
+"""Build the snapshot and the checkpoint of a chat from its log (R-461…R-463, R-467).
 
-`read_tally` folds events into figures; a session keeps the tally and hands in only what is new. Pure: the session
-writes the result, and knows the time.
+`read_tally` folds events into figures; a session keeps the tally and passes only new events. Pure: the session supplies
+the time and writes the result.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ CHECK_TOOLS = frozenset({"run_command", "get_diagnostics"})
 
 
 class Tally(msgspec.Struct):
-    """What the log of one chat has come to, so far as a snapshot tells it. Grows; read with `read_tally`."""
+    """Running totals over the log of one chat, for its snapshot; updated by `read_tally`."""
 
     last_seq: int = 0
     last_change: int = 0
-    """The last entry that changed what a snapshot says of the conversation."""
+    """Sequence number of the last entry that changed the conversation in the snapshot."""
     title: str = ""
     cwd: str = ""
     adapter: str = ""
@@ -45,24 +45,24 @@ class Tally(msgspec.Struct):
     retries: int = 0
     compactions: int = 0
     last_compaction: tuple[int, int, int] = (0, 0, 0)
-    """When (ms), tokens before, tokens after."""
+    """Time (ms), tokens before, tokens after."""
     summarised: int = 0
-    """How many messages were summarised so far."""
+    """Number of messages summarised so far."""
     usage: checkpoint.UsageTotals = msgspec.field(default_factory=checkpoint.UsageTotals)
     tool_counts: dict[str, int] = msgspec.field(default_factory=dict)
     results: list[checkpoint.ToolResultRef] = msgspec.field(default_factory=list)
     checks: list[tuple[str, str]] = msgspec.field(default_factory=list)
     files: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
     fresh_files: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
-    """Those of them that no checkpoint holds yet."""
+    """The subset of `files` that is in no checkpoint yet."""
     _reads: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 def read_tally(tally: Tally, events: Iterable[history.LogEvent]) -> None:
-    """Take in events after those that were read."""
+    """Add events that are newer than those already read."""
     fresh = [event for event in events if event.seq > tally.last_seq]
     forked = max((event.seq for event in fresh if isinstance(event.payload, history.ChatForked)), default=0)
-    if forked:  # what was copied was paid for in another chat
+    if forked:  # copied requests were paid for in another chat
         tally.usage = checkpoint.UsageTotals()
     used = usage_from_events([event for event in fresh if event.seq > forked])
     tally.usage = checkpoint.UsageTotals(
@@ -132,7 +132,7 @@ def _read_tool(tally: Tally, ran: history.ToolRan) -> None:
 def _path_of(arguments: str) -> str:
     try:
         path = json.loads(arguments).get("path", "")
-    except (*NOT_READABLE, AttributeError):  # what a model writes need not be an object
+    except (*NOT_READABLE, AttributeError):  # a model may write arguments that are not an object
         return ""
     return path if isinstance(path, str) else ""
 
@@ -147,11 +147,11 @@ def build_snapshot(
     pending: Sequence[str] = (),
     last_flush: tuple[int, int] = (0, 0),
 ) -> checkpoint.Snapshot | None:
-    """Return the state of a chat with so many messages in view, None when there is nothing to keep (R-463).
+    """Return the state of a chat with `count` messages in view, or None when it is empty (R-463).
 
-    It is without the conversation and the files read, which are stored in increments (`model.conversation_lines`).
-    `pending` is what waits to be sent, `last_flush` when (ms) and at how many tokens the memory was flushed last; the
-    `summary` that stands in the view is told apart (R-459).
+    The conversation and the files read are not included: they are stored incrementally (`model.conversation_lines`).
+    `pending`: queued messages; `last_flush`: time (ms) and token count of the last memory flush. The `summary` in the
+    view is stored separately (R-459).
     """
     if not count:
         return None
@@ -184,7 +184,7 @@ def build_snapshot(
 
 
 def _transcript(tally: Tally, summary: Message | None) -> checkpoint.TranscriptState:
-    """Return what was said last, and the summary that stands in the view."""
+    """Return the last user and assistant texts, and the summary in the view."""
     last = checkpoint.TranscriptState(last_user_message=tally.last_user, last_assistant_text=tally.last_assistant)
     if summary is None:
         return last
@@ -207,7 +207,7 @@ def build_checkpoint(
     source_event_id: str = "",
     meaningful: int = 0,
 ) -> checkpoint.Checkpoint:
-    """Return the checkpoint made of the snapshot, a structured summary and an evidence packet (R-467)."""
+    """Return the checkpoint of a snapshot, a structured summary and an evidence packet (R-467)."""
     fields: Mapping[str, Any] = {name: getattr(snapshot, name) for name in checkpoint.Snapshot.__struct_fields__}
     return checkpoint.Checkpoint(
         **fields,
@@ -223,12 +223,12 @@ def build_checkpoint(
 
 
 def is_periodic_due(before: int, now: int, every: int) -> bool:
-    """Return whether a multiple of `every` meaningful messages was reached since there were `before` (R-464, R-465)."""
+    """Return whether `now` crossed a multiple of `every` meaningful messages since `before` (R-464, R-465)."""
     return every > 0 and now // every > before // every
 
 
 def is_worth_completing(tally: Tally) -> bool:
-    """Return whether a chat that ends did something: a file was changed, or the last answer is long (R-466)."""
+    """Return whether a finished chat did something: it changed a file, or its last answer is long (R-466)."""
     return tally.edits > 0 or len(tally.last_assistant) >= NON_TRIVIAL_CHARS
 
 

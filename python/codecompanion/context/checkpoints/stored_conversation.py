@@ -1,8 +1,8 @@
-"""The conversation of a snapshot: messages as plain objects with the limits of R-463, and back (R-473, R-477).
+"""Convert the conversation of a snapshot to plain objects within the limits of R-463, and back (R-473, R-477).
 
-Ours are objects of the transcript format with the message's id in `meta`. Read are also what other writers leave as
-`conversationHistory`: strings, and lists of blocks `text`, `tool_use`, `tool_result`, `image`. What only a provider can
-read (signatures, encrypted reasoning) is not stored: a restored chat may talk to anybody.
+We write objects of the transcript format with the message's id in `meta`. We also read other writers'
+`conversationHistory`: strings, and lists of blocks `text`, `tool_use`, `tool_result`, `image`. Signatures and encrypted
+reasoning are not stored, since a restored chat may use any provider.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CUT = "\n[... truncated in the snapshot: {left} more characters ...]"
 
 
 def cut_text(text: str, limit: int) -> str:
-    """Return the head of the text with a note of what is missing; never longer than `limit`."""
+    """Return the head of the text with a note on the missing rest, never longer than `limit`."""
     if len(text) <= limit:
         return text
     note = CUT.format(left=len(text))
@@ -40,9 +40,9 @@ def cut_text(text: str, limit: int) -> str:
 
 
 def write_stored_message(message: Message) -> dict[str, Any]:
-    """Return the message as an object: texts cut to R-463, an image as a line with its type and size."""
+    """Return the message as an object: texts truncated by R-463, an image as a line with its type and size."""
     limit = MAX_TOOL_RESULT_CHARS if message.role == "tool" else MAX_TEXT_CHARS
-    from codecompanion.model.transcript_format import write_message  # not part of the start
+    from codecompanion.model.transcript_format import write_message  # not needed at startup
 
     content = _limited(message.content, limit)
     value = write_message(message if content is message.content else with_changes(message, content=content))
@@ -75,14 +75,14 @@ def _limited_part(part: Part, limit: int) -> Part:
 
 
 def read_conversation(stored: Sequence[Any], where: str) -> tuple[Message, ...]:
-    """Return the messages of a stored conversation with cycles and whole tool pairs (R-004, R-477).
+    """Return the messages of a stored conversation with cycles and complete tool pairs (R-004, R-477).
 
     Raises:
-        InputError: an entry is no message; the text names the place.
+        InputError: an entry is not a message; the text names its position.
     """
     messages: list[Message] = []
     taken: set[str] = set()
-    from codecompanion.model.transcript_format import read_message  # not part of the start
+    from codecompanion.model.transcript_format import read_message  # not needed at startup
 
     for position, value in enumerate(stored):
         for one in _as_transcript(value):
@@ -108,7 +108,7 @@ def _free(taken: set[str], position: int) -> str:
 
 
 def _as_transcript(value: Any) -> Iterator[dict[str, Any]]:
-    """Yield a stored entry in the transcript format; one with results of tools becomes several."""
+    """Yield a stored entry in the transcript format; one with tool results becomes several."""
     blocks = value.get("content") if isinstance(value, dict) else None
     if not isinstance(blocks, list) or not any(_kind(block) in _BLOCKS for block in blocks):
         yield value if isinstance(value, dict) else {"role": None}
@@ -121,7 +121,7 @@ def _as_transcript(value: Any) -> Iterator[dict[str, Any]]:
                 function = {"name": str(block.get("name") or "tool"), "arguments": arguments}
                 calls.append({"id": str(block.get("id") or ""), "type": "function", "function": function})
             case "tool_result":
-                # Results stand before what the user says with them.
+                # Results come before the user's words of the same entry.
                 yield {
                     "role": "tool",
                     "tool_call_id": str(block.get("tool_use_id") or ""),

@@ -1,7 +1,8 @@
-"""Read the compact half of a checkpoint out of a summary's text (R-471).
+"""Parse the compact half of a checkpoint from a summary's text (R-471).
 
-Either the four labelled lists that a memory flush asks for, or the nine numbered sections of a compaction: section 6 is
-decisions, 7 open loops, 9 next actions, 4 and 5 key findings. Text that has neither gives its beginning as one finding.
+The text has either the four labelled lists that a memory flush asks for, or the nine numbered sections of a compaction:
+section 6 is decisions, 7 open loops, 9 next actions, 4 and 5 key findings. Other text yields its beginning as one
+finding.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _NOTHING = regex(r"^\W*(?:none|n/a|nothing|keine?)\b[^a-z]*$", re.IGNORECASE)
 def parse_summary(text: str, source: SummarySource) -> StructuredSummary:
     """Return the lists of the summary; deterministic, never fails."""
     found: dict[str, list[str]] = {}
-    # What the user said stands in no list: code quotes it at the end of a summary without sections.
+    # The user's words belong to no list: code quotes them at the end of a summary without sections.
     said = without_keys(text.partition(f"\n{QUOTES_HEADING}\n")[0])
     for name, item in _labelled(said) if any(_LABEL.match(line) for line in said.splitlines()) else _numbered(said):
         if item != NO_ROOM and not _NOTHING.match(item) and item not in found.setdefault(name, []):
@@ -57,7 +58,7 @@ def parse_summary(text: str, source: SummarySource) -> StructuredSummary:
 
 
 def _labelled(text: str) -> Iterator[tuple[str, str]]:
-    """Yield (list, bullet) of `Decisions:` and its like."""
+    """Yield (list, bullet) for labels such as `Decisions:`."""
     name = ""
     for line in text.splitlines():
         label = _LABEL.match(line)
@@ -82,7 +83,7 @@ def _numbered(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _heading(line: str) -> int:
-    """Return the number of the section that the line opens, 0 when it opens none; a bare number is a list item."""
+    """Return the number of the section that the line opens, or 0; a bare number is a list item."""
     match = _HEADING.match(line)
     if not match or not (match[1] or match[2]):
         return 0

@@ -1,12 +1,12 @@
-"""Which messages are old enough for a cheap reduction (K7, K12): one question, asked in five units.
+"""Find the messages that are old enough for a cheap reduction (K7, K12), by one of five units.
 
     cycles      outside the newest `count` cycles                                               (R-510, R-512)
     messages    outside the newest `count` messages, system messages not counted                (R-116)
     turns       in a finished turn, but not in the newest `count` finished ones                 (R-342)
-    tool_step   in the running turn, in front of its newest `count` replies that call tools     (R-341)
-    rounds      in front of the newest `count` replies that call tools, in whatever turn        (R-524)
+    tool_step   in the running turn, before its newest `count` replies that call tools          (R-341)
+    rounds      before the newest `count` replies that call tools, in any turn                  (R-524)
 
-A turn is a cycle (R-002). What a message is (tools, size, protection) is the strategies' part.
+A turn is a cycle (R-002). Strategies check the other properties of a message (tools, size, protection).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from codecompanion.model.messages import is_system_prompt
 
 
 def old_messages(messages: Messages, older_than: OlderThan, env: Env, share: float = 0.0) -> range | frozenset[int]:
-    """Return the indexes of the messages that are old.
+    """Return the indexes of the old messages.
 
-    Of tool steps so many more are new as take no more than that `share` (0..1) of the window with their results; of
-    rounds, as take no more beside the `count` that are new in any case.
+    For tool steps, more of them stay new while they and their results take at most `share` (0..1) of the window; for
+    rounds, while those beyond the newest `count` do.
     """
     match older_than.unit:
         case "cycles":
@@ -41,7 +41,7 @@ def old_messages(messages: Messages, older_than: OlderThan, env: Env, share: flo
 
 
 def newest_finished_turn(messages: Messages, env: Env) -> int:
-    """Return the newest cycle that has its final reply: the running one only when nothing waits for an answer."""
+    """Return the newest cycle with a final reply; the running one counts only if no message awaits an answer."""
     if not env.turn_id:
         last = next((message for message in reversed(messages) if not is_system_prompt(message)), None)
         if last is not None and last.role == "assistant" and not last.tool_calls and not last.cut:
@@ -54,7 +54,7 @@ def _up_to_cycle(messages: Messages, newest: int, keep: int) -> frozenset[int]:
 
 
 def _newest_messages_start(messages: Messages, keep: int) -> int:
-    """Return the index at which the newest `keep` messages begin, system messages not counted."""
+    """Return the index of the first of the newest `keep` messages, not counting system messages."""
     counted = [index for index, message in enumerate(messages) if message.role != "system"]
     if keep <= 0:
         return len(messages)

@@ -1,9 +1,8 @@
-"""What the provider's prompt cache still holds of a chat, worked out from its own messages (lesson 22).
+"""Estimate from a chat's own messages what the provider's prompt cache still contains (lesson 22).
 
-The last request held everything in front of the newest reply; it is warm until its lifetime is over, counted from that
-reply. When nobody knows a time, the cache is taken to be warm: an edit that breaks a cache which was thought to be cold
-costs more than one that waits. What an edit since then has changed is not looked at: edits are made right before a
-request.
+The last request cached everything before the newest reply; it stays warm for the cache's lifetime, counted from that
+reply. When a time is unknown, the cache counts as warm: an edit that breaks a cache wrongly thought cold costs more
+than one that waits. Edits since then are ignored, as edits are made right before a request.
 
 A server of the user's own sends no bill: what it costs is the time to read. What is in its cache takes none, and stays
 there until another prompt takes its place (llama.cpp's slots), not for a few minutes (issue 24). Then it is `lost`.
@@ -18,7 +17,7 @@ from codecompanion.context.work import CacheState, Messages
 
 READ_PRICE, WRITE_PRICE = 0.1, 1.25
 OWN_READ_PRICE, OWN_WRITE_PRICE = 0.0, 1.0
-"""Of a server of the user's own: seconds, relative to those of reading a token."""
+"""For a self-hosted server: seconds, relative to the seconds needed to read a token."""
 DEFAULT_LIFETIME_S = 300.0
 
 
@@ -32,7 +31,7 @@ def find_cache_state(
     is_lost: bool = False,
     reads_per_s: float = 0.0,
 ) -> CacheState:
-    """Return the state for the next request at `now` (seconds since the epoch, 0 = unknown).
+    """Return the cache state for the next request at `now` (seconds since the epoch, 0 = unknown).
 
     `lifetime_s` 0 = the provider caches nothing: every token costs the same, always. `total` are the tokens of all the
     messages, where they are known: then only the newest are looked at. `is_own`: the server is

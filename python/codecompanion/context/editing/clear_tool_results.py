@@ -1,9 +1,9 @@
 """S2 `clear_tool_results`: replace the content of old tool results by a placeholder.
 
-The rules of four documents are parameters of one strategy (K12, K13): by cycle (R-511…R-514), by message and size
-(R-116, R-117), by tool step within a turn (R-339…R-341), by finished turn until a budget is met (R-342). It never
-removes a message and never touches a call. Code that was gathered for a question (`gathered_context`) and what it
-mentions of the editor (`editor_context`) leave like the results of tools of these names: placeholders name the files.
+One strategy with parameters implements the rules of four documents (K12, K13): by cycle (R-511…R-514), by message and
+size (R-116, R-117), by tool step within a turn (R-339…R-341), by finished turn until a budget is met (R-342). It never
+removes a message and never changes a call. Code gathered for a question (`gathered_context`) and editor context
+(`editor_context`) are cleared like results of tools with these names; their placeholders name the files.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from codecompanion.placeholders import TEMPLATES, cleared_along, fill_tool_templ
 
 
 def clear_tool_results(work: Work, params: ClearToolResults, env: Env) -> Outcome:
-    """Return the work with old results cleared; calls, user text and replies are not touched (R-511).
+    """Return the work with old results cleared; calls, user text and replies are not changed (R-511).
 
-    A result is cleared iff it answers a call (or went along with a question), no placeholder stands for it yet, its
-    tool counts, it is old and large enough, and the placeholder is shorter than it (R-514). What the running question
-    points back to is not old unless everything is. Running it again clears nothing.
+    A result is cleared iff it answers a call (or was attached to a question), is not cleared yet, its tool counts, it
+    is old and large enough, and the placeholder is shorter (R-514). Content that the running question refers to is not
+    old unless everything is. Running it again clears nothing.
     """
     old = old_messages(work.messages, params.older_than, env, params.keep_share)
     excess = _raw_excess(work.messages, params.stop_when, env)
@@ -61,7 +61,7 @@ def clear_tool_results(work: Work, params: ClearToolResults, env: Env) -> Outcom
 
 
 def _enough(messages: Messages, edits: list[tuple[int, Message]], env: Env) -> int:
-    """Return how many of the edits, oldest first, bring the request down to the target; all where none do."""
+    """Return how many of the edits, oldest first, bring the request down to the target; all if none suffice."""
 
     def is_reached(number: int) -> bool:
         return env.measure(_with(messages, edits[:number])).tokens <= env.target
@@ -77,7 +77,7 @@ def _with(messages: Messages, edits: list[tuple[int, Message]]) -> Messages:
 
 
 def _results(messages: Messages) -> list[tuple[int, str]]:
-    """Return the index and the tool's name of everything that may be cleared, in order."""
+    """Return the index and the tool name of everything that may be cleared, in order."""
     found = [
         (index, messages[reply].tool_calls[place].name)
         for index, (reply, place) in pair_tool_calls(messages).call_of.items()
@@ -93,7 +93,7 @@ def _placeholder(message: Message, tool: str, params: ClearToolResults) -> str:
 
 
 def _is_worth_it(message: Message, placeholder: str, params: ClearToolResults) -> bool:
-    """Return whether the result is large enough, and larger than what would stand in for it."""
+    """Return whether the result is large enough, and larger than its placeholder."""
     size = _size(message.text, params.size_unit)
     if size <= params.min_size:
         return False
@@ -105,7 +105,7 @@ def _size(text: str, unit: Literal["chars", "bytes"]) -> int:
 
 
 def _raw_excess(messages: Messages, budget: RawTail | None, env: Env) -> int | None:
-    """Return by how many tokens the finished turns exceed what may stay raw of them, None without such a budget."""
+    """Return by how many tokens the finished turns exceed the raw budget, or None without a budget."""
     if budget is None:
         return None
     newest = newest_finished_turn(messages, env)

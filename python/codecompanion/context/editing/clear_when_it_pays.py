@@ -1,7 +1,7 @@
-"""`clear_when_it_pays`: clear old tool results in batches, when that is cheaper than leaving them (lessons 22, 24).
+"""`clear_when_it_pays`: clear old tool results in batches when that is cheaper than keeping them (lessons 22, 24).
 
-What is cleared breaks the provider's prompt cache from its place on: everything after it is written once more. What
-stays is read again with each request to come. So for a cut at message p
+Clearing a message breaks the provider's prompt cache from its position on: everything after it is written once more. A
+message that stays is read again with each future request. So for a cut at message p
 
     gain(p) = cleared tokens after p × read price × requests to come − kept warm tokens after p × (write − read price)
 
@@ -15,11 +15,11 @@ nothing, an edit costs the seconds in which the rest is read again. So it waits 
 it saves seconds, if `min_seconds` of them, whatever the size of the chat) or the window gets tight (`repay` 0). There
 the cut is made that frees the most tokens for each one that is read again: seconds buy room.
 
-What is likely to be needed stays: the newest messages, what is protected, what excluded tools said, and the newest look
-at a file that was in use not long ago. How long ago that is depends on what happened since (`KeepReads`): a file that
-was edited since needs its old look least, because the new text stands in the edit. Everything else that tools said is
-hardly ever needed again (measured: doc/dev, `adaptive`). Code that was gathered for a question stays until the turn of
-that question is over, and of any later one that points back to it.
+Kept are the content likely to be needed: the newest messages, protected messages, results of excluded tools, and the
+newest look at a file that was used recently. How recently depends on later events (`KeepReads`): a file edited since
+needs its old look least, because the edit contains the new text. Other tool results are hardly ever needed again
+(measured: doc/dev, `adaptive`). Code gathered for a question stays until the turn of that question is over, and during
+any later turn that refers to it.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from codecompanion.model.messages import Message, ReasoningPart, goes_along, wit
 from codecompanion.placeholders import TEMPLATES, cleared_along
 
 SHORT_LIFETIME_S = 300.0
-"""The lifetime `max_to_come` is about."""
+"""The cache lifetime that `max_to_come` is defined for."""
 
 
 def clear_when_it_pays(work: Work, params: ClearWhenItPays, env: Env) -> Outcome:
-    """Return the work with a batch of messages shortened, `Skipped` when leaving them is cheaper or safer.
+    """Return the work with a batch of messages shortened; `Skipped` when keeping them is cheaper or safer.
 
-    When the user asks for it, or a request was refused as too long, nothing is weighed.
+    After a manual command, or a request refused as too long, costs are not weighed.
     """
     messages = work.messages
     is_cold = env.cache.is_cold
@@ -76,9 +76,9 @@ def clear_when_it_pays(work: Work, params: ClearWhenItPays, env: Env) -> Outcome
 
 
 def explain_results(messages: Messages, params: ClearWhenItPays, env: Env) -> dict[str, str]:
-    """Return for each tool result of some size, by id, why it was cleared or is kept, in plain words.
+    """Return for each sizeable tool result, by id, why it was cleared or is kept, in plain words.
 
-    Empty when it is not these parameters that decide now.
+    Empty when these parameters do not apply to the current cache state.
     """
     if params.cache == ("warm" if env.cache.is_cold else "cold"):
         return {}
@@ -107,9 +107,9 @@ def _explain(index: int, tail: int, uses: FileUses, params: ClearWhenItPays) -> 
 
 
 class _Shorter(msgspec.Struct, frozen=True):
-    """What may take the place of a message, and how many tokens (a guess) that frees.
+    """The possible replacement of a message, and the estimated tokens that it frees.
 
-    `at`: where the cut must not lie after: the place itself, or where the turn begins whose reasoning goes as a whole.
+    `at`: the latest possible cut: the message itself, or the start of the turn whose reasoning is removed as a whole.
     """
 
     message: Message
@@ -118,16 +118,16 @@ class _Shorter(msgspec.Struct, frozen=True):
 
 
 class _Cut(msgspec.Struct, frozen=True):
-    """From where on messages are shortened, and why that pays, in a few words."""
+    """The position from which messages are shortened, and why that pays, in a few words."""
 
     index: int
     why: str
 
 
 def _from_cut(found: dict[int, _Shorter], cut: int, uses: FileUses) -> dict[int, _Shorter]:
-    """Return what is shortened from the cut on.
+    """Return the messages shortened from the cut on.
 
-    The newest look at a file stays while an older one does: what is out of date must not be all there is.
+    The newest look at a file stays while an older one does, so that the model never has only an outdated one.
     """
     older = set[str]()
     for index in uses.open:
@@ -144,7 +144,7 @@ def _from_cut(found: dict[int, _Shorter], cut: int, uses: FileUses) -> dict[int,
 
 
 def _find_shorter(messages: Messages, uses: FileUses, params: ClearWhenItPays, env: Env) -> dict[int, _Shorter]:
-    """Return what may take the place of messages nobody is likely to need, by index."""
+    """Return the replacements of messages that are unlikely to be needed, by index."""
     tail = _tail_start(uses, params)
     placeholder = TEMPLATES[params.template]
     cost = env.count_text(placeholder)
@@ -181,7 +181,7 @@ def _find_shorter(messages: Messages, uses: FileUses, params: ClearWhenItPays, e
 
 
 def _old_thoughts(messages: Messages, tail: int, uses: FileUses, env: Env) -> dict[int, tuple[int, int]]:
-    """Return (where its turn's reasoning begins, tokens) for each reply whose reasoning may go: that of whole turns."""
+    """Return (start of its turn's reasoning, tokens) for each reply with removable reasoning; whole turns only."""
     newest = newest_finished_turn(messages, env)
     if tail < len(messages):
         newest = min(newest, (messages[tail].cycle or 0) - 1)
@@ -200,7 +200,7 @@ def _goes_out(message: Message, env: Env) -> bool:
 
 
 def _tail_start(uses: FileUses, params: ClearWhenItPays) -> int:
-    """Return where the messages begin that stay because they are new."""
+    """Return the index of the first message that is kept because it is new."""
     total = len(uses.messages)
     start = max(0, total - params.keep_messages)
     while start > 0 and uses.before[-1] - uses.before[start] < params.keep_tokens:
@@ -209,7 +209,7 @@ def _tail_start(uses: FileUses, params: ClearWhenItPays) -> int:
 
 
 def _is_superfluous(index: int, uses: FileUses, params: ClearWhenItPays) -> bool:
-    """Return whether the result may be cleared, and no edit to come is likely to need it."""
+    """Return whether the result may be cleared and is unlikely to be needed for a future edit."""
     call = uses.call_of[index]
     if uses.messages[call[0]].tool_calls[call[1]].name in params.exclude_tools:
         return False
@@ -217,7 +217,7 @@ def _is_superfluous(index: int, uses: FileUses, params: ClearWhenItPays) -> bool
 
 
 def _best_cut(found: dict[int, _Shorter], uses: FileUses, params: ClearWhenItPays, env: Env) -> _Cut | None:
-    """Return the place from which on clearing gains most, None when no cut pays."""
+    """Return the cut with the greatest gain, or None when no cut pays."""
     cache, total = env.cache, uses.before[-1]
     loss = max(0.0, cache.write_price - cache.read_price)
     to_come = _requests_to_come(uses, params, env)
@@ -227,7 +227,7 @@ def _best_cut(found: dict[int, _Shorter], uses: FileUses, params: ClearWhenItPay
     for cut, by_place in groupby(sorted(found.items(), key=lambda entry: -entry[1].at), key=lambda entry: entry[1].at):
         for index, shorter in by_place:
             freed += shorter.freed
-            # What lies after the warm prefix is written in any case.
+            # Messages after the warm prefix are written in any case.
             freed_warm += shorter.freed if uses.before[index + 1] <= cache.warm_tokens else 0
         again = max(0, cache.warm_tokens - uses.before[cut] - freed_warm)
         saved, lost = freed * cache.read_price * to_come, again * loss
@@ -249,6 +249,6 @@ def _why(saved: float, lost: float, to_come: float, params: ClearWhenItPays, sec
 
 
 def _requests_to_come(uses: FileUses, params: ClearWhenItPays, env: Env) -> float:
-    """Return how many requests are taken to come until the cache is cold."""
+    """Return the assumed number of requests until the cache goes cold."""
     longest = params.max_to_come * max(1.0, env.cache.lifetime_s / SHORT_LIFETIME_S)
     return max(params.min_to_come, min(longest, uses.replies * params.come_share))

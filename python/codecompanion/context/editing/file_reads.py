@@ -1,8 +1,7 @@
-"""Which tool results show a file, and which are out of date: what an edit to come is likely to need (lesson 24).
+"""Find the tool results that show a file, and the outdated ones, to judge what a future edit needs (lesson 24).
 
-Tools of any naming are understood: a path is the argument called so, or the file of a `cat`, `sed -n`, `head` or `tail`
-in a shell command. A file is *edited* by a call that names a path and brings text to write. Nothing is guessed from
-prose.
+Tool names do not matter: a path is an argument with such a name, or the file of a `cat`, `sed -n`, `head` or `tail` in
+a shell command. A file is *edited* by a call that names a path and contains text to write. Prose is never interpreted.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _WHOLE = frozenset({"cat", "nl", "less", "bat"})
 
 
 class FileUse(msgspec.Struct, frozen=True):
-    """What one call does with a file. `part` tells a range of it, "" = all of it."""
+    """How one call uses a file. `part` describes the range read, "" = the whole file."""
 
     path: str
     access: Access
@@ -42,7 +41,7 @@ class FileUse(msgspec.Struct, frozen=True):
 
 
 def file_use(call: ToolCall) -> FileUse | None:
-    """Return what the call does with which file, None when no file is named."""
+    """Return the file that the call uses and how, or None when it names no file."""
     arguments = read_arguments(call.arguments)
     if not isinstance(arguments, dict):
         return None
@@ -52,7 +51,7 @@ def file_use(call: ToolCall) -> FileUse | None:
         if any(_TEXT_KEYS.search(name) and _says_something(value) for name, value in names.items()):
             return FileUse(posixpath.normpath(path), "edited")
         if any(name in _SEARCH_KEYS and _says_something(value) for name, value in names.items()):
-            return None  # a search in a file shows lines of it, and stands for no look at it
+            return None  # a search in a file shows single lines, so it does not count as a look at the file
         return FileUse(posixpath.normpath(path), "read", _part(names))
     nested = [value for key, value in strings_in(arguments) if _bare(key) in _PATH_KEYS and _is_path(value)]
     if len(nested) == 1:
@@ -82,7 +81,7 @@ def _says_something(value: Any) -> bool:
 
 
 def _part(names: dict[str, Any]) -> str:
-    """Return what narrows a read down, in one text."""
+    """Return the arguments that restrict a read to a range, as one text."""
     parts = [
         f"{name}={value}" for name, value in sorted(names.items()) if _PART_KEYS.search(name) and _says_something(value)
     ]
@@ -90,5 +89,5 @@ def _part(names: dict[str, Any]) -> str:
 
 
 def names_in(text: str) -> frozenset[str]:
-    """Return the bare names of the files a text names."""
+    """Return the base names of the files that a text names."""
     return frozenset(posixpath.basename(path) for path in PATH.findall(text))

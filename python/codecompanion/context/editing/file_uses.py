@@ -1,7 +1,7 @@
-"""What happened to which file where in a list of messages, kept up to date at the cost of what is new (lesson 24).
+"""Track which message read, edited or named which file, at the cost of new messages only (lesson 24).
 
-`FileUses` is a fold: give it a chat's messages before each request, and it looks only at those behind what it saw last.
-After an edit of the view it reads the list again, but no message that is still the same one.
+`FileUses` is a fold: given a chat's messages before each request, it reads only those after the last one seen. After an
+edit of the view it rebuilds its tables, but re-reads only changed messages.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from codecompanion.model.invariants import CallPosition
 from codecompanion.model.messages import Message, ReasoningPart, goes_along, is_protected, is_typed_by_user
 
 MIN_LONG_ARGUMENTS = 400
-"""Characters: shorter arguments of a call have nothing in them that is worth a placeholder."""
+"""In characters: arguments of a call shorter than this have no value worth a placeholder."""
 _MAX_WORDS_CHARS = 20_000
-"""Characters: a longer message of the user is something pasted, and not what they say the work is about."""
+"""In characters: a longer user message is pasted text, not a description of the work."""
 
 
 class _Seen(msgspec.Struct, frozen=True):
-    """What one message says: what its calls do with files, and which files its words name."""
+    """The extract of one message: the file uses of its calls, and the files its text names."""
 
     message: Message
     uses: tuple[FileUse | None, ...]
@@ -31,16 +31,16 @@ class _Seen(msgspec.Struct, frozen=True):
 
 
 class FileUses:
-    """The files of a list of messages; numbers are indexes of messages, paths are normal ones, names bare ones.
+    """The file uses of a list of messages; numbers are message indexes, paths are normalised, names are base names.
 
-    `before[i]`: tokens in front of message i, the last entry of all. `of_result`: what the call of a result did.
-    `last_read`, `last_edited` (by path), `named_by_user`, `named_by_model` (by name): the newest places.
-    `last_shown`: the newest result that shows all of a file. `last_typed`: the user's newest words (-1 = none).
-    `replies`: how many the model gave.
-    `open`: what could be made shorter, in order: results and what went along with questions that are not cleared, and
-    replies with long arguments.
-    `thoughts`: by turn, the replies with reasoning and its tokens (a guess); of `bound` turns it must stay, because
-    something else in them needs it.
+    `before[i]`: tokens before message i; the last entry is the total. `of_result`: the file use behind a result.
+    `last_read`, `last_edited` (by path), `named_by_user`, `named_by_model` (by name): the newest positions.
+    `last_shown`: the newest result that shows the whole file. `last_typed`: the user's newest message (-1 = none).
+    `replies`: the number of model replies.
+    `open`: messages that can be shortened, in order: uncleared results and attachments of questions, and replies with
+    long arguments.
+    `thoughts`: by turn, the replies with reasoning and its estimated tokens; in `bound` turns it must stay, because
+    other parts of them depend on it.
     """
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class FileUses:
         self._waiting: dict[str, list[CallPosition]] = {}
 
     def of(self, messages: tuple[Message, ...]) -> FileUses:
-        """Return itself, knowing exactly these messages."""
+        """Return itself, updated to exactly these messages."""
         known = grown_from(self.messages, messages)
         if known < len(self.messages):
             kept = {message.id for message in messages}
@@ -78,7 +78,7 @@ class FileUses:
         return self
 
     def is_newest(self, index: int) -> bool:
-        """Return whether the result is a look at a file that no later look makes superfluous."""
+        """Return whether the result is a look at a file that no later look supersedes."""
         use = self.of_result.get(index)
         return use is not None and self._newest.get(use.path, {}).get(use.part) == index
 

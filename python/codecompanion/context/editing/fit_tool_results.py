@@ -1,8 +1,8 @@
-"""`fit_tool_results`: cut the largest tool results until the request fits (R-524; issue 9).
+"""`fit_tool_results`: truncate the largest tool results until the request fits (R-524; issue 9).
 
-Head and tail stay with a note between them; the log keeps the whole. All results are cut to one level, so that one
-huge result is cut and small ones beside it stay as they are. One that was cut before loses more of its head and tail:
-there is one note, and it tells all that is missing.
+Head and tail are kept with a note between them; the log keeps the full text. All results are truncated to one level, so
+a huge result shrinks while small ones stay unchanged. A result that was truncated before loses more of its head and
+tail: its single note gives the total missing.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from codecompanion.placeholders import RESULT_CUT
 
 _HEAD_SHARE = 2 / 3
 _WORTH_CUTTING = 1.25
-"""A result that is this much larger than what it may be cut to; cut by less it makes no room to speak of."""
+"""Minimum ratio of a result's size to its truncated size; below it, truncation frees too little."""
 
 
 def fit_tool_results(work: Work, params: FitToolResults, env: Env) -> Outcome:
-    """Return the work with its large tool results cut to the highest level at which the request fits the target.
+    """Return the work with large tool results truncated to the highest level at which the request fits the target.
 
-    When even the lowest level is not enough they are cut to that; `Skipped` when no result is larger.
+    If even the lowest level is not enough, they are truncated to that; `Skipped` when no result is larger.
     """
     lowest = max(params.least, int(params.min_share * env.window))
     sizes = {
@@ -50,7 +50,7 @@ def fit_tool_results(work: Work, params: FitToolResults, env: Env) -> Outcome:
 
 
 def unseen_results(messages: Messages) -> list[int]:
-    """Return the indexes of the tool results that no reply has followed yet: the model has not seen them."""
+    """Return the indexes of the tool results after the last reply: the model has not seen them."""
     first = next((i + 1 for i in range(len(messages) - 1, -1, -1) if messages[i].role == "assistant"), 0)
     return [index for index in range(first, len(messages)) if _may_be_cut(messages[index])]
 
@@ -60,7 +60,7 @@ def _may_be_cut(message: Message) -> bool:
 
 
 def _cut(messages: Messages, sizes: dict[int, int], level: int, env: Env) -> Messages:
-    """Return the messages with every sized result of more than `level` tokens cut to about that."""
+    """Return the messages with every sized result of more than `level` tokens truncated to about that."""
     changed = list(messages)
     for index, size in sizes.items():
         if size > level:
@@ -69,7 +69,7 @@ def _cut(messages: Messages, sizes: dict[int, int], level: int, env: Env) -> Mes
 
 
 def _shortened(message: Message, share: float, env: Env) -> Message:
-    """Return the result with that share of its text: head, note, tail; images and documents in it stay."""
+    """Return the result with that share of its text: head, note, tail; its images and documents stay."""
     before, after = _ends(message)
     keep = max(0, int(share * len(message.text)) - len(RESULT_CUT))
     head = before[: int(keep * _HEAD_SHARE)]
@@ -82,7 +82,7 @@ def _shortened(message: Message, share: float, env: Env) -> Message:
 
 
 def _ends(message: Message) -> tuple[str, str]:
-    """Return what a result keeps its head of, and its tail: the two parts of its text, or what an earlier cut left."""
+    """Return the two texts to take head and tail from: the halves of the text, or the rest of an earlier truncation."""
     head, note, tail = message.text.partition(RESULT_CUT.format(chars=message.left_out))
     if message.left_out and note:
         return head, tail

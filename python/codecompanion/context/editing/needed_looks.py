@@ -1,9 +1,9 @@
-"""Which look at a file an edit to come is likely to be made from (lesson 24), and why, in plain words.
+"""Decide which look at a file a future edit is likely to need (lesson 24), and why, in plain words.
 
-Measured on recorded coding sessions: of the newest looks at files that nobody touched for 8, 16, 32, 64, 128 messages
-the model still needed 10, 8, 7, 4 and 1 % word for word; of those at files that had been edited since 4, 1, 1, 1 and
-0 %, because the new text stands in the edit; of both much less once the user had written something new. Searches,
-commands and what edits answered are as good as never needed.
+Measured on recorded coding sessions: of the newest looks at files that were not touched for 8, 16, 32, 64, 128 messages
+the model still needed 10, 8, 7, 4 and 1 % verbatim; if the file had been edited since, 4, 1, 1, 1 and 0 %, because the
+edit contains the new text; in both cases far less once the user had written a new message. Searches, commands and
+results of edits are almost never needed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NotNegative = Annotated[int, msgspec.Meta(ge=0)]
 
 
 def why_needed(index: int, uses: FileUses, keep: KeepReads) -> str:
-    """Return why the result at this place is likely to be needed, "" when it is not; raises nothing."""
+    """Return why the result at this index is likely to be needed, "" when it is not."""
     if not uses.is_newest(index):
         return ""
     path, total = uses.of_result[index].path, len(uses.messages)
@@ -43,7 +43,7 @@ def why_needed(index: int, uses: FileUses, keep: KeepReads) -> str:
 
 
 def why_not_needed(index: int, uses: FileUses) -> str:
-    """Return why the result at this place, which is not needed, is not."""
+    """Return why the superfluous result at this index is not needed."""
     use = uses.of_result.get(index)
     if use is None or use.access == "edited":
         return "old, and no look at a file"

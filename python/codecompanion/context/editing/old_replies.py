@@ -1,9 +1,9 @@
-"""What of an old reply nobody needs any more: long texts its calls brought along, and its reasoning.
+"""Remove the superfluous parts of an old reply: long texts in its calls, and its reasoning.
 
-The text that an edit replaced is gone from the file. The text it wrote is superfluous when a later result shows the
-whole file and stays. What other calls brought (a script, a prompt for another agent) has been carried out. Names, paths
-and short values stay, and the arguments stay valid JSON of the same shape. Reasoning that only its provider can read is
-never edited and goes as a whole, turn by turn; while it is there, the reply is left alone (lesson 26).
+Text that an edit replaced is no longer in the file. Text that it wrote is superfluous when a later, kept result shows
+the whole file. Texts of other calls (a script, a prompt for another agent) have served their purpose. Names, paths and
+short values stay, and the arguments stay valid JSON of the same shape. Reasoning that only its provider can read is
+never edited: it is removed whole, turn by turn; until then the reply is left unchanged (lesson 26).
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from codecompanion.model.messages import Message, ReasoningPart, ToolCall, has_e
 from codecompanion.placeholders import ARGUMENT_CLEARED
 
 MAX_KEPT_LENGTH = 200
-"""Characters: a shorter value is not worth a placeholder, and tells what the call was about."""
+"""In characters: a shorter value is not worth a placeholder, and describes the call."""
 
 
 def shorten_calls(
     message: Message, index: int, uses: FileUses, what: Arguments, cleared: Collection[int] = ()
 ) -> Message:
-    """Return the reply with long texts of its calls cleared; the very same message when there is nothing to do.
+    """Return the reply with long texts of its calls cleared; the same object when there are none.
 
-    `what`: the texts that edits `replaced`, those they have `written` where the file is shown as a whole after the
-    reply, those of all `other` calls. What `cleared` results show (by index) does not count as shown.
+    `what`: texts that edits `replaced`, texts they have `written` if the whole file is shown after the reply, texts of
+    all `other` calls. Results in `cleared` (by index) do not count as shown.
     """
     if is_protected(message) or has_encrypted(message):
         return message
@@ -68,7 +68,7 @@ def _without_texts(call: ToolCall, old_only: bool) -> ToolCall:
 
 
 def _cleared(value: Any, keep: bool) -> Any:
-    """Return the value with its long texts replaced; with `keep` only those of fields called `old…`."""
+    """Return the value with its long texts replaced; with `keep` only those in fields named `old…`."""
     if isinstance(value, str):
         return value if keep or len(value) <= MAX_KEPT_LENGTH else ARGUMENT_CLEARED
     if isinstance(value, list):

@@ -1,8 +1,8 @@
-"""What the running question points back to: as new as that question, wherever it stands (issues 11 and 12).
+"""Protect content that the running question refers to: it is as new as the question (issues 11 and 12).
 
-A question whose code, or editor context, still stood above names it and does not send it again. Editing that clears it
-during the same turn would take it from the question that it was chosen for. A mention in whose place an attachment is
-only named is as good as attached: clearing it would save nothing, as the attachment brings the text itself then.
+A question whose code or editor context is already in the chat refers to it instead of sending it again. Clearing it in
+the same turn would take it away from that question. A mention that an attachment refers to counts as attached: clearing
+it would save nothing, because the attachment would then bring the text itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from codecompanion.context.work import Messages
 
 
 def pointed_at(messages: Messages, cycle: int) -> frozenset[int]:
-    """Return the indexes of earlier messages that this cycle names as standing above, wholly or a piece of them."""
+    """Return the indexes of earlier messages that this cycle refers to, in whole or in part."""
     turn = takewhile(lambda message: message.cycle == cycle or message.cycle is None, reversed(messages))
     named = {name for message in turn for one in message.references for name in one.ids}
     earlier = frozenset(i for i, message in enumerate(messages) if message.cycle != cycle and message.id in named)
@@ -21,7 +21,7 @@ def pointed_at(messages: Messages, cycle: int) -> frozenset[int]:
 
 
 def stands_for_attached(messages: Messages) -> frozenset[int]:
-    """Return the indexes of mentions of one file that an attachment names in place of its text."""
+    """Return the indexes of single-file mentions that an attachment refers to instead of its own text."""
     named = {name for message in messages for one in message.references if one.restores for name in one.ids}
     if not named:
         return frozenset()

@@ -1,4 +1,4 @@
-"""S16 `repair_pairs`: make every call and result have its partner (R-004, lessons 25, 28, 35)."""
+"""S16 `repair_pairs`: give every call its result and drop results without a call (R-004, lessons 25, 28, 35)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from codecompanion.placeholders import INTERRUPTED
 
 
 class Repair(msgspec.Struct, frozen=True):
-    """What was mended: results that were added for calls without one, results dropped that had no call."""
+    """The repairs: results added for unanswered calls, and dropped results that had no call."""
 
     messages: Messages
     completed: tuple[Message, ...] = ()
@@ -19,15 +19,15 @@ class Repair(msgspec.Struct, frozen=True):
 
     @property
     def changed(self) -> bool:
-        """Return whether anything had to be mended."""
+        """Return whether any repair was necessary."""
         return bool(self.completed or self.dropped)
 
 
 def repair_pairs(messages: Messages) -> Repair:
     """Return the messages with every unanswered call completed by `INTERRUPTED` and every orphaned result dropped.
 
-    The added result stands after the last result of its assistant message that is already there. Nothing else is
-    touched; a sound list comes back as it is.
+    The added result follows the last existing result of its assistant message. All other messages stay unchanged; a
+    valid list is returned as is.
     """
     pairing = pair_tool_calls(messages)
     if not pairing.unanswered and not pairing.orphans:

@@ -1,4 +1,4 @@
-"""`require_savings` and `require_target`: stop when what was done would not free enough (R-524)."""
+"""`require_savings` and `require_target`: stop when the edits so far would not free enough (R-524)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from codecompanion.context.work import Env, Outcome, Skipped, Work
 def require_savings(work: Work, params: RequireSavings, env: Env) -> Outcome:
     """Return the work, or `Skipped` when count(before) − count(retained) is below the minimum.
 
-    What is retained includes pending user messages; the summary itself is not known yet.
+    The retained part includes pending user messages; the summary is not known yet.
     """
     least = params.manual if env.manual else min(params.automatic, int(params.window_share * env.window))
     before = env.measure(work.before).tokens

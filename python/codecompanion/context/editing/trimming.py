@@ -1,7 +1,7 @@
 """Reductions without a model: S3 `strip_tool_args` (R-117), S15 `trim_to_fit` (R-133), S17 `prune_tool_errors` (R-425).
 
-`require_room` asks beforehand whether S15 could succeed at all. S2 and S4 are in `clear_tool_results` and
-`truncate_tool_results`. Results and calls keep their partners (R-004); protected messages stay as they are.
+`require_room` checks beforehand whether S15 could succeed. S2 and S4 are in `clear_tool_results` and
+`truncate_tool_results`. Calls and results stay paired (R-004); protected messages stay unchanged.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from codecompanion.placeholders import ERROR_PRUNED, without_gathered_code
 def strip_tool_args(work: Work, params: StripToolArgs, env: Env) -> Outcome:
     """Return the work with the large arguments of old calls replaced (R-117); ids and names stay.
 
-    A reply whose reasoning only its provider can read is changed as a whole or not at all (lesson 26): in the running
-    turn it stays, in older turns it loses the encrypted parts with the arguments.
+    A reply with encrypted reasoning is changed as a whole or not at all (lesson 26): in the running turn it stays, in
+    older turns it loses the encrypted parts with the arguments.
     """
     old = old_messages(work.messages, params.older_than, env)
     messages = list(work.messages)
@@ -53,10 +53,10 @@ def strip_tool_args(work: Work, params: StripToolArgs, env: Env) -> Outcome:
 
 
 def trim_to_fit(work: Work, params: TrimToFit, env: Env) -> Outcome:
-    """Return the work without its oldest messages, as few as make it fit the stage's target (R-133).
+    """Return the work without its oldest messages, as few as needed to fit the stage's target (R-133).
 
-    The summary, protected messages and the newest stay; a call goes with its results. What fits comes back as it is;
-    when even all of it does not help, the work comes back trimmed and over the target.
+    The summary, protected messages and the newest stay; a call is dropped with its results. Work that fits is returned
+    as is; if dropping everything is not enough, the trimmed work is returned although it exceeds the target.
     """
     groups = _droppable(work.messages, params, env)
     if not groups or not env.target or env.measure(work.messages).tokens <= env.target:
@@ -79,9 +79,9 @@ def trim_to_fit(work: Work, params: TrimToFit, env: Env) -> Outcome:
 
 
 def require_room(work: Work, params: RequireRoom, env: Env) -> Outcome:
-    """Return the work, or `Skipped` when what must stay is over the stage's target by itself (R-115).
+    """Return the work, or `Skipped` when the messages that must stay exceed the stage's target (R-115).
 
-    No summary could make it fit then, so no model is asked for one.
+    No summary could make it fit then, so no model is called.
     """
     kept = (*work.messages, *work.pending)
     least = env.measure(_without(kept, _droppable(kept, TrimToFit(params.protect), env))).tokens
@@ -91,7 +91,7 @@ def require_room(work: Work, params: RequireRoom, env: Env) -> Outcome:
 
 
 def _droppable(messages: Messages, params: TrimToFit, env: Env) -> list[frozenset[int]]:
-    """Return what may be dropped, oldest first: single messages, and calls together with their results."""
+    """Return the droppable groups, oldest first: single messages, and calls together with their results."""
     old = old_messages(messages, OlderThan("messages", params.protect), env)
     staying = with_partners(
         messages,
@@ -115,7 +115,7 @@ def _without(messages: Messages, groups: list[frozenset[int]]) -> Messages:
 
 
 def prune_tool_errors(work: Work, params: PruneToolErrors, env: Env) -> Outcome:
-    """Return the work with old errors that carry a marker replaced by `{"error":"pruned"}` (R-425)."""
+    """Return the work with old errors that contain a marker replaced by `{"error":"pruned"}` (R-425)."""
     old = old_messages(work.messages, params.older_than, env)
     messages = list(work.messages)
     pruned: list[Message] = []

@@ -1,8 +1,8 @@
-"""S4 `truncate_tool_results`: cut results that are too large on their own, the newest included (R-412…R-415).
+"""S4 `truncate_tool_results`: truncate results that are too large on their own, the newest included (R-412…R-415).
 
-A result that is JSON stays readable: a list keeps its first items, an object the head of its `content`; anything else
-keeps its head. Sizes are in tokens of `CHARS_PER_TOKEN` characters, as the rule prints them, so that the cut does not
-depend on the counter.
+A JSON result stays readable: a list keeps its first items, an object the head of its `content`; any other text keeps
+its head. Sizes are in tokens of `CHARS_PER_TOKEN` characters, as the rule defines them, so the truncation does not
+depend on the token counter.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DOCUMENT_KEYS = ("format", "type", "mime", "path", "file_path", "filename", "fi
 def truncate_tool_results(work: Work, params: TruncateToolResults, env: Env) -> Outcome:
     """Return the work with every result within its limit; running it again changes nothing.
 
-    `details.tools_truncated` says how many were cut, and the tokens of the request before and after (R-411).
+    `details.tools_truncated`: the number of truncated results, and the request's tokens before and after (R-411).
     """
     messages = list(work.messages)
     cut: list[Message] = []
@@ -49,14 +49,14 @@ def truncate_tool_results(work: Work, params: TruncateToolResults, env: Env) -> 
 
 
 def _with_text(message: Message, text: str, env: Env) -> Message:
-    """Return the result with its text replaced and counted again; images and documents in it stay."""
+    """Return the result with its text replaced and recounted; its images and documents stay."""
     left_out = message.left_out + max(1, len(message.text) - len(text))
     changed = with_changes(message, content=replaced_text(message, text), edited=True, left_out=left_out)
     return env.recounted(changed)
 
 
 def shorten_result(text: str, params: TruncateToolResults) -> str:
-    """Return the text within its limit, cut the way its kind allows; what fits comes back as it is."""
+    """Return the text within its limit, truncated according to its kind; text that fits is returned as is."""
     limit = params.max_tokens
     if len(text) <= limit * CHARS_PER_TOKEN:
         return text
@@ -79,19 +79,19 @@ def shorten_result(text: str, params: TruncateToolResults) -> str:
 
 
 def is_document(value: dict[str, Any]) -> bool:
-    """Return whether a JSON result is an office document turned into text: one of its fields names the kind."""
+    """Return whether a JSON result is an office document as text: one of its fields names the format."""
     return any(str(value.get(key, "")).lower().endswith(_DOCUMENT_KINDS) for key in _DOCUMENT_KEYS)
 
 
 def cut_text(text: str, max_tokens: int) -> str:
-    """Return the head of the text and a note, never longer than `max_tokens` (R-413)."""
+    """Return the head of the text with a note, never longer than `max_tokens` (R-413)."""
     limit = max_tokens * CHARS_PER_TOKEN
     head = cut_with_note(text, limit, max(0, limit - _CUT_RESERVE_CHARS), CONTENT_TRUNCATED)
     return head if len(head) <= limit else text[:limit]
 
 
 def _parse(text: str) -> Any:
-    """Return the JSON list or object the text is, None for anything else."""
+    """Return the text parsed as a JSON list or object, None for anything else."""
     if text.lstrip()[:1] not in ("[", "{"):
         return None
     try:
@@ -101,6 +101,6 @@ def _parse(text: str) -> Any:
 
 
 def _first_items(items: list[Any], count: int) -> str:
-    """Return the first items as JSON and how many there were."""
+    """Return the first items as JSON, with a note on the total."""
     shown = items[:count]
     return json.dumps(shown, ensure_ascii=False) + f"\n\n[... showing {len(shown)} of {len(items)} items ...]"

@@ -1,1 +1,1 @@
-"""What a summary may claim: the names in it are checked against the log."""
+"""Check the names in a summary against the log."""

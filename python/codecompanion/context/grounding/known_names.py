@@ -1,7 +1,7 @@
-"""Which words, numbers and paths occur in a list of messages: what a summary is checked against (lesson 11).
+"""Collect the words, numbers and paths of a list of messages, to check a summary against them (lesson 11).
 
-Words are runs of ASCII letters, digits, `_` and `$`, the same on both sides, so that what was copied is found whatever
-stands around it. A path is found as the end, the beginning or the middle of a longer one, at its slashes.
+Words are runs of ASCII letters, digits, `_` and `$` on both sides, so copied text is found whatever surrounds it. A
+path is found as the end, the beginning or the middle of a longer one, at its slashes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ESCAPE = regex(rf"\\[nrtbf\"'/\\]|{COLOUR.pattern}")
 _HASH = regex(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}")
 _MARK = regex(rf"{re.escape(UNVERIFIED[:-1])}(?:: ([^()\n]*(?:\(\)[^()\n]*)*+))?\)")
 _MAX_NAME_LENGTH = 400
-# Every character that one of the patterns can take in: the others stand between pieces. Beyond ASCII there are digits.
+# Keeps every character that a pattern can match and turns the others into spaces. Some non-ASCII characters are digits.
 _TO_SPACES = bytes(byte if byte > 127 or chr(byte).isalnum() or chr(byte) in "_$.,@+~/-" else 32 for byte in range(256))
 _SLICE_BYTES = 65_536
 _PIECES_AT_ONCE = 8_000
@@ -36,16 +36,16 @@ Pause = Callable[[], None]
 
 
 class Known:
-    """What occurs in texts, given as each of their pieces once (`_add_pieces`); what nobody asks for is not read.
+    """The words, numbers and paths of texts, given as distinct pieces (`_add_pieces`); each set is built on first use.
 
-    `_runs`: every path and word once, between slashes, one a line.
+    `_runs`: every distinct path and word, between slashes, one per line.
     """
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = _joined(pieces)
 
     def read(self, pause: Pause) -> None:
-        """Read all that may be asked for; `pause` is called in between."""
+        """Build all sets ahead of use; `pause` is called in between."""
         for read in (lambda: self._words, lambda: self._numbers, lambda: self._runs):
             read()
             pause()
@@ -76,20 +76,20 @@ class Known:
         return "\n/" + "/\n/".join(runs) + "/\n"
 
     def has_word(self, word: str) -> bool:
-        """Return whether the word occurs as a word (emphasis around it does not count), or begins a known hash."""
+        """Return whether the word occurs as a word (ignoring emphasis around it), or is the prefix of a known hash."""
         if word in self._words or word.strip("_") in self._words:
             return True
         return is_hash(word) and f"\n/{word}" in self._runs
 
     def has_number(self, number: str) -> bool:
-        """Return whether the number occurs, with or without separators of thousands."""
+        """Return whether the number occurs, with or without thousands separators."""
         return number in self._numbers or _plain_number(number) in self._numbers
 
     def has_path(self, path: str) -> bool:
-        """Return whether the path or address occurs, whole or as a part of a longer one.
+        """Return whether the path or address occurs, whole or as part of a longer one.
 
-        An absolute path counts too when its folder and the rest after it both occur: that is a working directory
-        joined with a relative path.
+        An absolute path also counts when its folder and the remaining part both occur: it is a working directory joined
+        with a relative path.
         """
         path = re.split(r"[?#]", path.rpartition("://")[2])[0]
         bare = "/".join(map(_without_dots, _RUN.findall(path)))
@@ -107,15 +107,15 @@ class Known:
 
 
 def is_hash(word: str) -> bool:
-    """Return whether the word is the hexadecimal name of a commit or the like."""
+    """Return whether the word looks like the hexadecimal name of a commit or similar."""
     return _HASH.fullmatch(word) is not None
 
 
 class KnownNames:
-    """What occurs in the messages of one chat, arguments of calls included; kept while a summary is written (`Folds`).
+    """The names in the messages of one chat, including call arguments; kept while a summary is written (`Folds`).
 
-    What a summary among them marked, or said was to be written, does not count. Read once, ahead of the summary where
-    there is time for it; of a list that has only grown only what is new is read.
+    Names that an earlier summary marked as unverified or planned do not count. Read once, ahead of the summary if there
+    is time; for a list that has only grown, only new messages are read.
     """
 
     def __init__(self) -> None:
@@ -124,12 +124,12 @@ class KnownNames:
         self._known: Known | None = None
 
     def of(self, messages: Messages, pause: Pause = lambda: None) -> Known:
-        """Return what occurs in these messages; `pause` is called between them."""
+        """Return the known names of these messages; `pause` is called between messages."""
         if self._known is not None and self._messages == messages:
             return self._known
         grown = grown_from(self._messages, messages)
         pieces = self._pieces if grown else set[bytes]()
-        # Where a pause ends it, the next call starts over.
+        # If `pause` interrupts the reading, the next call starts over.
         self._messages, self._pieces, self._known = (), set(), None
         for message in messages[grown:]:
             _add_pieces(pieces, _texts_of(message))
@@ -152,7 +152,7 @@ def _texts_of(message: Message) -> Iterator[str]:
 
 
 def _without_marked(summary: str) -> str:
-    """Return an earlier summary without the names that were marked in it, wherever they stand."""
+    """Return an earlier summary without the names marked in it, wherever they occur."""
     marked: set[str] = set()
     for mark in _MARK.finditer(summary):
         listed = mark[1]
@@ -164,7 +164,7 @@ def _without_marked(summary: str) -> str:
 
 
 def _name_before(text: str) -> str:
-    """Return what stands in front of a mark: a word, or what is between backticks."""
+    """Return the text before a mark: a word, or the span in backticks."""
     line = text.removesuffix(" ").rpartition("\n")[2]
     if line.endswith("`") and "`" in line[:-1]:
         return line[line.rindex("`", 0, -1) :]
@@ -172,12 +172,12 @@ def _name_before(text: str) -> str:
 
 
 def _add_pieces(pieces: set[bytes], texts: Iterable[str]) -> None:
-    """Add whatever stands between the characters that belong to no name and no number.
+    """Add the runs of characters that can belong to a name or a number.
 
-    What a pattern finds in the texts it finds in these, and of a long history they are a small part.
+    Every pattern finds the same matches in these pieces as in the texts, and they are a small part of a long history.
     """
     for given in texts:
-        # A line end inside of JSON is written `\n`: the name after it must not be read as part of it.
+        # A line break inside JSON is written `\n`, and must not be read as part of the name after it.
         plain = _ESCAPE.sub(" ", given) if "\\" in given or "[" in given else given
         for text in (given,) if plain == given else (given, plain):
             for part in _slices(text.encode("utf-8", "surrogatepass").translate(_TO_SPACES)):
@@ -185,14 +185,14 @@ def _add_pieces(pieces: set[bytes], texts: Iterable[str]) -> None:
 
 
 def _joined(pieces: Iterable[bytes]) -> tuple[str, ...]:
-    """Return the pieces in texts of some thousand each: other threads wait while a pattern reads one of them."""
+    """Return the pieces joined into texts of several thousand each; other threads wait while a pattern reads one."""
     waiting = iter(pieces)
     parts = iter(lambda: tuple(islice(waiting, _PIECES_AT_ONCE)), ())
     return tuple(b" ".join(part).decode("utf-8", "surrogatepass") for part in parts)
 
 
 def _slices(data: bytes) -> Iterator[bytes]:
-    """Yield the data in slices that end at a space: other threads wait as long as one takes."""
+    """Yield the data in slices that end at a space; other threads wait while one is processed."""
     start = 0
     while start < len(data):
         end = data.find(b" ", start + _SLICE_BYTES)
@@ -201,7 +201,7 @@ def _slices(data: bytes) -> Iterator[bytes]:
 
 
 def _without_dots(run: str) -> str:
-    """Return a path without the dots in front of its components, which sentences and ellipses have, too."""
+    """Return a path without the dots before its components, since ellipses at a sentence's end add such dots."""
     return run.replace("/.", "/")
 
 

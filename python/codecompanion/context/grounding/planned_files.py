@@ -1,7 +1,7 @@
-"""Which files a text says are to be written: they need not occur in the history (issue 9, lesson 11).
+"""Find the files that a text plans to write: they do not have to occur in the history (issue 9, lesson 11).
 
-Only what is still to be done counts: "create src/a.py", "src/a.py does not exist yet", a list or a tree below "Files to
-add:" or "Proposed structure". That a file *was* created is a claim, which is checked like any other.
+Only future work counts: "create src/a.py", "src/a.py does not exist yet", a list or a tree below "Files to add:" or
+"Proposed structure". That a file *was* created is a claim and is checked like any other.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from codecompanion.context.message_facts.name_patterns import PATH
 from codecompanion.formats.regex import regex
 
-# Folders and files without a known ending: `src/context/`, `/etc/hosts`, `./run`; never `and/or`.
+# Folders and files without a known extension: `src/context/`, `/etc/hosts`, `./run`; never `and/or`.
 PLACE = regex(
     r"(?<![\w/.<~@+-])(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+(?![\w<.])"
     r"|(?<![\w/.<~@+-])(?:~/|\.{1,2}/|/(?=[\w.@+-]+/))[\w.@+-]*\w(?:/[\w.@+-]*\w)*"
 )
-# How far after the verb a file may stand: a few names in a row, never in the next sentence.
+# Maximum distance from the verb to a file: a few names in a row, never into the next sentence.
 _FAR, _NEAR = 160, 40
 _VERB = regex(
     r"\b(?:creat(?:e|ing)|writ(?:e|ing)|add(?:ing)?|generat(?:e|ing)|introduc(?:e|ing)|scaffold(?:ing)?|draft(?:ing)?"
@@ -48,7 +48,7 @@ _HEADING = regex(r"\s{0,3}#{1,6} |.*:\W*$")
 
 
 def planned_files(lines: Sequence[str]) -> list[frozenset[str]]:
-    """Return for each line the files that the text says are to be written, none where it says that something was."""
+    """Return for each line the files that the text plans to write; none for lines that report finished work."""
     planned = frozenset(_planned(lines))
     return [frozenset() if _DONE.search(line) else planned for line in lines] if planned else [planned] * len(lines)
 
@@ -70,7 +70,7 @@ def _planned(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _is_planned(line: str, place: re.Match[str]) -> bool:
-    """Return whether the sentence around a file says that it is to be written."""
+    """Return whether the sentence around a file plans to write it."""
     before = line[max(0, place.start() - _FAR) : place.start()]
     ends = [end.end() for end in _END.finditer(before)]
     if _VERB.search(before, ends[-1] if ends else 0):
@@ -79,7 +79,7 @@ def _is_planned(line: str, place: re.Match[str]) -> bool:
 
 
 def without_planned(text: str) -> str:
-    """Return a text without the files it says are to be written; what the user is quoted with stays."""
+    """Return a text without the files that it plans to write; quotes of the user stay unchanged."""
     lines = text.split("\n")
     kept: list[str] = []
     for line, planned in zip(lines, planned_files(lines), strict=True):

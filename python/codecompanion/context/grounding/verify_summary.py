@@ -1,15 +1,15 @@
-"""`verify_summary`: names and numbers of a summary that occur nowhere in the history are marked (lesson 11).
+"""`verify_summary`: mark names and numbers of a summary that do not occur in the history (lesson 11).
 
-A model that writes a summary invents: 3 % of the file names in real ones exist nowhere. Every path, every word that
-can only be an identifier, every word in backticks, every version and every measure (`1.5s`) is looked up in what the
-stage started from (messages, arguments of calls, earlier summaries). Plain numbers are not, as a summary counts for
-itself, nor status codes, nor files that the text says are to be written. What is not found gets ` (unverified)` after
-it, outside of its backticks; for a code block the mark is a line below. Nothing is removed: the next model and the user
-see what not to rely on. What an earlier summary marked does not become true by having been written once. A summary that
-code wrote invents nothing, it only cuts names short: it is left alone.
+Models invent names: 3 % of the file names in real summaries do not exist. Every path, every word that can only be an
+identifier, every word in backticks, every version and every measurement (`1.5s`) is looked up in the messages the stage
+started from (texts, call arguments, earlier summaries). Exempt are plain numbers, since a summary does its own
+counting, status codes, and files that the text plans to write. An unknown name gets ` (unverified)` after it, outside
+its backticks; for a code block the mark is a line below. Nothing is removed: the next model and the user see which
+names are unreliable. A name that an earlier summary marked stays unverified. A summary written by code invents nothing,
+it only shortens names, so it is skipped.
 
-One pass over the history makes the sets (`known_names`), one over the prose asks them. Belongs after the model's text
-and before code adds its own (quotes, ledger).
+One pass over the history builds the sets (`known_names`), one over the prose queries them. The step belongs after the
+model's text and before code adds its own (quotes, ledger).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _CODE = regex(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 _URL = regex(r"\bhttps?://[^\s<>()\[\]\"'`]+(?<![.,;:!?*_])")
 _ORDINAL = regex(r"\s*(?:[-*+>]\s+)*(?:#{1,6}\s+)?(?:\*\*|__)?\d{1,3}[.)]\s")
 _ESCAPED = regex(r"\\(?=[_*`$#.-])")
-# What anybody may mention without having seen it, and what a language defines.
+# Well-known names that may be mentioned without having been seen, and keywords of languages.
 _COMMON = frozenset(
     """JavaScript TypeScript GitHub GitLab OpenAI PostgreSQL MySQL SQLite NumPy PyTorch TensorFlow NodeJS LaTeX YouTube
     VSCode macOS iOS PyPI MapReduce WebSocket WebSockets DevOps PowerShell LuaJIT ChatGPT utf8 UTF8 base64 Base64 sha256
@@ -50,7 +50,7 @@ _COMMON = frozenset(
 
 
 def verify_summary(work: Work, params: VerifySummary, env: Env) -> Outcome:
-    """Return the work with what cannot be found in the history marked; `details` count names and unverified ones."""
+    """Return the work with unknown names marked; `details` count the names checked and those unverified."""
     if not work.summary or work.details.written_by == "code":
         return work
     if is_given(work) and not params.also_given:
@@ -62,7 +62,7 @@ def verify_summary(work: Work, params: VerifySummary, env: Env) -> Outcome:
 
 
 def mark_unverified(text: str, known: Known) -> tuple[str, int, list[str]]:
-    """Return the text with marks, how many different names were looked up, and those not found, in order."""
+    """Return the marked text, the number of distinct names checked, and the unknown ones in order."""
     checker = _Checker(known)
     lines = lines_and_fences(text)
     out: list[str] = []
@@ -80,7 +80,7 @@ def mark_unverified(text: str, known: Known) -> tuple[str, int, list[str]]:
 
 
 class _Checker:
-    """Looks names up and remembers which."""
+    """Looks up names and records the unknown ones."""
 
     def __init__(self, known: Known) -> None:
         self.known = known
@@ -101,14 +101,14 @@ class _Checker:
         return "".join([*out, self._mark_prose(line[done:])])
 
     def line_below(self, code: str, last: str) -> str:
-        """Return the line below a code block that names what is unknown in it, "" when nothing is."""
+        """Return the line below a code block that lists its unknown names, "" when there are none."""
         missing = list(dict.fromkeys(name for name, _ in self._found_in(code) if not self._knows(name)))
         if not missing:
             return ""
         return f"{'' if last.endswith(chr(10)) else chr(10)}{UNVERIFIED[:-1]}: {', '.join(missing)})\n"
 
     def _mark_behind(self, code: str) -> str:
-        """Return the mark after a span in backticks, "" when everything in it is known."""
+        """Return the mark after a span in backticks, "" when all its names are known."""
         found = [name for name, _ in self._found_in(code)]
         words = [
             word for word in WORD.findall(code) if _is_quoted_name(word) and not any(word in name for name in found)
@@ -119,7 +119,7 @@ class _Checker:
         return f" {UNVERIFIED}" if missing == [code.strip("().:;, ")] else f"{_MARK_BEGINS}: {', '.join(missing)})"
 
     def _mark_prose(self, text: str) -> str:
-        """Return prose outside of backticks with a mark after each unknown name."""
+        """Return prose outside backticks with a mark after each unknown name."""
         out: list[str] = []
         done = 0
         marks = [mark.span() for mark in _MARK.finditer(text)]
@@ -132,7 +132,7 @@ class _Checker:
         return "".join([*out, text[done:]])
 
     def _found_in(self, text: str) -> Iterator[tuple[str, int]]:
-        """Yield every path, identifier and number of the text with where it ends; none inside of another."""
+        """Yield every path, identifier and number of the text with its end, without overlaps."""
         plain, places = _unescape(text)
         found = [(m.start(), m.end(), m.group()) for form in (_URL, PATH, PLACE) for m in form.finditer(plain)]
         found += [
@@ -164,7 +164,7 @@ class _Checker:
 
 
 def _unescape(text: str) -> tuple[str, list[int]]:
-    """Return the text without Markdown's backslashes, and where each place of it was ([] = where it is)."""
+    """Return the text without Markdown's backslashes, and the original index of each character ([] = unchanged)."""
     if "\\" not in text:
         return text, []
     gone = {match.start() for match in _ESCAPED.finditer(text)}
@@ -180,18 +180,18 @@ def _is_name(word: str) -> bool:
 
 
 def _is_quoted_name(word: str) -> bool:
-    """Return whether a word in backticks stands for something that exists."""
+    """Return whether a word in backticks is the name of something."""
     return word.isidentifier() and len(word) > 2 and word not in _COMMON
 
 
 def _is_checked(number: re.Match[str]) -> bool:
-    """Return whether a number is looked up: a version or a measure is, a plain number or a status code is not."""
+    """Return whether to look a number up: yes for versions and measurements, no for plain numbers and status codes."""
     if _VERSION.fullmatch(number.group()):
         return True
     return bool(number["unit"]) and not _STATUS_CODES.fullmatch(number.group())
 
 
 def _stands_alone(text: str, start: int) -> bool:
-    """Return whether the digits are a number of their own and no part of a word or a longer number."""
+    """Return whether the digits are a separate number rather than part of a word or a longer number."""
     before = text[start - 1] if start else " "
     return not (before.isalnum() or before in "_$") and not (before in ".,_" and text[start - 2 : start - 1].isdigit())

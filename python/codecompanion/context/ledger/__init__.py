@@ -1,1 +1,1 @@
-"""The summary without a model: what the log says happened, read and written by code."""
+"""The summary without a model: facts read from the log and written by code."""

@@ -1,10 +1,10 @@
-"""`append_ledger`: below the prose of a model stands what the log says, written by code (lesson 21).
+"""`append_ledger`: append facts from the log, collected by code, to a model's summary (lesson 21).
 
-Files with what was done to them and the symbols edited, commands with their exit status, errors, todos, decisions, and
-the identifiers that the prose does not name. Results that an earlier stage or turn cleared are read as they were
-(`Env.original`). It doubles what the next steps find: 62 % of file reads after a compaction re-read a known file. What
-the text has line by line already (it was written from the log itself) is not said again; a summary that is a ledger
-stays as it is.
+Files with their actions and edited symbols, commands with their exit status, errors, todos, decisions, and identifiers
+missing from the prose. Results cleared by an earlier stage or turn are read in their original form (`Env.original`). It
+doubles the hit rate of later steps: 62 % of file reads after a compaction re-read a known file. Lines that the text
+already contains (because it was written from the log itself) are not repeated; a summary that is a ledger stays
+unchanged.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TODO = regex(r"- \[[ x]\] \S")
 
 
 def append_ledger(work: Work, params: AppendLedger, env: Env) -> Outcome:
-    """Return the work with the ledger of the removed messages below its summary; `details` tell its size."""
+    """Return the work with the ledger of the removed messages below its summary; `details` has its size."""
     if not work.summary or work.details.ledger_tokens is not None or (is_given(work) and not params.also_given):
         return work
     prose = env.count_text(work.summary)
@@ -61,13 +61,13 @@ def append_ledger(work: Work, params: AppendLedger, env: Env) -> Outcome:
 
 
 def _names_in(messages: Messages) -> set[str]:
-    """Return the names that the model reads in these messages anyway."""
+    """Return the names that the model already sees in these messages."""
     texts = (text for message in messages for text in (message.text, *(call.arguments for call in message.tool_calls)))
     return {name for text in texts for name in NAME.findall(text)}
 
 
 def write_ledger(facts: Facts, max_tokens: int, prose: str, count: Count) -> str:
-    """Return the ledger in at most `max_tokens`, "" when there is nothing to tell or no room."""
+    """Return the ledger in at most `max_tokens`, "" when there are no facts or there is no room."""
     text = write_within(lambda budget: _write(facts, budget, prose, count), max_tokens, count, tries=8)
     return text if count(text) <= max_tokens else ""
 
@@ -102,7 +102,7 @@ def _lines(name: str, facts: Facts, limit: int, count: Count) -> list[str]:
 
 
 def put_ledger(summary: str, ledger: str) -> str:
-    """Return the summary with the ledger below the text; nothing else moves."""
+    """Return the summary with the ledger below the text; the rest stays in place."""
     found = parse_sections(summary)
     text = summary[: len(summary) - len(found.tail)].rstrip("\n")
     quotes = found.tail.rstrip("\n")

@@ -1,8 +1,7 @@
-"""What a log says happened, read by code: files, commands, errors, names, todos, words of the user (lesson 21).
+"""Collect the facts of a log: files, commands, errors, names, todos, words of the user (lesson 21).
 
-The evidence is what tools were asked and what they answered; prose of the model is only quoted, never believed.
-Tools of any naming are understood: a path is looked for by the argument's name and by its shape, in JSON and in
-shell commands. Pure and deterministic.
+The evidence is tool calls and their results; the model's prose is only quoted, never trusted. Tool names do not matter:
+a path is recognised by the argument's name and by its shape, in JSON and in shell commands. Pure and deterministic.
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ _WEIGHTS: dict[Action, float] = {
     "edited": 6.0, "created": 6.0, "read": 3.0, "deleted": 2.0, "ran": 2.0, "used": 2.0, "searched": 1.5, "seen": 0.5,
 }  # fmt: skip
 COLOUR = regex(r"\x1b\[[0-9;]*m|\[\d+(?:;\d+)*m")
-"""What terminals print to change colour, with or without the escape character that tools like to drop."""
+"""Terminal colour codes, with or without the escape character that tools often drop."""
 _ERROR = regex(
     r"^.*?\b(?:[A-Z]\w*(?:Error|Exception|Warning)\b|error(?:\[\w+\])?:|ERROR|FAILED|FAIL:|fatal:|panic:"
     r"|[Nn]o such file|not found|[Cc]annot |[Ff]ailed to |undefined (?:reference|symbol|variable)).*$",
     re.MULTILINE,
 )
 _EXIT = regex(r"exit(?:ed)?(?: with)?(?: status| code)?[ :=]+(-?\d+)|returncode[ :=]+(-?\d+)", re.IGNORECASE)
-# A dot inside of a name ends no sentence.
+# A dot inside a name does not end a sentence.
 _SENTENCE = regex(r"(?:[^.!?\n]|[.!?](?=[^\s*`'\")\]]))+[.!?]?")
 _DECISION = regex(
     r"\b(?:root cause|(?:the|real) (?:problem|issue|bug|reason) (?:is|was)|decided|turns out|because of"
@@ -63,7 +62,7 @@ _DECISION = regex(
 )
 _WORDS = regex(r"\w{2,}")
 _DECISION_CHARS, _DECISION_WORDS = 400, 6
-# What an edit defines, in the languages people edit; lines of a diff begin with a sign.
+# Definitions in edited text, in common languages; lines of a diff begin with a sign.
 _DEFINITION = regex(
     r"^[+ \t]*(?:(?:export|default|pub(?:\([^)\n]*\))?|async|static|public|private|protected|local|abstract|final)"
     r"[ \t]+)*"
@@ -71,19 +70,19 @@ _DEFINITION = regex(
     re.MULTILINE,
 )
 _TODO = regex(r"^[ \t]*(?:[-*]|\d+[.)])[ \t]*\[( |x|X|-|~)\][ \t]+(.+)$", re.MULTILINE)
-# A file that an earlier ledger counts more often weighs no more.
+# Upper limit for the counts that an earlier ledger gives a file.
 _MAX_TIMES = 99
-# What is read of one long result: names and paths stand at its ends and repeat.
+# The part of one long result that is read: names and paths are near its ends and repeat.
 _HEAD_CHARS, _TAIL_CHARS = 48_000, 8_000
 _COMMAND_CHARS, _ERROR_CHARS = 160, 240
-# Where a text was shortened, with the pieces of words around it: half a name is none.
+# The place where a text was truncated, with the partial words around it, which are not names.
 _CUT = regex(r"(?<!\S)\S{0,200}\n(?:\.\.\.\[truncated\]\.\.\.|…\[\d+ characters left out\]…)\n\S{0,200}")
 
 
 class FileFact(msgspec.Struct):
-    """A file of the log: what was done to it how often, how much that weighs, when last (position of the message).
+    """A file of the log: counts of the actions on it, their weight, and the position of the last message.
 
-    `symbols`: what edits defined in it, with the position of the newest edit.
+    `symbols`: definitions that edits wrote to it, with the position of the newest edit.
     """
 
     path: str
@@ -94,7 +93,7 @@ class FileFact(msgspec.Struct):
 
 
 class CommandFact(msgspec.Struct, frozen=True):
-    """A command that ran. `status` is what the result says: `ok`, `exit 1`, `failed`, or "" when nobody knows."""
+    """A command that ran. `status` is taken from the result: `ok`, `exit 1`, `failed`, or "" when unknown."""
 
     text: str
     status: str
@@ -102,7 +101,7 @@ class CommandFact(msgspec.Struct, frozen=True):
 
 
 class ErrorFact(msgspec.Struct, frozen=True):
-    """An error line of a result, who reported it, and whether the same call succeeded later."""
+    """An error line of a result, its source, and whether the same call succeeded later."""
 
     text: str
     source: str
@@ -111,7 +110,7 @@ class ErrorFact(msgspec.Struct, frozen=True):
 
 
 class Facts(msgspec.Struct):
-    """Everything the summary is written from. Sequences are in the order of the log."""
+    """All facts for the summary. Sequences are in the order of the log."""
 
     files: dict[str, FileFact]
     names: dict[str, float]
@@ -130,7 +129,7 @@ class Facts(msgspec.Struct):
 
 
 def gather(messages: Sequence[Message]) -> Facts:
-    """Return the facts of the messages; rules, images and the system prompt are not looked at."""
+    """Return the facts of the messages; rules, images and the system prompt are skipped."""
     reader = _Reader(messages)
     for position, message in enumerate(messages):
         reader.read(position, message)
@@ -148,7 +147,7 @@ class _Reader:
         self.outcome: dict[str, int] = {}
 
     def read(self, position: int, message: Message) -> None:
-        """Take in one message."""
+        """Add the facts of one message."""
         if message.role == "system" or message.tag in (*STARTING_TAGS, IMAGE_TAG):
             return
         if message.tag == SUMMARY_TAG:
@@ -165,7 +164,7 @@ class _Reader:
             self._user(position, message)
 
     def _earlier(self, text: str, position: int) -> None:
-        """Take over what an earlier ledger says was done to files."""
+        """Add the file actions of an earlier ledger."""
         for file in earlier_files(text):
             for action, times in file.actions.items():
                 for _ in range(min(times, _MAX_TIMES)):
@@ -181,7 +180,7 @@ class _Reader:
                 self.facts.request_ids.append(message.id)
                 self.facts.unanswered = True
             self._mentions(message.text, position, 3.0)
-        elif message.tag == GATHERED_TAG:  # which files, not what stands in them: nobody said that
+        elif message.tag == GATHERED_TAG:  # only the files count: their contents are not part of the conversation
             for path in dict.fromkeys(piece.path for piece in message.gathered if piece.path):
                 self._file(path, "used", position)
         elif message.mentioned is not None:
@@ -261,7 +260,7 @@ class _Reader:
             ]
 
     def finish(self) -> Facts:
-        """Return the facts, errors marked as fixed when the same call succeeded later."""
+        """Return the facts; an error is marked as fixed if the same call succeeded later."""
         facts = self.facts
         facts.errors = [
             msgspec.structs.replace(error, fixed=self.outcome.get(error.source, -1) > error.position)
@@ -271,7 +270,7 @@ class _Reader:
         return facts
 
     def _age(self, position: int) -> float:
-        """Return 0.25 for the oldest message … 1.25 for the newest: recent things are needed next."""
+        """Return 0.25 for the oldest message … 1.25 for the newest: recent facts are needed next."""
         return 0.25 + (position + 1) / self.count if self.count else 1.0
 
     def _file(self, path: str, action: Action, position: int) -> None:
@@ -286,7 +285,7 @@ class _Reader:
         fact.last = position
 
     def _symbols(self, path: str, arguments: Any, position: int) -> None:
-        """Note what the edit of a file defines: functions, classes, types."""
+        """Record the definitions in an edit of a file: functions, classes, types."""
         fact = self.facts.files.get(_cleaned(path))
         if fact is None:
             return
@@ -295,7 +294,7 @@ class _Reader:
                 fact.symbols[name] = position
 
     def _names(self, text: str, position: int, weight: float) -> None:
-        """Count the names in the text: each once a message, because what recurs over time matters."""
+        """Count the names in the text, each once per message, because names that recur over time matter."""
         names = self.facts.names
         gain = weight * self._age(position) ** 3
         for name in sorted(set(NAME.findall(_shortened(text)))):
@@ -304,7 +303,7 @@ class _Reader:
 
 
 def paths_in(text: str) -> list[str]:
-    """Return the paths that somebody names, as `Facts.files` has them; of examples none."""
+    """Return the paths that a text names, in the form of `Facts.files`, without those of examples."""
     return [_cleaned(path) for path in PATH.findall(without_examples(_shortened(text)))]
 
 
@@ -313,7 +312,7 @@ def _cleaned(path: str) -> str:
 
 
 def decisions_in(text: str) -> list[str]:
-    """Return the sentences in which the assistant says what it found out or decided; headings and openings say none."""
+    """Return the sentences in which the assistant states a finding or decision, without headings and lead-ins."""
     said = (sentence.strip() for sentence in _SENTENCE.findall(text))
     return [
         cut_line_middle(sentence, 220)
@@ -327,7 +326,7 @@ def decisions_in(text: str) -> list[str]:
 
 
 def _outcome(message: Message, text: str) -> tuple[bool, str]:
-    """Return whether a call failed, and its status in a word; evidence only: exit codes, error marks."""
+    """Return whether a call failed, and its status in a word, from exit codes and error marks only."""
     codes = _EXIT.findall(text[:200] + "\n" + text[-300:])
     code = next((a or b for a, b in codes), "")
     if code:

@@ -1,8 +1,8 @@
-"""What a session is for: the first request with substance, until the user states a new one (R-319).
+"""Find the goal of a session: the first substantial request, until the user states a new one (R-319).
 
-"continue", thanks, greetings, questions about the time and the prompts of compactions are no requests. A message that
-only lays down rules is the goal as long as there is nothing better. Works on the text that is kept, cut to one line, so
-that a goal that was carried on is judged like one that was just read.
+"continue", thanks, greetings, questions about the time and compaction prompts are not requests. A message that only
+sets rules is the goal until a better one comes. Works on the stored one-line text, so that a goal carried over is
+judged like a new one.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ _LEAD = (
     r"|change of plans?|great|thanks?|good)[ ,:!.]+)*"
 )
 GOAL_BYTES = 240
-"""How long a goal may be, in bytes of UTF-8."""
+"""Maximum size of a goal, in bytes of UTF-8."""
 _READ_CHARS = 10 * GOAL_BYTES
-"""More is not put on one line before it is cut."""
+"""Maximum number of characters joined into one line before truncation."""
 _NO_AIM = (
     r"(?!(?:it|that|them|no|not|nothing|this)\b|(?:you )?to (?:know|ask|thank|say|see|hear|understand|apologi[sz]e"
     r"|check|confirm|mention|point|note|go|leave|continue|wait|stop|be|never|always|not|only|use|keep|avoid)\b"
@@ -85,11 +85,11 @@ _MAY_STATE = regex(
     r"|necesito|quero|preciso|voglio|vorrei|хочу|нужн|我(?:想|要|需要)",
     re.IGNORECASE,
 )
-"""What a stated goal has among its words: where none is, nobody need look closer."""
+"""Words that every stated goal contains: a text without them needs no closer look."""
 
 
 class Weight(IntEnum):
-    """How much a message says of what the session is for."""
+    """How strongly a message states the goal of the session."""
 
     NOTHING = 0
     RULES = 1
@@ -98,12 +98,12 @@ class Weight(IntEnum):
 
 
 def is_usable_goal(text: str) -> bool:
-    """Return whether the words say what is wanted: no steering, no small talk, no prompt of a compaction."""
+    """Return whether the words state a request rather than steering, small talk, or a compaction prompt."""
     return weigh(text) > Weight.NOTHING
 
 
 def goal_of(text: str) -> str:
-    """Return what of a message may stand as the goal, on one line: all of it, or its end from the stated goal on."""
+    """Return the goal in a message on one line: the whole text, or the rest from the stated goal on."""
     whole = cut_bytes(text[:_READ_CHARS], GOAL_BYTES)
     said = list(sentences(text))
     stated = next((place for place, sentence in enumerate(said) if _states_goal(sentence)), None)
@@ -113,13 +113,13 @@ def goal_of(text: str) -> str:
 
 
 def better_goal(older: str, newer: str) -> str:
-    """Return the goal after a newer one was read: it takes the place of the older only with more to say (R-319)."""
+    """Return the newer goal if it is explicitly stated or weighs more than the older one, else the older (R-319)."""
     weight = weigh(newer)
     return newer if weight == Weight.STATED or weight > weigh(older) else older
 
 
 def goal_of_all(texts: Iterable[str]) -> str:
-    """Return the goal after these messages of the user, "" when none says what is wanted."""
+    """Return the goal after these user messages, "" when none states one."""
     goal = ""
     for text in texts:
         if weigh(goal) < Weight.REQUEST or _MAY_STATE.search(text):
@@ -129,7 +129,7 @@ def goal_of_all(texts: Iterable[str]) -> str:
 
 @lru_cache(1024)
 def weigh(text: str) -> Weight:
-    """Return what the words say of the goal; a goal that is carried on is weighed against every message after it."""
+    """Return how strongly the words state a goal; cached, as a goal is weighed against every later message."""
     words = " ".join(text.split())
     if not words or _META.match(words) or is_noise(words):
         return Weight.NOTHING
@@ -137,7 +137,7 @@ def weigh(text: str) -> Weight:
     if any(map(_states_goal, said)):
         return Weight.STATED
     if not said:
-        # Only code, or only quoted lines: somebody wants something of it.
+        # Only code, or only quoted lines: probably a request about it.
         return Weight.NOTHING if _is_idle(words) or any(sentences(text)) else Weight.REQUEST
     return Weight.RULES if all(map(asks_for_no_work, said)) else Weight.REQUEST
 

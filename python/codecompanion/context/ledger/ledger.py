@@ -1,7 +1,7 @@
-"""The summary without a model: a schema's sections written from the log by code (R-526, lessons 11, 14, 21).
+"""Write a summary without a model: the sections of a schema, from the log (R-526, lessons 11, 14, 21).
 
 Nothing is invented: user messages are quoted, file names, identifiers, commands and errors are copied, a status comes
-from an exit code or an error mark. It is what the offline adapter answers, and the last tier when no model helps.
+from an exit code or an error mark. The offline adapter replies with it, and it is the last tier when no model succeeds.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from codecompanion.formats.cutting import MAX_TOKEN_LENGTH, cut_to_tokens
 from codecompanion.model.messages import Message
 from codecompanion.placeholders import NO_ROOM, NO_ROOM_FOR
 
-# Shares of the budget, in the order of writing; what a section leaves over goes to those that had too little, in the
-# order of importance, and then to the identifiers, which fill up last.
+# Shares of the budget, in writing order. Unused tokens go to sections that were short of room, in order of importance,
+# and then to the identifiers, which fill the rest.
 _SHARES: dict[Role, float] = {
     "user_messages": 0.28,
     "request": 0.10,
@@ -55,14 +55,14 @@ _SHARES: dict[Role, float] = {
 _IMPORTANCE: tuple[Role, ...] = (
     "request", "current", "pending", "user_messages", "files", "errors", "next_step", "solved", "decisions", "names",
 )  # fmt: skip
-# All headings are written when they take no more than this share of the budget; else those with something to say.
+# All headings are written when they take at most this share of the budget; otherwise only those of non-empty sections.
 _HEADINGS_SHARE = 0.25
 _SMALLEST_SECTION = 10
 _UNLIMITED = 10_000
-# User messages are not shortened below this many tokens; rather the oldest are left out.
+# User messages are not shortened below this many tokens; instead the oldest are dropped.
 _MIN_QUOTE_LENGTH = 40
 _ROOM_FOR_BOTH = 30
-"""With less room for it the request is the latest one alone."""
+"""With less room than this, only the latest request is shown."""
 _FIRST = "First request:"
 _LATEST = "Latest request:"
 _NAMES = "Identifiers used, the most important first: "
@@ -70,10 +70,10 @@ _DEFAULT = "cc_9"
 
 
 class Maker(Protocol):
-    """What writes one section."""
+    """Writes one section."""
 
     def __call__(self, limit: int, already: str = "") -> list[str]:
-        """Return its lines in at most `limit` tokens; `already` is what the other sections say."""
+        """Return its lines in at most `limit` tokens; `already` is the text of the other sections."""
         ...
 
 
@@ -89,11 +89,11 @@ def summarise(
 ) -> str:
     """Return the summary of the messages, at most `max_tokens` by `count`; "" only when nothing fits.
 
-    The user's own words may have `for_quotes` tokens more, which nothing else fills (R-431). `facts_first`: the short
-    facts in them go before whole messages.
+    The user's own words may take `for_quotes` more tokens, which are reserved for them (R-431). `facts_first`: the
+    short facts in them take precedence over whole messages.
 
-    A summary among the messages is carried on: its quoted user messages, files and open tasks stay. A schema without
-    sections for a ledger is written in the default's.
+    An earlier summary among the messages is carried on: its quoted user messages, files and open tasks stay. A schema
+    without sections for a ledger is replaced by the default.
     """
     chosen = load_schema(schema)
     if not chosen.number_of("files"):
@@ -129,13 +129,13 @@ def _write_all(makers: dict[Role, Maker], budget: int, count: Count, schema: Sch
 
 
 def _write_few(makers: dict[Role, Maker], budget: int, count: Count, schema: Schema) -> str:
-    """Return the sections that have something to say, the most important first, as long as there is room."""
+    """Return the non-empty sections, the most important first, while there is room."""
     telling = [role for role in _IMPORTANCE if role in makers and makers[role](_UNLIMITED)]
     left = budget - count(_few({}, schema, telling))
     parts: dict[Role, list[str]] = {}
     for role in telling:
         room = left - count(schema.heading(schema.number_of(role))) - 2
-        # Half of the room, so that the next ones have some; all of it before it says nothing.
+        # Half of the room, to leave some for the next sections; all of it if the section would otherwise stay empty.
         lines = (makers[role](room // 2) or makers[role](room)) if room >= _SMALLEST_SECTION else []
         if lines:
             parts[role] = lines
@@ -144,7 +144,7 @@ def _write_few(makers: dict[Role, Maker], budget: int, count: Count, schema: Sch
 
 
 def _few(parts: dict[Role, list[str]], schema: Schema, telling: Sequence[Role]) -> str:
-    """Return the sections that are there, and in front of them which others had something to say."""
+    """Return the written sections, preceded by a note on the non-empty ones that are missing."""
     sections = list(enumerate(schema.section, 1))
     missing = [number for number, section in sections if section.role in telling and section.role not in parts]
     shown = [
@@ -157,7 +157,7 @@ def _few(parts: dict[Role, list[str]], schema: Schema, telling: Sequence[Role]) 
 
 
 def _in_words(numbers: Sequence[int]) -> str:
-    """Return rising numbers with each run as one: `2, 4 to 6`."""
+    """Return ascending numbers with each run joined: `2, 4 to 6`."""
     runs: list[tuple[int, int]] = []
     for number in numbers:
         first = runs.pop()[0] if runs and runs[-1][1] == number - 1 else number
@@ -167,7 +167,7 @@ def _in_words(numbers: Sequence[int]) -> str:
 
 
 def _makers(facts: Facts, count: Count, schema: Schema, key_of: KeyOf, *, facts_first: bool) -> dict[Role, Maker]:
-    """Return how each section of the schema is written in so many tokens; names are not told again."""
+    """Return the writer of each section of the schema; names that other sections contain are not repeated."""
     earlier = _carry(facts.earlier)
     has_solved = schema.number_of("solved") > 0
     makers: dict[Role, Maker] = {
@@ -225,19 +225,19 @@ def _request(carried: list[str], facts: Facts, limit: int, count: Count) -> list
 
 
 def _without_bare_label(lines: list[str]) -> list[str]:
-    """Return the lines without a label at their end whose text did not fit."""
+    """Return the lines without a final label whose text did not fit."""
     return lines[:-1] if lines and lines[-1] in (_FIRST, _LATEST) else lines
 
 
 def _before_latest(carried: list[str]) -> list[str]:
-    """Return the carried first section without the request that was the latest one then."""
+    """Return the carried first section without its latest request."""
     return carried[: carried.index(_LATEST)] if _LATEST in carried else carried
 
 
 def _user_messages(facts: Facts, limit: int, count: Count, key_of: KeyOf, *, facts_first: bool) -> list[str]:
-    """Return every user message in its own words; of those that demand nothing the longest are shortened first.
+    """Return every user message verbatim; of those without demands the longest are shortened first.
 
-    What an earlier summary quoted comes first; its own excerpts and counts are carried on.
+    Quotes of an earlier summary come first; its excerpts and counts are carried on.
     """
     earlier = read_quotes(facts.earlier[-1]) if facts.earlier else Quotes()
     asked = [pair for pair in zip(facts.requests, facts.request_ids, strict=True) if pair[0].strip()]
@@ -279,7 +279,7 @@ def _current(facts: Facts, limit: int, count: Count) -> list[str]:
     for call, failed in reversed(facts.recent_calls[-8:]):
         status = " (failed)" if failed else ""
         lines.append(f"- {plain(describe_call(call), 140)}{status}")
-    # The same words again (another part of the same file) say nothing new.
+    # Repeated lines (another part of the same file) are dropped.
     kept = fit(dict.fromkeys(lines), limit // 2, count)[::-1]
     if facts.statements:
         room = limit - count("\n".join(kept)) - 12
