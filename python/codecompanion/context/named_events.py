@@ -1,9 +1,9 @@
-"""The named events of the policies: what their fields say (`policy.policy.PolicyEventName` lists them).
+"""Build the fields of the policies' named events (`policy.policy.PolicyEventName` lists the events).
 
 KodaCode's R-327…R-331, CoWork's R-411, R-422, R-423, R-451, R-453, R-461, R-472, R-473, CodeBuddy's R-136, R-144. Field
-names are those of the products. `fields_of` is pure: the session says when one is due, logs it as a `PolicyEvent` and
-sends it to the editor, where `User CodeCompanion<NameInCamelCase>` fires (`chat/state/policy_autocmds.lua`).
-Figures are tokens of the whole request; one that nobody knows is 0.
+names are those of the products. `fields_of` is pure: the session decides when an event is due, logs it as a
+`PolicyEvent` and sends it to the editor, where `User CodeCompanion<NameInCamelCase>` fires
+(`chat/state/policy_autocmds.lua`). Figures are tokens of the whole request, 0 = unknown.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ _RESTORED_FIELDS: Fields = {
     "note": "",
 }
 VERSION = 1
-"""Of the event, the artifact and its rendering (R-325)."""
+"""Version of the event, the artifact and its rendering (R-325)."""
 
 
 class Occasion(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an event is due, as far as it is known there; each name reads what it needs.
+    """The values known when an event is due; each event uses those it needs.
 
-    `report`: the stage that ran. `tokens`: the request before it (else the report's). `available`: CoWork's word for
-    window − 8000 − system prompt (R-402). `sent` is what goes out, of `sent_tokens`, its prompt short if `is_compact`;
-    `raw` the same without shaping, both with the system prompt; `left_out` the prior turns `raw` does not hold;
-    `turn_id` the running turn. `model`, `duration_ms`: who wrote the summary, and how long the compaction took.
-    `limit_source`: who said how large the window is. `kind`, `targets`, `text`: a flush to the memory. `more`: the
-    fields of a snapshot or a restored session.
+    `report`: the stage that ran. `tokens`: the request before it (else taken from the report). `available`: CoWork's
+    name for window − 8000 − system prompt (R-402). `sent`: the shaped request, of `sent_tokens`, with a short prompt if
+    `is_compact`; `raw`: the same without shaping; both include the system prompt. `left_out`: earlier turns missing
+    from `raw`. `turn_id`: the running turn. `model`, `duration_ms`: the author of the summary, and how long the
+    compaction took. `limit_source`: where the window size comes from. `kind`, `targets`, `text`: a memory flush.
+    `more`: the fields of a snapshot or a restored session.
     """
 
     report: StageReport | None = None
@@ -79,22 +79,22 @@ class Occasion(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def before(self) -> int:
-        """Return the size of the request before."""
+        """Return the size of the request before the stage."""
         return self.tokens or (self.report.before.tokens if self.report else 0)
 
     @property
     def after(self) -> int:
-        """Return the size of the request afterwards."""
+        """Return the size of the request after the stage."""
         return self.report.after.tokens if self.report else self.tokens
 
     @property
     def details(self) -> Details:
-        """Return what the strategies said of their work."""
+        """Return the details reported by the strategies."""
         return self.report.details if self.report else Details()
 
 
 def events_of(names: Iterable[str], on: Occasion, compaction_id: str = "") -> tuple[PolicyEvent, ...]:
-    """Return what is logged under these names, as far as each has anything to say; "" is no name."""
+    """Return the events to log under these names, without those that do not apply; "" is skipped."""
     known = [cast(PolicyEventName, name) for name in names if name]
     return tuple(
         PolicyEvent(name=name, fields=fields_of(name, on), compaction_id=compaction_id)
@@ -152,7 +152,7 @@ def fields_of(name: PolicyEventName, on: Occasion) -> Fields:
 
 
 def applies(name: PolicyEventName, on: Occasion) -> bool:
-    """Return whether there is anything to say under that name: a stage lists all it may have to say."""
+    """Return whether the event applies; a stage lists every event that it may cause."""
     match name:
         case "context_summarized":
             return bool(removed_messages(on.report))
@@ -167,12 +167,12 @@ def applies(name: PolicyEventName, on: Occasion) -> bool:
 
 
 def _chosen(on: Occasion, fields: Fields) -> Fields:
-    """Return what the caller says of these fields."""
+    """Return the fields with the caller's values."""
     return {name: on.more.get(name, default) for name, default in fields.items()}
 
 
 def run_metadata(on: Occasion) -> Fields:
-    """Return what a run did in which order, as CoWork records it (R-423)."""
+    """Return the steps of a run in order, as CoWork records them (R-423)."""
     truncated, gone = truncated_results(on.report), removed_messages(on.report)
     saved = sum(old.tokens - new.tokens for old, new in truncated)
     kind = "message_removal" if gone else "tool_truncation_only" if truncated else "none"
@@ -195,7 +195,7 @@ def run_metadata(on: Occasion) -> Fields:
 
 
 def truncated_results(report: StageReport | None) -> list[tuple[Message, Message]]:
-    """Return the tool results that stayed in the list with another content: before and after."""
+    """Return the tool results that stayed in the list with changed content, as pairs of before and after."""
     if report is None or report.work is None:
         return []
     now = {message.id: message for message in report.work.messages}
@@ -204,7 +204,7 @@ def truncated_results(report: StageReport | None) -> list[tuple[Message, Message
 
 
 def removed_messages(report: StageReport | None) -> list[Message]:
-    """Return the messages that left the list; a summary that another one replaces is not one of them."""
+    """Return the messages that left the list, without replaced summaries."""
     if report is None or report.work is None:
         return []
     kept = {message.id for message in report.work.messages}
@@ -234,8 +234,8 @@ def _detail(on: Occasion) -> str:
 
 
 def _history_update(on: Occasion) -> Fields:
-    """Return what the durable history summary says of itself (R-325); its strategy knows which turns it covers."""
-    from codecompanion.context.summary_text.as_written import as_written  # not part of the start
+    """Return the update event of the durable history summary (R-325); its strategy knows the turns covered."""
+    from codecompanion.context.summary_text.as_written import as_written  # not needed at startup
 
     details, work = on.details, on.report.work if on.report else None
     fresh = details.newly_consolidated_turn_count or 0
@@ -270,7 +270,7 @@ def _history_update(on: Occasion) -> Fields:
 
 
 def _summarized(on: Occasion) -> Fields:
-    """Return CoWork's fields (R-453); a reactive run has no `proactive`, and `tokensAfter` counts the summary, too."""
+    """Return CoWork's fields (R-453); a reactive run has no `proactive`, and `tokensAfter` includes the summary."""
     work = on.report.work if on.report else None
     proactive: Fields = {"proactive": True} if on.trigger == "proactive" else {}
     return {

@@ -47,16 +47,16 @@ def prepare(
 ) -> Preparation:
     """Prepare the next request (R-518): run before **every** provider request.
 
-    `automatic_summaries` false leaves out whatever puts a summary in the place of messages: the adapter compacts by
-    itself (K15) or the guard of R-532 is paused. What comes before it in a stage still runs. `paused` are events
-    whose stages do not run at all: the user has just undone what they did (R-545). `fitting` false leaves a request
-    that is larger than the window to the caller.
+    `automatic_summaries` false skips every step that replaces messages by a summary: the adapter compacts by itself
+    (K15) or the guard of R-532 is paused. Earlier steps of the stage still run. `paused`: events whose stages do not
+    run, because the user has just undone them (R-545). `fitting` false leaves a request larger than the window to the
+    caller.
     """
     policy = _without_paused(policy, paused)
     draft = _draft(view, env)
     if not policy.enabled or view.has_open_calls:
         return draft.prepared()
-    # A request that only leaves too little for its reply is a matter of the policy's own stages first.
+    # A request that only leaves too little room for its reply is first left to the policy's own stages.
     arrived = () if draft.fits(reserve=0) else new_results(draft.messages)
     clears = "context_edited" not in paused and clears_results(policy)
     if arrived and is_too_large(draft.messages, _as_sent(env)):
@@ -72,7 +72,7 @@ def prepare(
 
 
 def compact(view: View, policy: Policy, env: Env) -> Preparation:
-    """Run the policy's manual stages at any token count: `/compact` (R-533). Nothing happens with an open call."""
+    """Run the policy's manual stages at any token count: `/compact` (R-533). Does nothing while a call is open."""
     draft = _draft(view, env)
     stages = (stage for stage in policy.stages if stage.manual and not draft.is_spared(stage))
     yield from _walk(draft, (_by_hand(stage, draft, view) for stage in stages))
@@ -80,11 +80,11 @@ def compact(view: View, policy: Policy, env: Env) -> Preparation:
 
 
 def recover(view: View, policy: Policy, env: Env, target: int) -> Preparation:
-    """Make a request smaller that the provider refused as too long (R-535), wherever the triggers stand.
+    """Shrink a request that the provider refused as too long (R-535), regardless of triggers.
 
-    The policy's own stages come first, in their order; what needs a model may fail, the last tier does not. Ends as
-    soon as the request is at most `target` tokens. What is switched off stays off (lesson 13), and nothing happens
-    with an open call. Nothing is asked in the chat itself: that would be refused, too.
+    The policy's own stages run first, in order; steps that need a model may fail, the last tier does not. Stops once
+    the request is at most `target` tokens. Disabled stages stay disabled (lesson 13), and nothing happens while a call
+    is open. No summary is requested within the chat itself: that request would be refused as well.
     """
     draft = _draft(view, msgspec.structs.replace(env, continuation=None))
     if not view.has_open_calls:
@@ -93,17 +93,17 @@ def recover(view: View, policy: Policy, env: Env, target: int) -> Preparation:
 
 
 def last_tier(view: View, policy: Policy, env: Env) -> Preparation:
-    """Compact by hand without a model: when the provider refuses every request, the one for a summary included."""
+    """Compact manually without a model, for when the provider refuses every request, including summaries."""
     draft = _draft(view, env)
     if policy.enabled and not view.has_open_calls:
-        # Whoever asks for a compaction wants one: clearing results frees a tenth of what a summary does.
+        # Clearing results would free only a tenth of what the requested compaction does.
         compactions = tuple(stage for stage in recovery_stages() if stage.event == "context_compacted")
         yield from _walk(draft, _until_changed(draft, compactions))
     return draft.prepared()
 
 
 class _Draft(msgspec.Struct):
-    """The next request as far as it has come: its messages, their size, and what the stages did to it."""
+    """The next request in progress: its messages, their size, and the reports of its stages."""
 
     env: Env
     repair: Repair
@@ -115,7 +115,7 @@ class _Draft(msgspec.Struct):
         return self.env.fits(self.messages, self.measured, reserve=reserve)
 
     def is_spared(self, stage: Stage) -> bool:
-        """Return whether an earlier stage, named by its `unless`, has removed messages."""
+        """Return whether an earlier stage listed in this stage's `unless` has removed messages."""
         return any(report.stage.id in stage.unless and report.removed_messages for report in self.reports)
 
     def prepared(self) -> Prepared:
@@ -123,7 +123,7 @@ class _Draft(msgspec.Struct):
 
 
 class _Run(msgspec.Struct, frozen=True):
-    """A stage that is to run now, and how; `obstacle`: why it cannot."""
+    """A stage to run now, and how; `obstacle`: why it cannot."""
 
     stage: Stage
     tiers: tuple[Tier, ...]
@@ -135,10 +135,9 @@ class _Run(msgspec.Struct, frozen=True):
 def _walk(
     draft: _Draft, runs: Iterator[_Run], *, most: int = 0, as_sent: bool = False
 ) -> Generator[Ask, SummaryReply, None]:
-    """Run stages one after the other; which comes next, and whether, `runs` decides by what the draft is by then.
+    """Run stages one after another; `runs` picks the next from the draft's current state.
 
-    `as_sent`: it is about what is sent, which is measured where that is shaped; only what changed is reported then.
-    `most`: see `run_stage`.
+    `as_sent`: measure the request as sent, after shaping, and report changes only. `most`: see `run_stage`.
     """
     writers = Writers(draft.env)
     for run in runs:
@@ -158,7 +157,7 @@ def _walk(
 
 
 def _due(draft: _Draft, policy: Policy, automatic_summaries: bool) -> Iterator[_Run]:
-    """Yield the stages of the policy that are due, each asked when its turn comes."""
+    """Yield the stages of the policy that are due, each checked when its turn comes."""
     for stage in policy.stages:
         usable = _usable(stage, policy, automatic_summaries)
         if not usable or not _is_due(stage, policy, draft, automatic_summaries):
@@ -176,7 +175,7 @@ def _by_hand(stage: Stage, draft: _Draft, view: View) -> _Run:
 
 
 def _until_it_fits(draft: _Draft, stages: Callable[[], tuple[Stage, ...]]) -> Iterator[_Run]:
-    """Yield stages until the request fits; `stages` is not called for one that fits: a file with them may be read."""
+    """Yield stages until the request fits; `stages` is called only if it does not, since it may read a file."""
     if draft.fits():
         return
     for stage in stages():
@@ -186,12 +185,12 @@ def _until_it_fits(draft: _Draft, stages: Callable[[], tuple[Stage, ...]]) -> It
 
 
 def _until_smaller(draft: _Draft, policy: Policy, target: int) -> Iterator[_Run]:
-    """Yield what may be done about a refused request: the stages that are on, and the tiers without a model."""
+    """Yield the remedies for a refused request: the enabled stages, then the tiers without a model."""
     for stage in (*_stages_on(policy), *_fitting_stages(policy)):
-        # The target is a share of what was refused, as counted here: the best guess, like that.
+        # The target is a share of the refused request by our best-guess count, so the same count is compared.
         if draft.reports and draft.measured.tokens <= target:
             return
-        # A refusal is no time to weigh savings: the manual limits count.
+        # After a refusal savings are not weighed: the manual limits apply.
         yield _Run(stage, _usable(stage, policy, automatic_summaries=True), "reactive")
 
 
@@ -203,21 +202,21 @@ def _until_changed(draft: _Draft, stages: tuple[Stage, ...]) -> Iterator[_Run]:
 
 
 def _draft(view: View, env: Env) -> _Draft:
-    """Return the request as the view has it, with every pair whole; a sound view costs nothing."""
+    """Return the draft of the view, with every pair completed; a valid view costs nothing."""
     sound = view.sound and not view.has_open_calls
     repair = Repair(view.messages) if sound else repair_pairs(view.messages)
     return _Draft(env, repair, repair.messages, env.measure(repair.messages))
 
 
 def _make_room(draft: _Draft, policy: Policy, *, clears: bool) -> Generator[Ask, SummaryReply, None]:
-    """Clear older results, then cut the new ones by what is missing, unless the request fits (R-524)."""
+    """Clear older results, then truncate the new ones by the remaining excess, unless the request fits (R-524)."""
     if not draft.fits():
         stages = arrival(policy, draft.messages, draft.env, clears=clears)
         yield from _walk(draft, _until_it_fits(draft, lambda: stages), as_sent=True)
 
 
 def _cut_alone(draft: _Draft) -> Generator[Ask, SummaryReply, None]:
-    """Cut the new results to what would fit without the older messages: those are left to the policy's stages."""
+    """Truncate the new results to fit without the older messages, which are left to the policy's stages."""
     whole = draft.messages
     alone = msgspec.structs.replace(draft, messages=staying(whole), reports=[])
     yield from _walk(alone, iter([_Run(stage := arrival_stages()[-1], stage.tiers, "reactive")]), as_sent=True)
@@ -235,9 +234,9 @@ def _as_sent(env: Env) -> Env:
 
 
 def _cut_once(draft: _Draft, policy: Policy, arrived: Messages) -> None:
-    """Cut the new results by what is missing in the end, when something was taken out after their cut (R-524).
+    """Repeat the truncation of new results by the final excess, if other content was removed after it (R-524).
 
-    The reports tell it as if they had been cut to that at once; one with nothing left to tell goes.
+    The reports then describe a single truncation; a report without any change is dropped.
     """
     env, messages, reports = draft.env, draft.messages, draft.reports
     place = next((i for i, report in enumerate(reports) if report.stage.id == NEWEST_RESULTS), len(reports))
@@ -246,7 +245,7 @@ def _cut_once(draft: _Draft, policy: Policy, arrived: Messages) -> None:
         return
     as_sent, stage = _as_sent(env), arrival_stages()[-1]
     size, ran = as_sent.measure(messages).tokens, {report.stage.id for report in done}
-    # What a compaction has just brought the request below is not filled up again: it would come once more.
+    # Stay below the threshold of a compaction that just ran: otherwise it would run again.
     most = max_without_summary(tuple(one for one in policy.stages if one.id in ran), messages, as_sent, size)
     wanted = target_tokens(stage.trigger, stage.target, 0, room_of(as_sent, messages, stage.trigger))
     cut = cut_again(messages, arrived, most, wanted, as_sent)
@@ -269,7 +268,7 @@ def _cut_once(draft: _Draft, policy: Policy, arrived: Messages) -> None:
 
 
 def _obstacle(stage: Stage, view: View, messages: Messages) -> Skipped | None:
-    """Return why a stage cannot be run by hand, None when it can."""
+    """Return why a stage cannot be run manually, None when it can."""
     if view.has_open_calls:
         return Skipped("open_calls", "a tool call is still unanswered")
     if sum(not is_system_prompt(message) for message in messages) < stage.manual_min_messages:
@@ -278,7 +277,7 @@ def _obstacle(stage: Stage, view: View, messages: Messages) -> Skipped | None:
 
 
 def _fitting_stages(policy: Policy) -> tuple[Stage, ...]:
-    """Return the stages without a model that the policy allows: what is switched off stays off (lesson 13)."""
+    """Return the stages without a model that the policy allows: disabled ones stay disabled (lesson 13)."""
     on = _stages_on(policy)
     summarises = any(stage.summarises for stage in on)
     return tuple(stage for stage in recovery_stages() if on and (summarises or not stage.summarises))
@@ -291,7 +290,7 @@ def _stages_on(policy: Policy) -> tuple[Stage, ...]:
 
 
 def _without_paused(policy: Policy, paused: frozenset[str]) -> Policy:
-    """Return the policy without what makes changes of these kinds, be it a whole stage or one way through it."""
+    """Return the policy without the stages and tiers that make changes of these kinds."""
     stages = [
         msgspec.structs.replace(stage, tiers=tuple(tier for tier in stage.tiers if tier.event not in paused))
         for stage in policy.stages
@@ -301,14 +300,15 @@ def _without_paused(policy: Policy, paused: frozenset[str]) -> Policy:
 
 
 def _usable(stage: Stage, policy: Policy, automatic_summaries: bool) -> tuple[Tier, ...]:
-    """Return the tiers that may run: what they need is on, and nobody else summarises instead (K15)."""
+    """Return the tiers that may run: the stages they need are on, and the provider does not summarise instead (K15)."""
     on = {other.id for other in policy.stages if other.trigger.is_on}
     tiers = tuple(tier for tier in stage.tiers if on.issuperset(tier.needs))
     return tiers if automatic_summaries else tuple(takewhile(lambda tier: not tier.summarises, tiers))
 
 
 def _is_due(stage: Stage, policy: Policy, draft: _Draft, automatic_summaries: bool) -> bool:
-    """Return whether the stage runs now: its trigger is crossed, or a crossed later stage wants it first (K11)."""
+    """Return whether the stage runs now: its trigger is crossed, or that of a later stage which needs it first (K11).
+    """
     if not stage.trigger.is_on:
         return False
     later = [
@@ -320,7 +320,7 @@ def _is_due(stage: Stage, policy: Policy, draft: _Draft, automatic_summaries: bo
 
 
 def _is_crossed(trigger: Threshold, draft: _Draft, room: Room) -> bool:
-    """Return whether the request crosses the trigger; shaped only where that can matter, as all of it is read then."""
+    """Return whether the request crosses the trigger; it is shaped only if that matters, as shaping reads all of it."""
     if not is_crossed(trigger, draft.measured, room) or trigger.measure != "sent":
         return is_crossed(trigger, draft.measured, room)
     return is_crossed(trigger, _as_sent(draft.env).measure(draft.messages), room)

@@ -201,7 +201,7 @@ def _slices(data: bytes) -> Iterator[bytes]:
 
 
 def _without_dots(run: str) -> str:
-    """Return a path without the dots before its components, since ellipses at a sentence's end add such dots."""
+    """Return a path without the dots before its components, which may belong to a sentence or an ellipsis."""
     return run.replace("/.", "/")
 
 

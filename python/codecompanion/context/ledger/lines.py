@@ -1,7 +1,7 @@
-"""The lines a ledger is made of: files, errors, commands, decisions, todos, names (lesson 21).
+"""Format the lines of a ledger: files, errors, commands, decisions, todos, names (lesson 21).
 
-Each maker takes the facts and the room in tokens, the most important first. Every text is data: it stands on one line,
-so that it cannot open a section or close a wrapper. `message_facts.earlier_files` reads the lines of files back.
+Each function takes the facts and the room in tokens, and returns the most important lines first. Every text is kept on
+one line, so it cannot start a section or close a wrapper. `message_facts.earlier_files` parses the file lines again.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ Count = Callable[[str], int]
 
 
 def neutral(text: str) -> str:
-    """Return the text unable to close or open a wrapper, without embedded binary data and control characters."""
+    """Return the text unable to open or close a wrapper, without embedded binary data and control characters."""
     text = _BASE64.sub("[binary data]", _TAGS.sub(r"<\\\1\2", text))
     return "".join(char if char >= " " or char in "\n\t" else "�" for char in text)
 
 
 def cut_bytes(text: str, limit: int) -> str:
-    """Return the text on one line, in at most `limit` bytes of UTF-8, never in the middle of a character."""
+    """Return the text on one line, in at most `limit` bytes of UTF-8, without splitting a character."""
     return cut_line_bytes(neutral(text), limit)
 
 
 def quote(text: str) -> list[str]:
-    """Return the text as quoted lines: verbatim, and no line can be taken for a heading."""
+    """Return the text as quoted lines: verbatim, and no line can pass for a heading."""
     return [f"> {line}".rstrip() for line in neutral(text).split("\n")]
 
 
@@ -48,9 +48,9 @@ def plain(text: str, limit: int) -> str:
 
 
 def write_within(write: Callable[[int], str], max_tokens: int, count: Count, tries: int) -> str:
-    """Return what `write` makes of a budget that keeps the text within `max_tokens`; the last try, if none does.
+    """Return the text of `write` with a budget small enough for `max_tokens`, else the text of the last try.
 
-    Lines are counted one by one, the text as a whole: together they may be more than the budget.
+    Lines are counted one by one, but the text as a whole may count more than their sum.
     """
     budget = max_tokens
     text = write(budget)
@@ -75,7 +75,7 @@ def fit(lines: Iterable[str], limit: int, count: Count) -> list[str]:
 
 
 def quote_within(text: str, limit: int, count: Count) -> list[str]:
-    """Return the text as quoted lines that `fit` takes, head and tail of it when it is longer."""
+    """Return the text as quoted lines accepted by `fit`; of a longer text, its head and tail."""
     room = limit
     while room > 0:
         short = cut_to_tokens(text, room, count)
@@ -88,9 +88,9 @@ def quote_within(text: str, limit: int, count: Count) -> list[str]:
 
 
 def file_lines(facts: Facts, limit: int, count: Count) -> list[str]:
-    """Return the files by weight, with what was done and to what: `- src/a.py (read)`, `- src/: b.py, c.py (edited)`.
+    """Return the files by weight with their actions and symbols: `- src/a.py (read)`, `- src/: b.py, c.py (edited)`.
 
-    Files of one folder share a line, and the folder that many of them are in is named once, so that more of them fit.
+    Files of one folder share a line, and a folder common to many is named once, so that more of them fit.
     """
     ranked = sorted(_merged(facts.files.values()), key=lambda fact: (-fact.weight, -fact.last, fact.path))[:400]
     root = _root(posixpath.dirname(fact.path) for fact in ranked)
@@ -113,7 +113,7 @@ def file_lines(facts: Facts, limit: int, count: Count) -> list[str]:
 
 
 def _root(folders: Iterable[str]) -> str:
-    """Return the folder that makes the lines shorter when it is named once and left out of them, "" when none does."""
+    """Return the common folder whose removal from the lines saves the most, "" when none saves enough."""
     saved: dict[str, int] = {}
     for folder in set(folders):
         parts = folder.split("/")
@@ -125,12 +125,12 @@ def _root(folders: Iterable[str]) -> str:
 
 
 def _within(folder: str, root: str) -> str:
-    """Return the folder as it is called inside the root; others keep their path."""
+    """Return the folder relative to the root; other folders keep their path."""
     return "." if folder == root else folder.removeprefix(f"{root}/")
 
 
 def _path_of(folder: str, names: list[str]) -> str:
-    """Return the files of a folder, a single one by its path."""
+    """Return the files of a folder on one line; a single file by its path."""
     if not folder or len(names) == 1:
         return f"{folder}/{names[0]}" if folder else ", ".join(names)
     return f"{folder}/: {', '.join(names)}"
@@ -139,8 +139,9 @@ def _path_of(folder: str, names: list[str]) -> str:
 def _merged(files: Iterable[FileFact]) -> list[FileFact]:
     """Return the files, each under its longest spelling.
 
-    A shorter one (a bare name, a path as another file imports it) means the only longer path that ends like it. What
-    was only seen may mean the one of several that matters most; what was done to a file is never told of another.
+    A shorter one (a bare name, a path as another file imports it) means the only longer path with that ending. A file
+    that was only mentioned may mean the most important of several; the actions on a file are never attributed to
+    another.
     """
     by_name: dict[str, list[FileFact]] = {}
     for fact in files:
@@ -164,12 +165,12 @@ def _merged(files: Iterable[FileFact]) -> list[FileFact]:
 
 
 def _spelled(fact: FileFact) -> str:
-    """Return the path without the steps upwards in front of it: from where they go is not known."""
+    """Return the path without leading `../` steps, whose starting folder is unknown."""
     return _UPWARDS.sub("", fact.path)
 
 
 def _is_worked_on(fact: FileFact) -> bool:
-    """Return whether the file was read or changed, not only named."""
+    """Return whether the file was read or changed rather than only named."""
     return any(action in _DONE for action in fact.actions)
 
 
@@ -182,7 +183,7 @@ def _joined(one: FileFact, other: FileFact) -> FileFact:
 
 
 def _done(fact: FileFact) -> str:
-    """Return what was done to the file, and which symbols were written: ` (edited ×2, read: load, Parser)`."""
+    """Return the actions on the file and the symbols written: ` (edited ×2, read: load, Parser)`."""
     done = [
         action + (f" ×{times}" if times > 1 else "")
         for action, times in sorted(fact.actions.items())
@@ -194,7 +195,7 @@ def _done(fact: FileFact) -> str:
 
 
 def error_lines(facts: Facts) -> list[str]:
-    """Return the errors, the newest first, each once."""
+    """Return the distinct errors, the newest first."""
     lines: dict[str, None] = {}
     for error in reversed(facts.errors):
         where = f" ({plain(error.source, 80)})" if error.source else ""
@@ -203,7 +204,7 @@ def error_lines(facts: Facts) -> list[str]:
 
 
 def decision_lines(facts: Facts) -> list[str]:
-    """Return what the assistant found out or decided, in its words, the newest first."""
+    """Return the assistant's findings and decisions in its own words, the newest first."""
     return [f'- said: "{plain(text, 220)}"' for text in dict.fromkeys(reversed(facts.decisions))][:4]
 
 
@@ -216,7 +217,7 @@ def command_lines(facts: Facts) -> list[str]:
 
 
 def todo_lines(facts: Facts, carried: list[str]) -> list[str]:
-    """Return what is open and what is done, from the todo tool; `carried` stands for it when it was not used."""
+    """Return open and finished tasks from the todo tool; `carried` replaces them if the tool was not used."""
     todos = dict(facts.todos)
     lines = [f"- [ ] {plain(text, 160)}" for text, done in todos.items() if not done]
     lines += [f"- not answered: {plain(describe_call(call), 120)}" for call in facts.open_calls]
@@ -228,7 +229,7 @@ def todo_lines(facts: Facts, carried: list[str]) -> list[str]:
 
 
 def name_line(head: str, facts: Facts, limit: int, already: str, count: Count) -> list[str]:
-    """Return the identifiers that occurred often and lately and stand nowhere else in the summary, on one line."""
+    """Return the frequent and recent identifiers missing from the rest of the summary, on one line."""
     ranked = sorted(facts.names, key=lambda name: (-facts.names[name], name))
     words = [name for name in ranked[:3000] if name not in already]
     low, high = 0, len(words)

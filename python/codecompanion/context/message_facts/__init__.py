@@ -1,1 +1,1 @@
-"""What one message or tool call says: demands, names, noise, files it is about."""
+"""Extract facts from single messages and tool calls: demands, names, noise, files."""

@@ -1,4 +1,4 @@
-"""What the arguments of a tool call say, whatever the tool is called: its command, its path, its todos (lesson 21)."""
+"""Read the arguments of a tool call, whatever the tool's name: its command, its path, its todos (lesson 21)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CHANGE_FOLDER = regex(r"^\s*cd\s+(?:\"[^\"]*\"|'[^']*'|\S+)\s*(?:&&|;)\s*")
 
 
 def read_arguments(arguments: str) -> Any:
-    """Return the decoded arguments of a call; what is not JSON counts as one text."""
+    """Return the decoded arguments of a call; arguments that are not JSON count as one text."""
     try:
         return json.loads(arguments)
     except NOT_READABLE:
@@ -47,7 +47,7 @@ def describe_call(call: ToolCall) -> str:
 
 
 def command_of(call: ToolCall) -> str:
-    """Return the shell command of a call without the `cd … &&` in front; "" when it has none."""
+    """Return the shell command of a call without a leading `cd … &&`; "" when it has none."""
     for key, value in strings_in(read_arguments(call.arguments)):
         if key in COMMAND_KEYS and not is_word(value):
             return _CHANGE_FOLDER.sub("", value)
@@ -55,12 +55,12 @@ def command_of(call: ToolCall) -> str:
 
 
 def is_word(value: str) -> bool:
-    """Return whether what stands where a command is expected only names one: `str_replace`, `view`."""
+    """Return whether a command argument only names an action: `str_replace`, `view`."""
     return (value.isidentifier() and "_" in value) or value in {"view", "create", "insert", "edit", "delete", "rename"}
 
 
 def strings_in(value: Any, key: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
-    """Yield every string of decoded JSON with the name of the field it stands in."""
+    """Yield every string of decoded JSON with the name of its field."""
     if isinstance(value, str):
         yield key, value
     elif depth < 8 and isinstance(value, dict):
@@ -72,7 +72,7 @@ def strings_in(value: Any, key: str = "", depth: int = 0) -> Iterator[tuple[str,
 
 
 def verb_of(name: str) -> Action | None:
-    """Return what a tool or program of that name does with files, None when it does not say."""
+    """Return the file action that the name of a tool or program implies, None when it implies none."""
     words = re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower())
     for action, verbs in _ACTIONS:
         if any(word in verbs for word in words):

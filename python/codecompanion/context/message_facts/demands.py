@@ -1,8 +1,8 @@
-"""What the user demands, forbids or states as a rule, sentence by sentence and in the user's words (R-314, lesson 10).
+"""Find the user's demands, prohibitions and rules, sentence by sentence and verbatim (R-314, lesson 10).
 
-A demand says so (`never`, `must`, `keep`, `no … without`), or it says in a short message how things are in general
-("Names of files are in lower case."). Questions, reports of what happened and code are none. One too many costs a line
-of a summary, one too few costs the user's trust: in doubt a sentence counts.
+A demand uses words such as `never`, `must`, `keep`, `no … without`, or states a general rule in a short message ("Names
+of files are in lower case."). Questions, reports and code do not count. A false positive costs a line of a summary, a
+false negative costs the user's trust: in doubt a sentence counts.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from codecompanion.formats.regex import regex
 from codecompanion.formats.sanitise import leave_out_orders
 
 _SHORT_CHARS, _MAX_STATEMENT_LENGTH = 600, 200
-"""Only in messages that short are plain statements rules: a long one is a report, or pasted."""
+"""Plain statements are rules only in messages up to this length: longer ones are reports, or pasted."""
 _READ_CHARS = 10_000
-"""What is read of a message at its beginning and at its end: people say what they want before or after a paste."""
+"""How much of a message is read at its beginning and end: people write requests before or after a paste."""
 
 _FENCE = regex(r"```.*?(?:```|\Z)", re.DOTALL)
 _END = regex(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)(?<!vs\.)(?<!z\.B\.)\s+|(?<=[。！？])|\n+")
@@ -45,7 +45,8 @@ _WORDS = regex(
     re.IGNORECASE,
 )
 _BEFORE = r"(?:(?:please|also|and|but|remember|note|important|rule|ok(?:ay)?|bitte|then)[ ,:]+)*"
-# No match of these patterns in ASCII is without one of these words: to look for them takes a hundredth of the time.
+# In ASCII text, every match of these patterns contains one of these words; searching for them takes a hundredth of the
+# time.
 _STRICT_HINTS = frozenset(
     b"never always must mustn do don dont under niemals nie immer muss musst darf darfst auf jamais toujours doit"
     b" doivent il ne nunca siempre debe debes deben sempre deve devem devono".split()
@@ -66,7 +67,7 @@ _ONE_MORE = regex(
     rf"{_BEFORE}(?:use|leave|ensure|follow|respect|preserve|limit|treat|mind|answer|reply|respond|ask) \S",
     re.IGNORECASE,
 )
-"""What a request may begin with as well as a rule."""
+"""Openings shared by requests and rules."""
 _GENERAL = regex(
     r"(?:the |our |my |all |every |each |any |no )?(?!(?:it|this|that|these|those|all (?:i|we|you)|there|here|he|she"
     r"|i|we|you|they|what|which|who|why|how|when|where|now|still|but|and|so|if|my|one|something|nothing|everything)\b)"
@@ -94,9 +95,9 @@ _POLITE = regex(r"(?:please |can|could|would|will) you\b", re.IGNORECASE)
 
 
 def find_demands(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the sentences of the user that demand something or state a rule, in order, each once.
+    """Return the distinct sentences of the user that demand something or state a rule, in order.
 
-    One that tries to override what a model was told is left out: whoever wrote it, it is no rule of the work.
+    Sentences that try to override a model's instructions are left out: they are never rules of the work.
     """
     found = dict.fromkeys(
         said
@@ -109,7 +110,7 @@ def find_demands(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Give the sentences of what somebody typed, without code, quoted lines and the marks of lists."""
+    """Yield the sentences of a typed text, without code, quoted lines and list markers."""
     if len(text) > 2 * _READ_CHARS:
         text = f"{text[:_READ_CHARS]}\n{text[-_READ_CHARS:]}"
     text = _FENCE.sub("\n", text) if "```" in text else text
@@ -120,7 +121,7 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def is_demand(sentence: str, in_short_message: bool = True) -> bool:
-    """Return whether the sentence demands or forbids, or states in a short message how things are in general."""
+    """Return whether the sentence demands or forbids something, or states a general rule in a short message."""
     if sentence.endswith(("?", "？")) and not (_POLITE.match(sentence) and is_strict(sentence)):
         return False
     is_one = is_strict(sentence) or (_has_hint(sentence, _WORDS_HINTS) and _WORDS.search(sentence) is not None)
@@ -134,15 +135,15 @@ def _is_general(sentence: str) -> bool:
 
 
 def asks_for_no_work(sentence: str) -> bool:
-    """Return whether the sentence only lays down a rule; "Use msgspec in a.py" may be a rule and may be the work."""
+    """Return whether the sentence is only a rule; "Use msgspec in a.py" may be a rule or a request."""
     return is_demand(sentence) and not _ONE_MORE.match(sentence)
 
 
 def is_strict(sentence: str) -> bool:
-    """Return whether it says never, must, always or do not: such a demand stays before all others (R-317)."""
+    """Return whether it says never, must, always or do not: such a demand outranks all others (R-317)."""
     return _has_hint(sentence, _STRICT_HINTS) and _STRICT.search(sentence) is not None
 
 
 def _has_hint(text: str, hints: frozenset[bytes]) -> bool:
-    """Return false when the pattern that the hints belong to cannot match the text."""
+    """Return whether the pattern that the hints belong to may match the text; false is certain."""
     return not text.isascii() or not hints.isdisjoint(text.encode().translate(_TO_WORDS).split())

@@ -1,4 +1,4 @@
-"""Read back what an earlier ledger says of files, so that it is known after any number of compactions (lesson 21)."""
+"""Parse the files of an earlier ledger, so that they survive any number of compactions (lesson 21)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import msgspec
 from codecompanion.formats.regex import regex
 
 Action = Literal["read", "edited", "created", "deleted", "searched", "ran", "used", "seen"]
-"""What was done with a file, as a ledger says it."""
+"""An action on a file, in the words of a ledger."""
 
 ROOT_LINE = "Paths that do not start with / are in {root}."
-"""What a ledger says once instead of repeating a folder in every line."""
+"""Line of a ledger that replaces a folder repeated in every line."""
 _ROOT = regex(re.escape(ROOT_LINE).replace(re.escape("{root}"), r"(/.{1,200})"))
 _DONE = r"(created|deleted|edited|read)"
 _ENTRY = regex(rf"(?:\A|, )(?P<name>[^,()]{{1,255}}?) \((?P<done>{_DONE}\b[^()]*)\)")
@@ -23,7 +23,7 @@ _TIMES = regex(rf"{_DONE}(?: ×(\d+))?")
 
 
 class EarlierFile(msgspec.Struct, frozen=True):
-    """A file of an earlier ledger: what had been done to it how often, and what edits had defined in it."""
+    """A file of an earlier ledger: the counts of actions on it, and the symbols that edits defined in it."""
 
     path: str
     actions: dict[Action, int]
@@ -31,11 +31,11 @@ class EarlierFile(msgspec.Struct, frozen=True):
 
 
 def earlier_files(text: str) -> Iterator[EarlierFile]:
-    """Yield the files that lines of a summary list, each once.
+    """Yield the distinct files listed in a summary.
 
-    Such lines are `- folder/name (edited ×2, read: symbol)` and `- folder/: name (…), name (…)`; in summaries that were
-    written before 2026-11-22 no colon stands after the folder. A summary may list a file in its own section and again
-    in the ledger below: that is the same work, told twice.
+    The lines are `- folder/name (edited ×2, read: symbol)` and `- folder/: name (…), name (…)`; summaries written
+    before 2026-11-22 have no colon after the folder. A summary may list a file in its own section and again in the
+    ledger below: these entries describe the same work.
     """
     found: dict[str, EarlierFile] = {}
     for file in _entries(text):
@@ -63,7 +63,7 @@ def _entries(text: str) -> Iterator[EarlierFile]:
 
 
 def _read_line(listed: str) -> tuple[str, list[re.Match[str]]]:
-    """Return the folder of a line, with its slash, and what is said of each name in it."""
+    """Return the folder of a line, with its slash, and the match of each entry in it."""
     for between in ("/: ", "/ "):
         folder, found, names = listed.partition(between) if between == "/: " else listed.rpartition(between)
         if found:

@@ -1,4 +1,4 @@
-"""What looks like a file, and like a name that stands in code, wherever it is written."""
+"""Patterns of file names and of identifiers, wherever they are written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOT_A_FILE = frozenset(
     """console.log Math.log math.log np.log Node.js node.js Vue.js Next.js Chart.js package.path process.env
     import.meta.env null None none undefined true false True False N/A n/a""".split()
 )
-# `django.utils.html` is a module: an ending that modules have as well, and no name of a file in front of it.
+# `django.utils.html` is a module: its ending is also a module name, and no file name precedes it.
 MODULE = regex(r"[A-Za-z_]\w*(?:\.[a-z_]\w*)*\.[a-z_]\w*\.(?:conf|css|csv|diff|env|html|json|lock|log|rst|sql|xml)")
 # Not the end of `0x7f3a`.
 NAME = regex(r"(?<![A-Za-z0-9_$])[A-Za-z_$][A-Za-z0-9_$]*")

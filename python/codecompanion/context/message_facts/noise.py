@@ -1,7 +1,7 @@
-"""What of a chat says nothing that anybody needs again: thanks, bare commands, pasted output, examples (issue 9).
+"""Detect text that is never needed again: thanks, bare commands, pasted output, examples (issue 9).
 
-Noise is neither quoted nor called a request. Whoever doubts keeps the text: a command that carries a sentence
-(`/ask how …`) is none, and what an example names counts as soon as it occurs anywhere else.
+Noise is neither quoted nor counts as a request. In doubt text is kept: a command with a sentence (`/ask how …`) is not
+noise, and a name in an example counts once it occurs anywhere else.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _CHATTER = (
 _NOTHING_SAID = regex(rf"(?:{_CHATTER})(?:[\s.,!]+(?:{_CHATTER}))*[\s.!,:)👍]*", re.IGNORECASE)
 _COMMAND_XML = regex(r"(?:<(?:command|local-command|bash)-[\w-]+>[^<]*</[\w-]+>\s*)+")
 _COMMAND = regex(r"/[A-Za-z][\w-]*(?=\s|$)")
-# A word of a sentence: no path, option, name or number.
+# An ordinary word: not a path, option, name or number.
 _WORD = regex(r"[A-Za-z][a-z']*[?.,!:]?")
 _FOREIGN = regex(r"[^\x00-\x7f]")
 _PROMPT = regex(r"(?:[$%❯➜#]\s|>>> |E {3,}\S|Traceback \(most recent|(?:~|/)\S*(?: \([^)\n]*\))?$)")
-# What opens and closes a demonstration or an example; one that is never closed hides nothing.
+# Opening and closing marks of a demonstration or an example; an unclosed one hides nothing.
 _DEMONSTRATION_MARK = regex(
     r"^-{3,} ?(END OF )?(DEMONSTRATION) ?-{3,}$|<(/)?(examples?)>", re.MULTILINE | re.IGNORECASE
 )
-# The words that open an example, the rest of their sentence, and the code they point at.
+# The words that open an example, the rest of their sentence, and the code block that follows.
 _EXAMPLE = regex(
     r"(?:\b(?:for example|for instance|such as|imagine|suppose|something like|zum beispiel)\b|\be\.g\.|\bz\. ?B\.)"
     r"(?:[^\n.!?]|[.!?](?=\S))*(?:[.!?]|(?<=:)\s*^```.*?^```|$)",
@@ -40,7 +40,7 @@ _EXAMPLE = regex(
 
 
 def is_noise(text: str) -> bool:
-    """Return whether a message says nothing that anybody needs again: thanks, a bare command, a command's XML."""
+    """Return whether a message is never needed again: thanks, a bare command, a command's XML."""
     text = text.strip()
     if not text or len(text) > _MAX_LENGTH:
         return False
@@ -58,31 +58,31 @@ def _is_bare_command(line: str) -> bool:
 
 
 def _words(text: str) -> int:
-    """Return how many words of a sentence a text has; letters of another alphabet are one each."""
+    """Return the number of ordinary words in a text; non-ASCII characters count as one each."""
     return sum(_WORD.fullmatch(word) is not None for word in text.split()) + len(_FOREIGN.findall(text))
 
 
 def is_pasted(text: str) -> bool:
-    """Return whether a message is output that was pasted, with nothing of the user's own after it."""
+    """Return whether a message is pasted output, with no words of the user after it."""
     text = text.strip()
     return _PROMPT.match(text.partition("\n")[0]) is not None and not _ends_in_a_sentence(text)
 
 
 def _ends_in_a_sentence(text: str) -> bool:
-    """Return whether a paragraph of the user's own stands after what was pasted."""
+    """Return whether a paragraph of the user's own follows the pasted text."""
     _, gap, last = text[-2 * _MAX_LENGTH :].rpartition("\n\n")
     return bool(gap) and _words(last) >= 3
 
 
 def without_examples(text: str) -> str:
-    """Return a text without what it calls an example: the names in there belong to no work that was done."""
+    """Return a text without its examples: their names belong to no actual work."""
     if "DEMONSTRATION" in text or "<example" in text:
         text = _without_demonstrations(text)
     return _EXAMPLE.sub("", text)
 
 
 def _without_demonstrations(text: str) -> str:
-    """Return a text without what lies between an opening mark and the next closing one of its kind, in one walk."""
+    """Return a text without the spans between matching demonstration marks, in one pass."""
     marks = [(found, (found[2] or found[4]).upper()) for found in _DEMONSTRATION_MARK.finditer(text)]
     last_close = {kind: found.start() for found, kind in marks if found[1] or found[3]}
     kept, end, opened = [], 0, ""

@@ -1,7 +1,7 @@
-"""Read what plain English sentences decide, constrain, block, warn of or announce (R-314, R-320).
+"""Find plain English sentences that state decisions, constraints, blockers, warnings or plans (R-314, R-320).
 
-The rules are data (`plain_sentences.toml`). Code, quoted text, questions, suppositions and reports of what somebody
-else said are left out: a fact too many in a summary misleads whoever goes on with the work.
+The rules are data (`plain_sentences.toml`). Code, quoted text, questions, suppositions and reports of other people's
+words are left out: a false fact in a summary misleads whichever model continues the work.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Speaker = Literal["user", "assistant"]
 
 _TABLE = "context/message_facts/plain_sentences.toml"
 _LENGTHS = range(10, 501)
-"""In characters. Shorter says nothing, and longer is no sentence."""
+"""In characters: shorter sentences carry no fact, longer ones are not sentences."""
 _BLOCK = regex(
     r"^~~~.*?(?:^~~~|\Z)"
     r"|<(output|result|tool_result|stdout|stderr|log|observation|pre|code|blockquote|file|context)>.*?(?:</\1>|\Z)",
@@ -37,7 +37,7 @@ _WORD = regex(r"[a-z][a-z'-]*")
 
 
 class Sentence(msgspec.Struct, frozen=True):
-    """A sentence that states a fact of the work, word for word, and the rule that took it."""
+    """A verbatim sentence that states a fact of the work, and the rule that matched it."""
 
     kind: Kind
     text: str
@@ -66,7 +66,7 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Reader:
-    """The rules, compiled, found by the words that a sentence has."""
+    """The compiled rules, indexed by the words of a sentence."""
 
     def __init__(self, table: _Table) -> None:
         self._parts = table.parts
@@ -85,7 +85,7 @@ class _Reader:
         return re.compile(text, re.IGNORECASE)
 
     def rule_of(self, sentence: str, by: Speaker, *, is_last: bool) -> _Rule | None:
-        """Return the first rule that takes the sentence."""
+        """Return the first rule that matches the sentence."""
         words = set(_WORD.findall(sentence.lower().replace("’", "'")))
         for place in sorted({place for word in words for place in self._by_word.get(word, ())}):
             rule = self.rules[place]
@@ -108,9 +108,9 @@ def _reader() -> _Reader:
 def facts_of_sentences(
     text: str, by: Speaker, *, is_last: bool, known: Container[str] = frozenset()
 ) -> Iterator[Sentence]:
-    """Give the sentences of a message that state a fact, in their order, without those that are `known`.
+    """Yield the sentences of a message that state a fact, in order, without those that are `known`.
 
-    `is_last`: of the assistant's texts in its turn, this is the last one.
+    `is_last`: this is the assistant's last text of the turn.
     """
     if is_noise(text) or (by == "user" and is_pasted(text)):
         return
@@ -126,5 +126,5 @@ def facts_of_sentences(
 
 
 def is_idle(sentence: str) -> bool:
-    """Return whether the sentence asks or supposes: then it says nothing of the work."""
+    """Return whether the sentence is a question or a supposition, and so not a fact."""
     return sentence.rstrip(" *_)\"'”").endswith("?") or _reader().idle.search(sentence) is not None

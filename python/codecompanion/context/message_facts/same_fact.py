@@ -1,4 +1,4 @@
-"""Compare what two sentences say, so that a summary states a fact once (R-319, R-320)."""
+"""Compare the meaning of two sentences, so that a summary states a fact once (R-319, R-320)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _EMPTY = frozenset(
     " want plan step steps still waiting wait blocked until there here out up if when".split()
 )
 _ENOUGH = 0.6
-"""Of the words of the longer fact, the share that the shorter one must have."""
+"""Minimum share of the longer fact's words that the shorter one must have."""
 
 
 class Meaning(msgspec.Struct, frozen=True):
-    """What is compared of a sentence: its words without those that every sentence has, and whether it negates."""
+    """The comparable part of a sentence: its words without common ones, and whether it negates."""
 
     words: frozenset[str]
     negates: bool
@@ -34,13 +34,13 @@ class Meaning(msgspec.Struct, frozen=True):
 
 
 def normal(text: str) -> str:
-    """Return the text as it is compared: without case, marks around words, and what ends a sentence."""
+    """Return the text for comparison: without case, marks around words, and final punctuation."""
     bare = " ".join(text.casefold().replace("’", "'").translate(_MARKS).split()).strip(" .,;:!?-–…")
     return bare or text
 
 
 def meaning_of(text: str) -> Meaning:
-    """Return what is compared of a sentence; its reason is not."""
+    """Return the comparable part of a sentence, without its reason."""
     plain = normal(text)
     said = _WORD.findall(_REASON.split(plain, maxsplit=1)[0])
     words = frozenset(_ENDING.sub("", word) for word in said if word not in _EMPTY and word not in _NEGATION)
@@ -48,7 +48,7 @@ def meaning_of(text: str) -> Meaning:
 
 
 def is_same_fact(one: Meaning, other: Meaning) -> bool:
-    """Return whether both say the same: one has the words of the other and few more, and neither alone negates."""
+    """Return whether both state the same fact: similar words, one a subset of the other, both or neither negated."""
     if one.text == other.text:
         return True
     shorter, longer = sorted((one.words, other.words), key=len)

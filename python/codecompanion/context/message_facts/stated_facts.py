@@ -1,10 +1,9 @@
-"""Short facts that the user stated: codes, names, numbers, decisions and rules, sentence by sentence, word for word.
+"""Find short facts that the user stated: codes, names, numbers, decisions and rules, as verbatim sentences.
 
 A summary by a small model loses them, and a small window has no room for whole messages. A sentence counts if it
-decides or forbids something, or has a value in it: a digit, a path or another joined word, a name inside the sentence,
-something quoted. A question counts only if the value is in a clause before it ("Since the port is 6390, how …?").
-Short plain statements ("We ship on Fridays.") come second. Long messages are reports or pasted: of those only strict
-demands count.
+decides or forbids something, or contains a value: a digit, a path or another joined word, a name inside the sentence, a
+quotation. A question counts only if the value is in a clause before it ("Since the port is 6390, how …?"). Short plain
+statements ("We ship on Fridays.") come second. Long messages are reports or pasted: only their strict demands count.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from codecompanion.formats.regex import regex
 from codecompanion.formats.sanitise import leave_out_orders
 
 _TYPED_CHARS, _MAX_CHARS, _MAX_FACTS = 1500, 200, 12
-"""Lengths of a message and of a fact, and how many facts of one message count."""
+"""Maximum lengths of a message and of a fact, and maximum number of facts per message."""
 _VALUE = regex(r"\d|\w[_/@#:]\w|\w\w\.\w|\w-\w+-\w|[`\"“«]|(?<=[\w.,;:)] )[^\W\d_a-z][\w'’]+")
 _REQUEST = regex(
     r"(?:please|can|could|would|will|shall|should|do|does|is|are|what|why|how|where|which|who|when|show|tell|give|explain"
@@ -35,7 +34,7 @@ _TITLE = regex(r"(?:^|\s)(?:Mrs?|Ms|Dr|Prof|St|No|Nr|Fr|Hr)\.$")
 
 
 class StatedFacts(msgspec.Struct, frozen=True):
-    """The facts of one message in their order, each once and on one line; `plain` also has its short statements."""
+    """The distinct facts of one message in order, on one line each; `plain` also has its short statements."""
 
     facts: tuple[str, ...] = ()
     plain: tuple[str, ...] = ()
@@ -43,7 +42,7 @@ class StatedFacts(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=2048)
 def stated_facts(text: str) -> StatedFacts:
-    """Return the facts that a message of the user's states."""
+    """Return the facts that a user message states."""
     if is_noise(text) or is_pasted(text):
         return StatedFacts()
     if len(text) > _TYPED_CHARS:
@@ -72,7 +71,7 @@ def _decided(text: str, known: Container[str]) -> frozenset[str]:
 
 
 def _whole(text: str) -> list[str]:
-    """Return the sentences; one that seems to end after `Ms.` goes on."""
+    """Return the sentences, joining those that were split after an abbreviation such as `Ms.`."""
     said: list[str] = []
     for sentence in sentences(without_examples(text)):
         if said and _TITLE.search(said[-1]):
