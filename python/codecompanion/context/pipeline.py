@@ -96,7 +96,7 @@ def last_tier(view: View, policy: Policy, env: Env) -> Preparation:
     """Compact manually without a model, for when the provider refuses every request, including summaries."""
     draft = _draft(view, env)
     if policy.enabled and not view.has_open_calls:
-        # Clearing results would free only a tenth of what the requested compaction does.
+        # A compaction was requested: clearing results would free only a tenth as much.
         compactions = tuple(stage for stage in recovery_stages() if stage.event == "context_compacted")
         yield from _walk(draft, _until_changed(draft, compactions))
     return draft.prepared()
@@ -307,8 +307,7 @@ def _usable(stage: Stage, policy: Policy, automatic_summaries: bool) -> tuple[Ti
 
 
 def _is_due(stage: Stage, policy: Policy, draft: _Draft, automatic_summaries: bool) -> bool:
-    """Return whether the stage runs now: its trigger is crossed, or that of a later stage which needs it first (K11).
-    """
+    """Return whether the stage runs now: its trigger is crossed, or that of a later stage that runs after it (K11)."""
     if not stage.trigger.is_on:
         return False
     later = [

@@ -1,7 +1,6 @@
-"""Find out ahead of a summary what its checks will ask of the messages: a model writes it for seconds, code has time.
+"""Read the messages for a summary's checks in advance, during the seconds that a model takes to write it.
 
-What was found out is kept in the chat's `Folds` until the stage ends; the steps that ask find the same there as they
-would without it.
+The results are kept in the chat's `Folds` until the stage ends; the checks give the same results without them.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from codecompanion.context.work import Env, Folds, Messages
 
 
 def read_ahead(steps: Iterable[Step], before: Messages, removed: Messages, env: Env, pause: Callable[[], None]) -> None:
-    """Read what these steps of a stage will need; `removed` may be summarised. `pause` is called in between."""
+    """Read the data needed by these steps of a stage; `removed` may be summarised. `pause` is called in between."""
     for step in steps:
         match step.params:
             case VerifySummary():
@@ -31,6 +30,6 @@ def read_ahead(steps: Iterable[Step], before: Messages, removed: Messages, env: 
 
 
 def forget(folds: Folds) -> None:
-    """Keep nothing of it any more: after the stage the chat is another one, or the same for a long time."""
+    """Drop the data: after the stage the messages are different, or the next summary is far away."""
     folds.forget(KnownNames)
     folds.forget(QuoteFacts)

@@ -1,7 +1,7 @@
-"""A compaction of a made-up chat, run while nothing else does: the first real one finds everything loaded.
+"""Compact a made-up chat while the host is idle, so that everything is loaded for the first real compaction.
 
-Modules, prompts, tables of words and patterns are loaded when they are first used (`formats.regex`): 30 to 40 ms that
-the first summary of a host would otherwise wait for.
+Modules, prompts, word tables and patterns are loaded on first use (`formats.regex`): this takes 30 to 40 ms, by which
+the first summary of a host would be delayed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FORM = "cc_9"
 
 
 def rehearse(policy: Policy) -> Prepared:
-    """Compact a chat of four messages under the policy; return what came of it."""
+    """Compact a chat of four messages under the policy and return the result."""
     counter = MessageCounter()
     call = ToolCall("call", "read_file", '{"path": "src/items.py"}')
     said = (

@@ -1,9 +1,9 @@
-"""What a provider's own compaction does to the view (R-534, R-537, R-539…R-542, R-551).
+"""Apply a provider's own compaction to the view (R-534, R-537, R-539…R-542, R-551).
 
-The block the provider left stands for everything before it, as one message tagged like our own summaries. Protected
-messages (rules, pinned) stay and are sent again after the block, byte-identical (lesson 10); so do the words of the
-user that are being worked on. A block lives only while its provider is the one that compacts: for anybody else the view
-is projected without it, from the full history (R-542).
+The provider's block replaces everything before it, as one message tagged like our own summaries. Protected messages
+(rules, pinned) stay and are sent again after the block, byte-identical (lesson 10), and so are the user's words being
+worked on. A block is valid only while its provider compacts: for any other provider the view is projected without it,
+from the full history (R-542).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from codecompanion.model.messages import (
 )
 
 SMALLEST_THRESHOLD = 50_000
-"""Both providers refuse a smaller one (R-536, R-539)."""
+"""Minimum accepted by both providers (R-536, R-539)."""
 
 
 def threshold(compact_at: int | None, window: int, reserve: int) -> int:
-    """Return the size from which the provider shall compact, 0 when that cannot work: off, or the window too small."""
+    """Return the size from which the provider compacts, 0 when it is off or the window is too small."""
     if compact_at is None:
         return 0
     wanted = max(SMALLEST_THRESHOLD, compact_at)
@@ -35,15 +35,15 @@ def threshold(compact_at: int | None, window: int, reserve: int) -> int:
 
 
 def split_for_compaction(messages: Messages) -> tuple[Messages, Messages]:
-    """Return (what the provider summarises, what follows its block): user messages without an answer wait (R-551)."""
-    from codecompanion.context.selection.select_window import first_pending  # not part of the start
+    """Return (messages the provider summarises, messages after its block): unanswered user messages wait (R-551)."""
+    from codecompanion.context.selection.select_window import first_pending  # not needed at startup
 
     pending = first_pending(messages)
     return messages[:pending], messages[pending:]
 
 
 def replace_by_block(messages: Messages, part: CompactionPart, count: Callable[[Message], int], block: Message) -> Work:
-    """Return the view with `part` in place of what the provider summarised. `block` gives id, cycle and time."""
+    """Return the view with `part` in place of the summarised messages; `block` supplies id, cycle and time."""
     head, pending = split_for_compaction(messages)
     running = frozenset(message.id for message in _running_request(head))
     protected = frozenset(place for place, message in enumerate(head) if is_protected(message))
@@ -64,8 +64,8 @@ def replace_by_block(messages: Messages, part: CompactionPart, count: Callable[[
 
 
 def _running_request(head: Messages) -> list[Message]:
-    """Return what the user typed that is being answered: all since the last finished reply."""
-    from codecompanion.context.selection.running_turn import is_answering  # not part of the start
+    """Return the user's request that is being answered: everything typed since the last finished reply."""
+    from codecompanion.context.selection.running_turn import is_answering  # not needed at startup
 
     if not is_answering(head):
         return []
@@ -79,12 +79,12 @@ def _running_request(head: Messages) -> list[Message]:
 
 
 def live_blocks(messages: Iterable[Message]) -> list[Message]:
-    """Return the messages that hold a provider's compaction."""
+    """Return the messages that contain a provider's compaction."""
     return [message for message in messages if message.compaction is not None]
 
 
 def changes_that_inserted(events: Sequence[LogEvent], ids: frozenset[str]) -> list[str]:
-    """Return the ids of the changes that put these messages into the view."""
+    """Return the ids of the changes that inserted these messages into the view."""
     return [
         event.payload.change_id
         for event in events

@@ -1,9 +1,9 @@
-"""What is really sent: the view, shaped for one request and never stored (R-302, R-338…R-346, K14).
+"""Shape the view for one request; the result is sent and never stored (R-302, R-338…R-346, K14).
 
-    results of tools → placeholders · a packet of facts · tool schemas without docs · short prompt fragments
+    tool results → placeholders · a packet of facts · tool schemas without docs · short prompt fragments
 
-Triggers are measured before this, the meter shows what comes out of it. `shape` is pure and deterministic; what must
-stay the same within a turn, so that the prompt cache holds, comes in as `kept` and goes out in the result.
+Triggers are measured before shaping, the meter shows the result. `shape` is pure and deterministic. Decisions that must
+stay stable within a turn, for the prompt cache, are passed in as `kept` and returned in the result.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from codecompanion.model.messages import Message, ToolSpec
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """What was shaped earlier in the same turn and stays so (R-343): placeholders by message id, steps by name."""
+    """Earlier shaping of the same turn, which stays (R-343): placeholders by message id, steps by name."""
 
     placeholders: dict[str, Message] = {}
     steps: frozenset[str] = frozenset()
 
 
 class Levels(msgspec.Struct, frozen=True):
-    """The sizes a step may wait for, in tokens of the whole request; 0 = there is none."""
+    """The sizes a step may wait for, in tokens of the whole request; 0 = none."""
 
     target: int = 0
     trigger: int = 0
@@ -37,7 +37,7 @@ class Levels(msgspec.Struct, frozen=True):
 
 
 class Savings(msgspec.Struct, frozen=True):
-    """What shaping left out of a request, in estimated tokens by kind; `packet` were facts that did not go (R-354)."""
+    """Content that shaping left out of a request, in estimated tokens by kind; `packet`: workspace facts (R-354)."""
 
     history: int = 0
     prompt: int = 0
@@ -46,10 +46,10 @@ class Savings(msgspec.Struct, frozen=True):
 
 
 class Shaped(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts of a request and how they came about.
+    """The parts of a shaped request, and figures about the shaping.
 
-    `raw` is the size without shaping, `measure` the size as it is sent, `pruned` how many results are placeholders,
-    `packets` are the facts of the workspace that are sent, by the cycle they stand before.
+    `raw`: the size without shaping. `measure`: the size as sent. `pruned`: the number of results replaced by
+    placeholders. `packets`: the workspace facts sent, by the cycle they precede.
     """
 
     messages: Messages
@@ -66,25 +66,25 @@ class Shaped(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_plain(self) -> bool:
-        """Return whether it is the view itself that is sent."""
+        """Return whether the view is sent unchanged."""
         return self.savings == Savings() and not self.pruned and not self.packet_tokens
 
     @property
     def is_compact(self) -> bool:
-        """Return whether fragments of the prompt have their short form."""
+        """Return whether prompt fragments have their short form."""
         return "shape_fragments" in self.kept.steps
 
     @property
     def is_pressed(self) -> bool:
-        """Return whether the request is above the trigger all the same (R-334)."""
+        """Return whether the shaped request still exceeds the trigger (R-334)."""
         return 0 < self.levels.trigger < self.measure.tokens
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a request is made of besides the view. `fixed` counts system prompt and tools, in tokens as measured.
+    """The parts of a request besides the view. `fixed` counts system prompt and tools, in tokens as measured.
 
-    `measure` counts a whole request with a system prompt and tools of its own; without it what they save is taken off.
-    `packets` stand in front of the turns with these numbers.
+    `measure` counts a whole request with a given system prompt and tools; without it their savings are subtracted.
+    `packets` precede the turns with these numbers.
     """
 
     system: Message
@@ -100,7 +100,7 @@ NO_PARTS = Parts(system=Message(id="system", role="system"), specs=(), fixed=lam
 
 
 def levels_of(policy: Policy, env: Env, messages: Messages) -> Levels:
-    """Return target and trigger of the stage that summarises, and the window."""
+    """Return target and trigger of the summarising stage, and the window."""
     stage = next((stage for stage in policy.stages if stage.summarises and stage.trigger.is_on), None)
     if stage is None:
         return Levels(limit=env.window)
@@ -112,9 +112,9 @@ def levels_of(policy: Policy, env: Env, messages: Messages) -> Levels:
 def shape(
     messages: Messages, parts: Parts, policy: Policy, env: Env, kept: Kept | None = None, *, only_kept: bool = False
 ) -> Shaped:
-    """Return the request as it is sent; without steps it is the view itself, at no cost.
+    """Return the request as sent; without steps it is the view itself, at no cost.
 
-    With `only_kept` it is the one that was sent, and what has come since: nothing more is shaped.
+    `only_kept`: return the request that was sent plus newer messages, without further shaping.
     """
     kept = kept or Kept()
     raw, levels = env.measure(messages), levels_of(policy, env, messages)
@@ -134,7 +134,7 @@ def shape(
 
 
 class _Shaping:
-    """One request on its way through the steps."""
+    """One request during shaping."""
 
     def __init__(self, parts: Parts, env: Env, levels: Levels, kept: Kept, plain: Shaped) -> None:
         self._parts, self._env, self._levels, self._plain = parts, env, levels, plain
@@ -151,7 +151,7 @@ class _Shaping:
         self._measured = None if self._placeholders or parts.packets else plain.raw
 
     def _size(self) -> Measure:
-        """Return the size of the request as it is so far; a list is measured once."""
+        """Return the current size of the request; a list is measured once."""
         saved = self._prompt_saved + self._tools_saved
         if saved and self._parts.measure is not None:
             return self._parts.measure(with_packets(self._messages, self._packets), self._system, self._specs)
@@ -160,7 +160,7 @@ class _Shaping:
         return Measure(max(0, self._measured.tokens - saved), max(0, self._measured.upper - saved))
 
     def take(self, step: ShapeStep) -> None:
-        """Take one step, when it is due."""
+        """Apply one step if it is due."""
         if step.when is not None and not is_crossed(
             step.when, self._size(), room_of(self._env, self._messages, step.when)
         ):
@@ -178,7 +178,7 @@ class _Shaping:
                 self._run_strategy(step.use, params)
 
     def _is_above(self, name: str, above: str) -> bool:
-        """Return whether the request is larger than the level, or was so earlier in the turn (R-343)."""
+        """Return whether the request exceeds the level, or did so earlier in the turn (R-343)."""
         if above == "always" or name in self._kept_steps:
             self._kept_steps.add(name)
             return True
@@ -189,7 +189,7 @@ class _Shaping:
         return False
 
     def _run_strategy(self, name: str, params: msgspec.Struct) -> None:
-        """Run a strategy over the messages; only what it replaced counts, and it is not asked twice about one."""
+        """Run a strategy over the messages; only replacements count, and later requests of the turn reuse them."""
         outcome = STRATEGIES[name].run(Work(before=self._messages, messages=self._messages), params, self._env)
         if not isinstance(outcome, Work) or len(outcome.messages) != len(self._messages):
             return
@@ -210,7 +210,7 @@ class _Shaping:
         self._prompt_saved = max(0, self._fixed - self._parts.fixed(self._system, self._parts.specs))
 
     def _leave_packet_out(self, params: ContextPacket) -> None:
-        """Leave all packets out when the request is close to the limit (R-354)."""
+        """Leave out all packets when the request is close to the limit (R-354)."""
         level = {"never": 0, "target": self._levels.target, "trigger": self._levels.trigger}[params.omit_above]
         if self._packets and ("context_packet" in self._kept_steps or 0 < level < self._size().tokens):
             self._kept_steps.add("context_packet")
@@ -218,7 +218,7 @@ class _Shaping:
             self._packets, self._measured = {}, None
 
     def finish(self) -> Shaped:
-        """Return what came of it."""
+        """Return the shaped request."""
         originals = {message.id: message for message in self._plain.messages}
         pruned = self._placeholders
         history = self._env.size(originals[i] for i in pruned) - self._env.size(pruned.values())
@@ -237,7 +237,7 @@ class _Shaping:
 
 
 def with_packets(messages: Messages, packets: Mapping[int, Message]) -> Messages:
-    """Return the messages with each packet in front of the first one of its turn."""
+    """Return the messages with each packet before the first message of its turn."""
     if not packets:
         return messages
     waiting, placed = dict(packets), list[Message]()

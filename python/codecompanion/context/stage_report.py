@@ -1,4 +1,4 @@
-"""What a preparation tells the session: what each stage did, and what it asks on the way."""
+"""Values that a preparation gives the session: a report per stage, and its requests to models."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from codecompanion.context.work import (
 
 
 class StageReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What one stage did. `outcome` is `changed`, `skipped` or `failed`; `work` is set when changed.
+    """The result of one stage. `outcome` is `changed`, `skipped` or `failed`; `work` is set when changed.
 
-    `asked`: a model was asked for a summary; `not_asked`: why none was any more, by what failed before; `wrote_none`:
-    it answered, but with no usable summary. `way`: the tier that ran last; `problems` what was wrong with those tried
-    before, `curtailed` that those that summarise were left out. A stage that only writes to the memory is `changed`
-    with equal messages.
+    `asked`: a model was asked for a summary. `not_asked`: why none was, after earlier failures. `wrote_none`: the model
+    answered, but with no usable summary. `way`: the last tier run. `problems`: the errors of earlier tiers.
+    `curtailed`: its summarising tiers were skipped. A stage that only writes to the memory is `changed` with equal
+    messages.
     """
 
     stage: Stage
@@ -47,7 +47,7 @@ class StageReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def event(self) -> StageEvent:
-        """Return what the change is called; a tier may have a name of its own for what it did (R-411)."""
+        """Return the event of the change; a tier may have its own (R-411)."""
         own = self.way.event if self.way is not None and self.work is not None else ""
         return own or self.stage.event
 
@@ -58,7 +58,7 @@ class StageReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def details(self) -> Details:
-        """Return what its steps said of their work."""
+        """Return the details reported by its steps."""
         return self.work.details if self.work is not None else Details()
 
     @property
@@ -68,7 +68,7 @@ class StageReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
-    """The messages of the next request and how they came about."""
+    """The messages of the next request, and the reports on how they were prepared."""
 
     messages: Messages
     measure: Measure
@@ -77,15 +77,15 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def changed(self) -> tuple[StageReport, ...]:
-        """Return what the stages say that changed something."""
+        """Return the reports of stages that changed something."""
         return tuple(report for report in self.reports if report.work is not None)
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """A summary request on its way out: which stage wants it, and whether the chat's own adapter must be used.
+    """An outgoing summary request: the stage that needs it, and whether it must use the chat's own adapter.
 
-    `meanwhile` reads what the steps after it will need, and calls what it is given in between: it may be run in a
-    thread while the summary is written, and changes no result.
+    `meanwhile` reads data for the following steps, calling its argument in between: it may run in a thread while the
+    summary is written, and changes no result.
     """
 
     request: SummaryRequest
@@ -100,7 +100,7 @@ Preparation = Generator[Ask, SummaryReply, Prepared]
 
 
 def drive(preparation: Preparation, answer: Callable[[Ask], SummaryReply]) -> tuple[Prepared, list[Ask]]:
-    """Run a preparation to its end; return what came of it, and what was asked, each answered at once by `answer`."""
+    """Run a preparation to its end and return the result and all requests, each answered at once by `answer`."""
     asked: list[Ask] = []
     try:
         ask = next(preparation)

@@ -1,6 +1,6 @@
-"""One stage of a policy, run: its tiers in order until a result is accepted (pipeline.md 5.4, R-529, R-530).
+"""Run one stage of a policy: its tiers in order until a result is accepted (pipeline.md 5.4, R-529, R-530).
 
-    for each tier: its steps → who else may write the summary, where a model failed → check the result → the target
+    for each tier: its steps → fallback writers of the summary, if a model failed → check the result → the target
 
 A generator: it yields `Ask`s, receives `SummaryReply`s and returns a `StageReport`. It changes nothing.
 """
@@ -46,9 +46,9 @@ def run_stage(
     writers: Writers,
     most: int = 0,
 ) -> Generator[Ask, SummaryReply, StageReport]:
-    """Run the tiers of one stage until a result is accepted (R-114, R-309, R-414); the last one needs only be sound.
+    """Run the tiers of one stage until a result is accepted (R-114, R-309, R-414); the last one must only be valid.
 
-    What was read of the messages for the checks of a summary is not kept after it.
+    Data read for the checks of a summary is dropped afterwards.
     """
     from codecompanion.context.read_ahead import forget  # stages run in long chats only
 
@@ -70,8 +70,8 @@ def _run_tiers(
 ) -> Generator[Ask, SummaryReply, StageReport]:
     """Run the tiers.
 
-    What an earlier tier achieved without fitting the target stays when the later ones have nothing to do. `most`: the
-    request must not be larger afterwards, whatever the stage's own target (0 = that alone counts).
+    A tier's result that misses the target is kept if the later tiers have nothing to do. `most`: maximum size of the
+    request afterwards, whatever the stage's own target (0 = only the target applies).
     """
     wanted = target_tokens(
         stage.trigger, stage.target, stage.target_gap, room_of(env, messages, stage.trigger, stage.target)
@@ -93,7 +93,7 @@ def _run_tiers(
         if isinstance(result, Work):
             reached[tier.id] = result
         if env.manual and not tier.manual:
-            continue  # only what others work on
+            continue  # a tier that others continue is not a result
         if isinstance(result, Work):
             after = env.measure(result.messages)
             result = result if stage.event == "memory_flushed" else _checked(result, before, after)
@@ -106,7 +106,7 @@ def _run_tiers(
             continue
         if tier is tiers[-1] or tier.accept == "always":
             return report
-        # The best guess counts: a target is no safety limit.
+        # The best guess counts: a target is not a safety limit.
         if stage.target is None or after.tokens <= wanted:
             return report
         problems.append(f"{tier.id}: {after.tokens} tokens are left, more than the target of {wanted}")
@@ -115,7 +115,7 @@ def _run_tiers(
 
 
 class _Calls(msgspec.Struct, frozen=True):
-    """What the questions of a stage have in common: on whose behalf they are asked, and who may be."""
+    """The common context of a stage's model requests: the stage and tier, and the writers available."""
 
     stage: Stage
     tier: Tier
@@ -131,7 +131,7 @@ class _Calls(msgspec.Struct, frozen=True):
 
 
 def _run_tier(tier: Tier, work: Work, env: Env, calls: _Calls) -> Generator[Ask, SummaryReply, tuple[Outcome, bool]]:
-    """Run one tier, with those who else may write its summary when a model failed (R-529, R-434, K9)."""
+    """Run one tier, with its fallback writers when a model failed to summarise (R-529, R-434, K9)."""
     result, asked = yield from _drive(_run_steps(tier.steps, work, env), calls)
     for other in tier.on_fail:
         if not isinstance(result, Failed):
@@ -150,7 +150,7 @@ def _run_tier(tier: Tier, work: Work, env: Env, calls: _Calls) -> Generator[Ask,
 
 
 def _without_model(steps: tuple[Step, ...], other: str) -> tuple[Step, ...]:
-    """Return the steps with `other` in the place of the one that asks a model."""
+    """Return the steps with `other` in place of the one that asks a model."""
     strategy = STRATEGIES[other]
     return tuple(Step(other, strategy.params()) if STRATEGIES[step.use].asks_model else step for step in steps)
 
@@ -158,9 +158,9 @@ def _without_model(steps: tuple[Step, ...], other: str) -> tuple[Step, ...]:
 def _drive(
     steps: Steps, calls: _Calls, *, chat_adapter: bool = False
 ) -> Generator[Ask, SummaryReply, tuple[Outcome, bool]]:
-    """Pass the requests of the steps on, dressed as `Ask`s; return what they made and whether there were any.
+    """Forward the requests of the steps as `Ask`s; return the outcome and whether a model was asked.
 
-    Whoever has been found to fail is not asked: the steps are told why instead.
+    A writer known to fail is not asked: the steps receive the reason instead.
     """
     stage, writers, wanted, asked = calls.stage, calls.writers, False, False
     from codecompanion.context.read_ahead import read_ahead
@@ -194,9 +194,9 @@ def _drive(
 
 
 def _run_steps(steps: tuple[Step, ...], work: Work, env: Env) -> Steps:
-    """Run strategies one after the other; the first whose outcome is not `Work` ends it.
+    """Run strategies in order, up to the first whose outcome is not `Work`.
 
-    An optional step that has nothing to do is passed over; when that holds of all, there is nothing to do.
+    An optional step with nothing to do is skipped; if that applies to all steps, there is nothing to do.
     """
     start, idle = work, NOTHING_TO_DO
     for step in steps:
@@ -214,9 +214,9 @@ def _run_steps(steps: tuple[Step, ...], work: Work, env: Env) -> Steps:
 
 
 def _checked(work: Work, before: Measure, after: Measure) -> Outcome:
-    """Return the work if it may be used, else why not: smaller, whole, protected messages equal (R-530).
+    """Return the work if it is usable, else why not: smaller, whole pairs, equal protected messages (R-530).
 
-    New messages get the sources of the messages they replace, as they will have in the view (issue 20).
+    New messages get the sources of the messages they replace, as they will in the view (issue 20).
     """
     if after.tokens >= before.tokens:
         return Failed(f"it would not make the request smaller ({before.tokens} tokens before, {after.tokens} after)")
@@ -235,7 +235,7 @@ def _checked(work: Work, before: Measure, after: Measure) -> Outcome:
 def report_of(
     stage: Stage, result: Outcome, before: Measure, after: Measure, trigger: Trigger, tier: Tier | None = None
 ) -> StageReport:
-    """Return what is told of a stage."""
+    """Return the report of a stage."""
     report = StageReport(stage=stage, outcome="changed", trigger=trigger, before=before, after=before, way=tier)
     match result:
         case Work():

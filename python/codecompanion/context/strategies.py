@@ -1,7 +1,8 @@
 """The registry of strategies: the word used in a policy table → its parameters and its function (pipeline.md 5.4).
 
 Policies name strategies; no strategy names a policy. A strategy's module is imported when it first runs: policies are
-read in every session, but most strategies wait for a long chat. `tests/unit/context/test_strategies.py` loads them all.
+read in every session, but most strategies are used only in long chats. `tests/unit/context/test_strategies.py` loads
+them all.
 """
 
 from __future__ import annotations
@@ -55,9 +56,9 @@ def _deferred(module: str, name: str) -> Deferred:
 class Strategy(msgspec.Struct, frozen=True):
     """One entry: the pipeline.md number, the parameter struct, the function.
 
-    `needs`, `makes`: what it works on and what it leaves for the steps after it, "" = nothing; a `selection` is a
-    `change`, too, and a `note` is for the memory. `asks_model`: it may need a model for its summary. `explain` tells of
-    messages, by id, why they were cleared or are kept.
+    `needs`, `makes`: its input and its product for later steps, "" = nothing; a `selection` is also a `change`, and a
+    `note` is for the memory. `asks_model`: it may need a model for its summary. `explain` returns, by message id, why
+    messages were cleared or are kept.
     """
 
     number: str
@@ -70,7 +71,7 @@ class Strategy(msgspec.Struct, frozen=True):
 
     @property
     def summarises(self) -> bool:
-        """Return whether it writes the summary that stands for what was removed."""
+        """Return whether it writes the summary of the removed messages."""
         return self.makes == "summary"
 
 
@@ -177,11 +178,11 @@ STRATEGIES: dict[str, Strategy] = {
     ),
     "require_target": Strategy("R-524", RequireTarget, _deferred("editing.savings", "require_target"), needs="change"),
 }
-"""S1 is `budget`, S16 is `repair`: every policy has them, in the pipeline itself."""
+"""S1 is `budget`, S16 is `repair`: the pipeline itself runs both under every policy."""
 
 SHAPERS: dict[str, type[msgspec.Struct]] = {
     "shape_fragments": ShapeFragments,
     "shape_schemas": ShapeSchemas,
     "context_packet": ContextPacket,
 }
-"""What a `[[shape]]` step may use besides strategies: the word → its parameters (S19…S21)."""
+"""Words for a `[[shape]]` step besides strategies: the word → its parameters (S19…S21)."""

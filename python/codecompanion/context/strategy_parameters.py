@@ -1,6 +1,6 @@
-"""The parameters of every strategy, and their defaults: what a step of a policy may say (pipeline.md 5.4).
+"""The parameters of every strategy with their defaults, as written in a policy's steps (pipeline.md 5.4).
 
-In one module without the strategies, because every policy is checked against them when settings are read and most
+They are separate from the strategies, because every policy is checked against them when settings are read, while most
 strategies never run in a session: `strategies` imports a function when a step first runs it.
 """
 
@@ -23,21 +23,21 @@ SchemaName = Literal["brief", "cc_9", "cw_9", "flush"]
 Style = Literal["xml", "labels", "lines"]
 Place = Literal["last", "first", "history_head", "after_first_user"]
 Above = Literal["always", "target", "trigger"]
-"""Above which size of the request a step is taken: the policy's target or its trigger."""
+"""The size above which a step applies: the policy's target or its trigger."""
 EXCERPT_CHARS = 120
 
 
 class OlderThan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is old: outside the newest `count` of a unit."""
+    """The age limit: older than the newest `count` of a unit."""
 
     unit: Literal["cycles", "messages", "turns", "tool_step", "rounds"] = "cycles"
     count: int = 3
 
 
 class RawTail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How much of the finished turns may stay raw, in tokens (R-342): `share` (0..1) of the window.
+    """The raw budget of finished turns in tokens (R-342): `share` (0..1) of the window.
 
-    `max_tokens` (0 = none) bounds it from above, `min_tokens` from below; half of the stage's target bounds all of it.
+    `max_tokens` (0 = none) is the upper bound, `min_tokens` the lower; half of the stage's target bounds all of it.
     """
 
     share: float = 0.125
@@ -48,12 +48,12 @@ class RawTail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ClearToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of S2.
 
-    `keep_share` (0..1 of the window): with tool steps and rounds, as many more of the newest stay as that has room for.
+    `keep_share` (0..1 of the window): with tool steps and rounds, this much room for more of the newest.
 
     A result must be larger than `min_size` (in `size_unit`, strict). `tools` are the only tool names that count (empty
-    = all), `exclude_tools` never do (R-512). With `stop_when` results are cleared from the oldest on, and only until
-    the finished turns are within that budget; with `until_target` until the stage's target is met, if it can be.
-    `template` names a placeholder text.
+    = all), `exclude_tools` never count (R-512). `stop_when`: clear from the oldest on, only until the finished turns
+    are within that budget; `until_target`: only until the stage's target is met, if possible. `template` names a
+    placeholder text.
     """
 
     older_than: OlderThan = OlderThan()
@@ -78,9 +78,9 @@ class StripToolArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TruncateToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S4. `max_tokens` is the limit of one result, `document_max` of an expanded docx, pdf or pptx.
+    """Parameters of S4: `max_tokens` limits one result, `document_max` an expanded docx, pdf or pptx.
 
-    `array_items` is what stays of a JSON list. `json_aware` false cuts everything as plain text.
+    `array_items`: the number of items kept of a JSON list. `json_aware` false truncates everything as plain text.
     """
 
     max_tokens: int = 10_000
@@ -90,10 +90,10 @@ class TruncateToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 
 
 class FitToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters: which results are cut, and how far at most, in estimated tokens.
+    """Parameters: which results are truncated, and how far at most, in estimated tokens.
 
-    `newest_only`: those no reply has followed yet, which the model has not seen. No result is cut below `least`
-    tokens, nor below `min_share` (0..1) of the window: what makes room then is the rest of the history.
+    `newest_only`: only those without a following reply, which the model has not seen. No result is truncated below
+    `least` tokens, nor below `min_share` (0..1) of the window: then the rest of the history must make room.
     """
 
     newest_only: bool = False
@@ -109,11 +109,11 @@ class ReplaceAttachments(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
 
 class KeepReads(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """For how many messages the newest look at a file stays after the file was last read, edited or named by the model.
+    """How many messages the newest look at a file stays after the model last read, edited or named the file.
 
-    `edited…`: the file was edited since the look. `…_spoken`: the user has written since. Besides, a look at a file
-    that was not edited since stays while fewer than `near_tokens` tokens stand after it, and one at a file that the
-    user named within so many messages (`named`).
+    `edited…`: the file was edited since the look. `…_spoken`: the user has written since. In addition, a look at a file
+    not edited since stays while fewer than `near_tokens` tokens follow it, and a look at a file stays if the user named
+    the file within the last `named` messages.
     """
 
     unedited: NotNegative = 200
@@ -127,7 +127,7 @@ class KeepReads(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ClearWhenItPays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters.
 
-    `cache`: run only when the provider's cache has expired (`cold`), or is warm or there is none (`warm`).
+    `cache`: run only if the provider's cache has expired (`cold`), or only if it is warm or there is none (`warm`).
     `keep_messages`, `keep_tokens`: the newest messages that stay, whichever keeps more. `keep_reads`: how long looks at
     files stay. Requests whose messages have fewer than `min_tokens` are left alone. `min_size`: tokens one message must
     lose to be worth it; `min_freed` tokens and `min_share` (0..1) of the messages the whole batch. `min_seconds`: how
@@ -159,17 +159,17 @@ class ClearWhenItPays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PruneToolErrors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S17: which errors are noise (`markers`, in any case of letters), and which are old."""
+    """Parameters of S17: the errors that are noise (`markers`, case-insensitive), and which of them are old."""
 
     older_than: OlderThan = OlderThan("messages", 4)
     markers: tuple[str, ...] = ("duplicate", "blocked")
 
 
 class RequireSavings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters: least savings in tokens, for an automatic and for a manual compaction.
+    """Parameters: minimum savings in tokens, for an automatic and for a manual compaction.
 
-    Of an automatic one never more than `window_share` (0..1) of the window is asked: a small window has not so much to
-    free, and the chat would walk past its end.
+    For an automatic one at most `window_share` (0..1) of the window is required: a small window has less to free, and
+    the chat would outgrow it.
     """
 
     automatic: int = 10000
@@ -178,17 +178,17 @@ class RequireSavings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RequireTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """No parameters: the target is the stage's."""
+    """No parameters: the stage's target applies."""
 
 
 class RequireRoom(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters: how many of the newest messages are never dropped (as S15)."""
+    """Parameters: the number of newest messages that are never dropped (as S15)."""
 
     protect: int = 4
 
 
 class TrimToFit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S15: how many of the newest messages are never dropped."""
+    """Parameters of S15: the number of newest messages that are never dropped."""
 
     protect: int = 4
 
@@ -196,17 +196,17 @@ class TrimToFit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class SelectWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of S6. Protected messages (system, rules, pinned) always stay, under every policy (K8).
 
-    `keep_compacted`: placeholders of an earlier compaction stay. `keep_pending`: user messages that have no answer
-    yet are put aside to follow the summary (R-551). `keep_running`: so is what the running turn needs to go on, its
-    newest rounds up to that share (0..1) of the window among it; 0 = it is summarised like the rest. `newest_turn`:
-    only what belongs to the newest turn waits or runs; of older words a compaction may have taken the answer away.
-    `keep_first`: the first message that is neither system prompt nor attached (R-416). `keep_tags`: messages with
-    these tags (R-420).
+    `keep_compacted`: placeholders of an earlier compaction stay. `keep_pending`: unanswered user messages are set aside
+    to follow the summary (R-551). `keep_running`: so are the running turn's messages that it needs to continue, with
+    its newest rounds up to this share (0..1) of the window; 0 = it is summarised like the rest. `newest_turn`: only
+    messages of the newest turn count as pending or running; a compaction may have removed the answers to older ones.
+    `keep_first`: the first message that is neither system prompt nor attached (R-416). `keep_tags`: messages with these
+    tags (R-420).
 
-    `count` newest of `unit` stay; with `turns` those are completed ones, and the running one stays, too (R-309).
-    `fill`: besides, as many of the newest as fit the stage's target; `active_path_share` (0..1) of the target goes
-    first to older messages that name the files in use. `half`: only the older half of what would go goes (R-131).
-    With fewer than `min_total` messages, or `min_older` besides the newest, nothing goes (R-120).
+    The `count` newest of `unit` stay; `turns` are completed ones, and the running one stays as well (R-309). `fill`:
+    also keep as many of the newest as fit the stage's target; `active_path_share` (0..1) of the target is first given
+    to older messages that name the files in use. `half`: remove only the older half of the rest (R-131). With fewer
+    than `min_total` messages, or `min_older` besides the newest, nothing is removed (R-120).
     """
 
     keep_compacted: bool = True
@@ -225,12 +225,12 @@ class SelectWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RollingChatWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S18, in messages that say something; calls and tool results are none.
+    """Parameters of S18, in conversation messages; calls and tool results do not count.
 
     The `window` newest stay. The first summary is due from `trigger_messages` messages or `trigger_tokens` tokens on,
-    the next ones when `refresh_messages` have left the window since (R-457, R-458). While the provider is known to hold
-    the chat in its prompt cache, what is removed must be worth the call and the lost cache: `min_tokens`, but in a
-    small window no more than `min_share` (0..1) of it.
+    the next ones when `refresh_messages` more have left the window (R-457, R-458). While the provider is known to have
+    the chat in its prompt cache, the removed messages must be worth the call and the lost cache: at least `min_tokens`,
+    but in a small window at most `min_share` (0..1) of it.
     """
 
     window: Positive = 16
@@ -242,7 +242,7 @@ class RollingChatWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How many characters of a text stay, by who wrote it; `call` is the arguments of one call. 0 = all (R-436)."""
+    """Maximum characters of a text by author; `call`: the arguments of one call. 0 = no limit (R-436)."""
 
     user: NotNegative = 0
     assistant: NotNegative = 0
@@ -251,11 +251,11 @@ class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FormatTranscript(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S7. `style`: an element a message, with a label in it (`labels`, R-126), or lines (R-438).
+    """Parameters of S7. `style`: one element per message, one with a label in it (`labels`, R-126), or lines (R-438).
 
     `max_entry_chars` caps a whole entry (head 70 %, tail 30 %; under `labels` the head, R-127), `caps` the texts in it
-    (R-436, R-437; not under `labels`), `max_chars` all of it (R-439); 0 = no cap. `previous_summary`: it stands where
-    it stood (`entry`), in front of everything (`lead`, R-424), or nowhere (`out`).
+    (R-436, R-437; not under `labels`), `max_chars` the whole transcript (R-439); 0 = no cap. `previous_summary`: keep
+    it in its place (`entry`), put it first (`lead`, R-424), or leave it out (`out`).
     """
 
     style: Style = "xml"
@@ -290,11 +290,11 @@ class SummarizeOne(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ChunkFormula(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The figures of R-121…R-123 and R-125.
+    """The constants of R-121…R-123 and R-125.
 
     A chunk is `ratio` of the window, falling to `min_ratio`, from `min_tokens` to `max_tokens`. The summariser's own
-    window must hold a chunk and `overhead` (at most a quarter of that window). A message of more than `oversize` of the
-    window, `margin` applied, is left out.
+    window must fit a chunk and `overhead` (at most a quarter of that window). A message of more than `oversize` of the
+    window, with `margin` applied, is left out.
     """
 
     ratio: float = 0.4
@@ -307,7 +307,7 @@ class ChunkFormula(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SummarizeChunked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S9. `schema` says in what form a part is written, `max_tokens` caps each reply.
+    """Parameters of S9. `schema`: the format of each part's summary; `max_tokens` caps each reply.
 
     `max_message_chars` caps a message before it is sent (R-127). There may be any number of chunks: what ends a run is
     its deadline, and they may be written at the same time (R-120). `spares_below`, `asks_unusable` and `max_wait_s` as
@@ -324,7 +324,7 @@ class SummarizeChunked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SummarySize(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long the rendered summary may be: window / `share`, clamped, at most a part of the target (R-317)."""
+    """Maximum length of the rendered summary: window / `share`, clamped, at most a part of the target (R-317)."""
 
     share: int = 64
     min_tokens: int = 256
@@ -336,10 +336,10 @@ class SummarySize(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class SummarizeArtifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of S10.
 
-    `reason` is what an automatic run calls itself (R-325). `overlay`: whether a utility model is asked, `configured` =
-    when one is; `overlay_in_target`: only when the result fits the stage's target, because it is thrown away otherwise.
-    `sentences`: plain sentences that decide, constrain, block, warn or announce count besides labelled lines.
-    `asks_unusable` as for `SummarizeOne`.
+    `reason`: the reason reported for an automatic run (R-325). `overlay`: whether to ask a utility model, `configured`
+    = if there is one; `overlay_in_target`: only if the result fits the stage's target, because it is discarded
+    otherwise. `sentences`: plain sentences that decide, constrain, block, warn or announce count besides labelled
+    lines. `asks_unusable` as in `SummarizeOne`.
     """
 
     reason: Literal["semantic_closure", "token_pressure"] = "token_pressure"
@@ -352,10 +352,9 @@ class SummarizeArtifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class DescribePlain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S11: how many topics are listed, and from which length on a topic is cut to three less and `...`.
+    """Parameters of S11: the number of topics, and the length above which one is cut to three less and `...`.
 
-    `earlier_chars` caps what is kept of an earlier summary, `files_chars` the names of the files that code was gathered
-    from.
+    `earlier_chars` caps the text kept of an earlier summary, `files_chars` the names of files with gathered code.
     """
 
     topics: int = 10
@@ -365,17 +364,17 @@ class DescribePlain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SummarizeLedger(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S12: whose headings it writes, and how long the summary may be, in estimated tokens."""
+    """Parameters of S12: the schema of its headings, and the maximum length, in estimated tokens."""
 
     schema: SchemaName = "cc_9"
     max_tokens: int = 4000
 
 
 class SummarizeRaw(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters: how long the text may be; the same formula as for a summary (R-427).
+    """Parameters: the maximum length of the text, by the formula for summaries (R-427).
 
-    It has at most `share_of_removed` of what it stands for: raw text that saves nothing would not be accepted. Each
-    message of the user is quoted in at most `max_quote_chars`.
+    It has at most `share_of_removed` of the removed messages: raw text that saves nothing would not be accepted. Each
+    user message is quoted in at most `max_quote_chars`.
     """
 
     max_tokens: int = 4096
@@ -386,7 +385,7 @@ class SummarizeRaw(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SummarizeFlush(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters: fewest messages, least seconds and tokens since the last flush, how much is read and written.
+    """Parameters: minimum messages, minimum seconds and tokens since the last flush, and how much is read and written.
 
     `max_tokens` is the length of the reply; `max_chars` of the newest messages are read, `max_entry_chars` of each. In
     a window of fewer than `spares_below` tokens nothing is asked: the compaction's own summary goes to the memory.
@@ -408,8 +407,8 @@ class SummarizeFlush(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class FitSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of S13.
 
-    `limit`: what request and summary may measure together. A summary beyond it is cut to what the other messages leave
-    of the limit's basis less `slack_tokens`, then to three quarters again and again, but never below `floor_tokens`.
+    `limit`: maximum size of request and summary together. A larger summary is cut to the room that the other messages
+    leave of the limit's basis minus `slack_tokens`, then repeatedly to three quarters, but never below `floor_tokens`.
     """
 
     limit: Size = Size(at=0.95)
@@ -420,13 +419,13 @@ class FitSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class InsertSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of S14.
 
-    `place`: `last` after all that stays; `first` after the system prompt; `history_head` after the rules, too;
-    `after_first_user` after the first message the user typed. `upsert`: where the previous summary stood, when there
-    was one (R-443). What the summary must not do is stand between a call and its result: it moves on then.
+    `place`: `last` after all kept messages; `first` after the system prompt; `history_head` after the rules as well;
+    `after_first_user` after the first message the user typed. `upsert`: in the place of the previous summary, if any
+    (R-443). If the place is between a call and its result, the summary moves after them.
 
-    `header` names the words in front of it, `wrapper` the element around both ("" = none). `carry`: the previous
-    summary was part of the transcript (`in_transcript`) or of a typed artifact (`merge`), or is given up
-    (`overwrite`). `recall_keys`: a line in it names the keys of the removed messages, where a log is at hand.
+    `header` names the words before it, `wrapper` the element around both ("" = none). `carry`: the previous summary was
+    part of the transcript (`in_transcript`) or of a typed artifact (`merge`), or is discarded (`overwrite`).
+    `recall_keys`: add a line with the keys of the removed messages, if there is a log.
     """
 
     role: Literal["user", "assistant", "system"] = "user"
@@ -443,10 +442,10 @@ class InsertSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class QuoteUserMessages(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters. A message is quoted in at most `max_chars`, an excerpt has `excerpt_chars`.
 
-    Quotes have a budget of their own beside what the model writes (R-431): `share` (0..1) of the window, at most
-    `max_tokens`, and never more than half of what the compaction frees. A text without sections that the caller gave
-    stays as it is, unless `also_given`. In a window of fewer than `facts_below` tokens the short facts of each message
-    go before whole messages, and may take `facts_share` (0..1) of the window in all.
+    Quotes have their own budget besides the model's text (R-431): `share` (0..1) of the window, at most `max_tokens`,
+    and never more than half of the tokens that the compaction frees. A caller's text without sections stays unchanged,
+    unless `also_given`. In a window of fewer than `facts_below` tokens the short facts of each message take precedence
+    over whole messages, and may use `facts_share` (0..1) of the window in all.
     """
 
     max_chars: int = 3000
@@ -459,16 +458,17 @@ class QuoteUserMessages(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class VerifySummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters: whether names are looked up also in a text without sections that the caller gave."""
+    """Parameters: whether to check the names in a caller's text without sections as well."""
 
     also_given: bool = False
 
 
 class AppendLedger(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters: at most `max_tokens`, and at most that `share` of the window.
+    """Parameters: at most `max_tokens`, and at most this `share` of the window.
 
-    It never takes more than half of what the compaction frees, `within_target` nor more than the stage's target leaves,
-    so that a tier reaches that with it. A caller's text in no known form stays as it is, unless `also_given`.
+    It never takes more than half of the tokens that the compaction frees and, with `within_target`, no more than the
+    stage's target leaves, so that a tier can reach it. A caller's text in no known form stays unchanged, unless
+    `also_given`.
     """
 
     max_tokens: int = 2500
@@ -484,7 +484,7 @@ class ShapeFragments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ShapeSchemas(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S20. `depth`: descriptions stay that far below the tool: 0 = only its own, 1 = its arguments', too.
+    """Parameters of S20. `depth`: how deep descriptions stay: 0 = only the tool's own, 1 = also its arguments'.
 
     `keep_tools`: tools whose schemas stay whole.
     """
@@ -495,7 +495,7 @@ class ShapeSchemas(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ContextPacket(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S21: how large it may be (R-352), and above which size of the request it is left out (R-354)."""
+    """Parameters of S21: its maximum size (R-352), and the request size above which it is left out (R-354)."""
 
     share: int = 20
     max_tokens: int = 2000

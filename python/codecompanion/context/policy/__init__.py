@@ -1,1 +1,1 @@
-"""Policies as data: tables, their checks, options laid over them."""
+"""Policies as data: tables, their checks, and options applied to them."""

@@ -1,4 +1,4 @@
-"""What is meant by a key or a word that is not known where it stands: it was renamed, misplaced or mistyped."""
+"""Suggest a correction for an unknown key or word: it was renamed, misplaced or mistyped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OLD_WORDS = {
     "<=": "'>=' or '>'; a target or a limit needs no op",
     "<": "nothing: slack is always compared like that",
 }
-"""Words of earlier versions, and what says the same now."""
+"""Words of earlier versions and their replacements."""
 OLD_KEYS = {
     "op": "nothing: only a trigger is compared in more than one way",
     "least_ratio": "min_ratio",
@@ -27,19 +27,19 @@ OLD_KEYS = {
     "least": "min_tokens",
     "checkpoint_every_messages": "the setting interactions.chat.opts.checkpoint_every_messages; it is for all policies",
 }
-"""Keys of earlier versions, and where their meaning is now."""
+"""Keys of earlier versions and their replacements."""
 _NEAR = 0.8
 _LISTS = {"stages": "a stage", "tiers": "a tier", "steps": "a step"}
 
 
 def nearest(name: str, known: Collection[str]) -> str:
-    """Return what was probably meant, else all that is known."""
+    """Return the closest known name, else a list of all known names."""
     near = difflib.get_close_matches(name, known, 1)
     return near[0] if near else ", ".join(sorted(known))
 
 
 def unknown_key(name: str, known: Collection[str], problem: str = "there is no such key") -> tuple[str, str]:
-    """Return what is wrong with a key, and what was expected instead."""
+    """Return the problem with a key, and the expected key."""
     if name in OLD_KEYS:
         return "it is no longer a key", OLD_KEYS[name]
     near = difflib.get_close_matches(name, known, 1, _NEAR)
@@ -66,7 +66,7 @@ def _places() -> dict[str, list[str]]:
 
 
 def _fields(kind: msgspec.inspect.Type, place: str) -> Iterator[tuple[str, str]]:
-    """Yield the fields of a struct, and of the structs in it, each with the name of its table."""
+    """Yield the fields of a struct and its nested structs, each with the name of its table."""
     match kind:
         case msgspec.inspect.UnionType(types=types):
             for one in types:

@@ -1,7 +1,7 @@
-"""A policy is data: triggers plus a program of strategies, frozen and checked (pipeline.md 5.5, K1).
+"""Types of a policy: triggers plus a program of strategies, frozen and checked (pipeline.md 5.5, K1).
 
-`table` reads and writes these values as tables, `policy_options` lays settings over them,
-`policy_catalog` knows which policies there are.
+`table` reads and writes these values as tables, `policy_options` applies settings to them, `policy_catalog` lists the
+policies.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from codecompanion.context.thresholds import Size, Trigger
 from codecompanion.context.work import StageEvent
 
 CHAT_ADAPTER = "chat_adapter"
-"""In `on_fail`: the model step is tried again by the chat's own adapter."""
+"""In `on_fail`: the model step is retried with the chat's own adapter."""
 OWN_FIELDS = ("description", "resume", "default_window", "status_event", "cooldown", "recovery")
-"""What a user's own policy may say besides stages, steps and options."""
+"""Fields that a custom policy may set besides stages, steps and options."""
 PolicyEventName = Literal[
     "context_compaction_started",
     "context_compaction_failed",
@@ -41,7 +41,7 @@ EVENT_NAMES: tuple[PolicyEventName, ...] = get_args(PolicyEventName)
 
 
 class Departure(msgspec.Struct, frozen=True):
-    """Parameters in which a step of the document is ours: `why` by name, and all as the `document` has them."""
+    """Parameters that we changed in a step of the document: `why` by name, and the original `document`."""
 
     why: dict[str, str]
     document: Any
@@ -50,8 +50,8 @@ class Departure(msgspec.Struct, frozen=True):
 class Step(msgspec.Struct, frozen=True):
     """One strategy with its parameters, already checked against the strategy's own struct.
 
-    `optional`: when it has nothing to do the next one goes on without it, instead of ending the tier. `ours` says why
-    there is such a step when its document has none (`strict.py`).
+    `optional`: if it has nothing to do, the tier continues with the next step instead of ending. `ours`: why the step
+    exists although the document does not have it (`strict.py`).
     """
 
     use: str
@@ -62,15 +62,15 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Tier(msgspec.Struct, frozen=True, kw_only=True):
-    """One way through a stage. Tiers are tried in order; the first whose result is accepted wins, the last one always.
+    """One of a stage's alternatives: tiers are tried in order until a result is accepted; the last always is.
 
-    `ours` says why there is such a tier when its document has none.
+    `ours`: why the tier exists although the document does not have it.
 
     `accept`: `target` when the result must fit the stage's target. `start` (`from` in a table) names the tier whose
-    result it works on. `on_fail`: who else writes the summary when the model could not: the chat's own adapter, or a
-    strategy that needs no model (K9). `number` is what the result calls it (R-137). `event`: what a change is called
-    when it is not what the stage's are, "" = it is: cutting results alone is no compaction (R-411). `manual` false:
-    `/compact` does not end with it. `needs`: stages without which it does not run: what is switched off stays off.
+    result it continues. `on_fail`: the fallbacks for a failed summary: the chat's own adapter, or a strategy without a
+    model (K9). `number`: the tier's number in the result (R-137). `event`: the event of a change if it is not the
+    stage's, "" = it is: truncating results alone is not a compaction (R-411). `manual` false: `/compact` does not use
+    it as the final tier. `needs`: stages that must be enabled for it to run.
     """
 
     id: str = ""
@@ -86,21 +86,21 @@ class Tier(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def summarises(self) -> bool:
-        """Return whether a summary takes the place of messages; left out when the provider compacts itself (K15)."""
+        """Return whether a summary replaces messages; such tiers are skipped if the provider compacts itself (K15)."""
         return any(STRATEGIES[step.use].summarises for step in self.steps)
 
 
 class Effects(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the session does around a change, by name: `before` it is logged, and `after` it."""
+    """Actions of the session around a change, by name: `before` it is logged, and `after` it."""
 
     before: tuple[Literal["checkpoint"], ...] = ()
     after: tuple[Literal["memory_flush", "daily_log", "snapshot"], ...] = ()
 
 
 class Emits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The named events of a stage: when a model is asked, when it failed ("" = none), and all that a change may be.
+    """The named events of a stage: model asked, model failed ("" = none), and all possible events of a change.
 
-    Of several in `changed` those are told that apply (`named_events.applies`).
+    Those in `changed` are sent if they apply (`named_events.applies`).
     """
 
     started: str = ""
@@ -109,10 +109,10 @@ class Emits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the user reads of a compaction: the title of its card, what is said while it runs, and when it failed.
+    """The texts of a compaction: the title of its card, the status while it runs, and the message when it failed.
 
-    `folded`: the card is drawn closed (R-327); otherwise its open sections can be read at once (R-454). `shows_tier`:
-    below the title stands which tier it was, and how many messages became how many (R-137).
+    `folded`: the card is drawn closed (R-327); otherwise its open sections are visible at once (R-454). `shows_tier`:
+    the line below the title gives the tier, and the number of messages before and after (R-137).
     """
 
     title: str = "Summary"
@@ -125,10 +125,10 @@ class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Stage(msgspec.Struct, frozen=True, kw_only=True):
     """A part of the program with its own trigger and its own event.
 
-    `after` names stages that must have had their chance before this one, `unless` those after whose removals this one
-    is not needed (R-410). `target` is the size to reach, `target_gap` (0..1 of the basis) how far it stays below the
-    trigger (R-306). `label` is how the user reads an automatic run. `manual` means `/compact` runs it, with at least
-    `manual_min_messages`. `ours` says why there is such a stage when its document has none.
+    `after` names stages that must be tried before this one, `unless` stages whose removals make this one unnecessary
+    (R-410). `target` is the size to reach, `target_gap` (0..1 of the basis) its minimum distance below the trigger
+    (R-306). `label` is shown for an automatic run. `manual`: `/compact` runs it, with at least `manual_min_messages`.
+    `ours`: why the stage exists although the document does not have it.
     """
 
     id: str
@@ -149,7 +149,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def summarises(self) -> bool:
-        """Return whether one of its tiers puts a summary in the place of messages."""
+        """Return whether one of its tiers replaces messages by a summary."""
         return any(tier.summarises for tier in self.tiers)
 
 
@@ -171,10 +171,10 @@ class Cooldown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Recovery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is done about a request that the provider refused as too long (R-451, R-535).
+    """The reaction to a request that the provider refused as too long (R-451, R-535).
 
-    It is made as small as `share` of the window (0 = a little smaller than it was), at most `attempts` times; `emits`
-    names the events of an attempt.
+    The request is reduced to `share` of the window (0 = slightly smaller than it was), at most `attempts` times;
+    `emits` names the events of an attempt.
     """
 
     share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
@@ -183,14 +183,14 @@ class Recovery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SummaryAdapter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who writes summaries (R-504): an adapter by name, and a model of it ("" = its default)."""
+    """The author of summaries (R-504): the name of an adapter, and one of its models ("" = its default)."""
 
     name: str = ""
     model: str = ""
 
 
 class Recall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The memory that a new chat starts with (R-420, R-444): the `element` around it; `ours` as at a stage."""
+    """The memory at the start of a new chat (R-420, R-444): `element` wraps it; `ours` as in a stage."""
 
     element: str = "memory_recall"
     ours: str = ""
@@ -199,13 +199,12 @@ class Recall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """A policy in force. `summary_adapter` "" = the chat's own adapter.
 
-    `without_tools` names the policy of chats that have no tools (R-460), "" = this one.
-    `status_event` names the event that tells how full the window is (R-144), "" = none. `response_style` is what a chat
-    has when its configuration says nothing (K16).
-    `stop_over_limit`: a request that is larger than the input limit after all is not sent (R-335). `request_events`
-    name what is logged of the first request of a turn, and of the first after a compaction (R-328). `gathers`: with
-    `context.enabled = "auto"` code is gathered for every message (R-201), else only for one that asks for it. `recall`
-    None: a new chat starts without memory. `ours` says what it is for when it follows no document.
+    `without_tools`: name of the policy for chats without tools (R-460), "" = this one. `status_event`: name of the
+    event with the window's fill level (R-144), "" = none. `response_style`: the default when a chat's configuration
+    sets none (K16). `stop_over_limit`: do not send a request that still exceeds the input limit (R-335).
+    `request_events`: names of events logged for the first request of a turn, and the first after a compaction (R-328).
+    `gathers`: with `context.enabled = "auto"`, gather code for every message (R-201) instead of only on request.
+    `recall` None: a new chat starts without memory. `ours`: the purpose of a policy that follows no document.
     """
 
     name: str
@@ -229,5 +228,5 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     ours: str = ""
 
     def stage(self, id: str) -> Stage | None:
-        """Return the stage of that id, None when it is not one of this policy's."""
+        """Return the stage with that id, or None."""
         return next((stage for stage in self.stages if stage.id == id), None)

@@ -1,6 +1,6 @@
-"""Which policies there are: the built-in tables in `policies/`, and a user's own that extend them (K1).
+"""List and load policies: the built-in tables in `policies/`, and a user's own that extend them (K1).
 
-`load_policy("codecompanion")` gives the policy in force before settings are laid over it (`policy_options`).
+`load_policy("codecompanion")` returns the policy before settings are applied (`policy_options`).
 """
 
 from __future__ import annotations
@@ -30,20 +30,19 @@ def policy_names() -> tuple[str, ...]:
 
 
 def known_names(custom: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of the built-in policies and of those of `custom`."""
+    """Return the names of the built-in policies and those in `custom`."""
     return tuple(sorted({*policy_names(), *custom}))
 
 
 def load_policy(name: str, custom: Mapping[str, Mapping[str, Any]] | None = None, key: str = "policies") -> Policy:
     """Return a built-in policy, or one of `custom`: name → table, as a user writes them below `key`.
 
-    A custom table `extends` another policy (a built-in of the same name when it does not say which), gives values for
-    its options, and may replace or add whole stages by their id. `strict = true` takes out what is ours, and so does
-    ` strict` after any name.
+    A custom table `extends` another policy (by default the built-in one of its own name), sets its options, and may
+    replace or add whole stages by id. `strict = true`, or ` strict` after any name, removes our additions.
 
     Raises:
-        ConfigError: there is no policy of that name (the nearest one is suggested), it extends itself, or its table is
-            wrong; the text names the key path.
+        ConfigError: the policy does not exist (the nearest name is suggested), extends itself, or has an invalid table;
+            the text names the key path.
     """
     return _load(name, custom or {}, key, ())
 
@@ -70,7 +69,7 @@ def _load(name: str, custom: Mapping[str, Mapping[str, Any]], key: str, extendin
 
 
 def _base(name: str, custom: Mapping[str, Any], key: str, extending: tuple[str, ...]) -> Policy:
-    """Return the policy that one extends; that it is wrong itself is said of the one that extends it, too."""
+    """Return the base policy; an error in it is also reported for the policy that extends it."""
     try:
         return _load(name, custom, key, extending)
     except ConfigError as error:
@@ -86,7 +85,7 @@ def _built_in(name: str) -> Policy:
 
 
 def _sound(custom: Mapping[str, Any]) -> str:
-    """Return the policies that can be extended: those that come down to a built-in one."""
+    """Return the policies that can be extended: those that lead to a built-in one."""
     return ", ".join(sorted({*policy_names(), *(name for name in custom if _is_grounded(name, custom))}))
 
 
@@ -104,7 +103,7 @@ def _is_grounded(name: str, custom: Mapping[str, Any]) -> bool:
 
 
 def _extended(base: Policy, name: str, table: Mapping[str, Any], key: str) -> Policy:
-    """Return the policy a user's table makes of another one."""
+    """Return a policy extended by a user's table."""
     fields = {field: value for field, value in table.items() if field != "extends"}
     policy = msgspec.structs.replace(base, name=name)
     for field in OWN_FIELDS:
@@ -117,7 +116,7 @@ def _extended(base: Policy, name: str, table: Mapping[str, Any], key: str) -> Po
     made = {stage.id: stage for stage in stages}
     replaced = tuple(made.pop(stage.id, stage) for stage in policy.stages)
     policy = msgspec.structs.replace(policy, stages=(*replaced, *made.values()))
-    # A stage of the user's own need not have what an option of the old one was about.
+    # A replaced stage may lack the place that an option of the old one refers to.
     policy = without_lost_options(policy, key)
     return with_options(policy, fields, key, (*OWN_FIELDS, "extends", "stage", "steps"))
 
@@ -127,12 +126,12 @@ _ARRIVAL = (OLDER_RESULTS, NEWEST_RESULTS)
 
 
 def arrival_stages() -> tuple[Stage, ...]:
-    """Return the stages that make room for new results under every policy: first older ones go (R-524)."""
+    """Return the stages that make room for new results under every policy, starting with older results (R-524)."""
     return tuple(stage for stage in _stages_of_file() if stage.id in _ARRIVAL)
 
 
 def recovery_stages() -> tuple[Stage, ...]:
-    """Return the stages every policy falls back to when a request does not fit the window (R-524, R-535)."""
+    """Return every policy's fallback stages for a request that does not fit the window (R-524, R-535)."""
     return tuple(stage for stage in _stages_of_file() if stage.id not in _ARRIVAL)
 
 

@@ -1,4 +1,4 @@
-"""Policies as TOML; what is wrong with one is told with file, line and key."""
+"""Read policies from TOML; errors name file, line and key."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def read_policy_file(text: str, file: str) -> Policy:
     """Return the policy that a TOML text describes.
 
     Raises:
-        ConfigError: it is no TOML or no policy; the key begins with the file and the line.
+        ConfigError: the text is not valid TOML or not a policy; the key begins with the file and the line.
     """
     try:
         return policy_from_table(tomllib.loads(text), "")
@@ -29,15 +29,15 @@ def read_policy_file(text: str, file: str) -> Policy:
 
 
 def _line_of(text: str, key: str) -> int:
-    """Return the line of a key such as `stage[2].trigger`: with the lines up to it, it is there for the first time.
+    """Return the first line that contains a key such as `stage[2].trigger`.
 
-    A key that is missing is looked for where it should stand.
+    For a missing key, return the line where it belongs.
     """
     parts = [name or int(number) - 1 for name, number in _PART.findall(key)]
     depth = _depth(tomllib.loads(text), parts)
     lines = text.splitlines()
     for number in range(1, len(lines) + 1):
-        # A list of steps that goes on in the lines to come is closed here.
+        # Close a list of steps that continues on the following lines.
         for end in ("", "]"):
             try:
                 found = tomllib.loads("\n".join([*lines[:number], end]))
@@ -49,7 +49,7 @@ def _line_of(text: str, key: str) -> int:
 
 
 def _depth(value: Any, parts: list[str | int]) -> int:
-    """Return how many parts of the path there are; a stage or tier may be named by its id."""
+    """Return how many parts of the path exist; a stage or tier may be named by its id."""
     for place, part in enumerate(parts):
         if isinstance(part, str) and isinstance(value, list):
             value = next((one for one in value if isinstance(one, dict) and one.get("id") == part), None)

@@ -1,4 +1,4 @@
-"""A user's settings laid over a policy, through the policy's own list of option names (R-503, R-504, R-529)."""
+"""Apply a user's settings to a policy, through the policy's own list of option names (R-503, R-504, R-529)."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from codecompanion.errors import ConfigError
 
 _STRICT = "strict"
 COMMON_OPTIONS = ("enabled", _STRICT, "compaction.adapter", "compaction.fallback_to_chat_adapter")
-"""What every policy understands below `context_management`; one that follows no document cannot be strict."""
+"""Options of every policy below `context_management`; `strict` only for policies that follow a document."""
 _SESSIONS = "sessions."
-"""KodaCode's document writes its options below `sessions` (R-305); they mean the same there."""
+"""KodaCode's document puts its options below `sessions` (R-305), with the meaning they have here."""
 TARGET_THRESHOLD = "compaction_target_threshold"
 _THRESHOLD = "compaction_threshold"
 _NAMES_OF_THRESHOLD = (_THRESHOLD, "compaction.trigger", _SESSIONS + _THRESHOLD)
 _NAMES_OF_TARGET = (TARGET_THRESHOLD, _SESSIONS + TARGET_THRESHOLD)
-"""As KodaCode's document names them (R-305), and our own name of the first."""
+"""Names of the two options in KodaCode's document (R-305), and our own name of the first."""
 
 
 def with_options(policy: Policy, options: Mapping[str, Any], key: str, beside: tuple[str, ...] = ()) -> Policy:
-    """Return the policy with a user's settings laid over it.
+    """Return the policy with a user's settings applied.
 
     `options` is the nested or dotted `context_management` subtree: `enabled`, `editing.trigger`,
-    `compaction.min_token_savings`, …; what exists is listed in the policy's own `options`. `beside`: what else may
-    stand where they do.
+    `compaction.min_token_savings`, …; the policy's own `options` lists the valid names. `beside`: other keys allowed
+    next to them.
 
     Raises:
-        ConfigError: an unknown option, a value of the wrong type, options that contradict each other; names the
-            key path below `key`.
+        ConfigError: an unknown option, a value of the wrong type, or contradictory options; names the key path below
+            `key`.
     """
     given = flatten(options, option_names(policy))
     if _boolean(given.pop(_STRICT, False), f"{key}.{_STRICT}"):
@@ -61,9 +61,9 @@ def with_options(policy: Policy, options: Mapping[str, Any], key: str, beside: t
 
 
 def _refuse_contradictions(policy: Policy, given: Mapping[str, Any], key: str) -> None:
-    """Refuse two names of one setting that differ, and KodaCode's target that is not below its threshold (R-305)."""
+    """Refuse two names of one setting that differ, and a KodaCode target that is not below its threshold (R-305)."""
     told: dict[str, str] = {}
-    for name in sorted(given):  # our own name counts, whatever the order they were written in
+    for name in sorted(given):  # in any order of writing, our own name takes precedence
         place = _place(policy, name)
         other = told.setdefault(place, name) if place else name
         if given[other] != given[name] and _meant(given[other]) != _meant(given[name]):
@@ -79,13 +79,13 @@ def _refuse_contradictions(policy: Policy, given: Mapping[str, Any], key: str) -
     target = given[named]
     wanted, start = _meant(target), _meant(threshold)
     if wanted is None or start is None:
-        return  # what is wrong with it is said where it is laid over the policy
+        return  # with_options reports the error when it applies the value
     if (wanted.at or 0) >= (start.at or math.inf) or (wanted.tokens or 0) >= (start.tokens or math.inf):
         raise ConfigError(f"{key}.{named}", f"{target!r} is not below the threshold ({threshold!r})", "a smaller one")
 
 
 def _meant(value: Any) -> Size | None:
-    """Return the size that an option says in one of its forms, None when it says none."""
+    """Return the size that an option gives in one of its forms, None when it gives none."""
     try:
         return read_size(value, "", Trigger)
     except ConfigError:
@@ -93,42 +93,42 @@ def _meant(value: Any) -> Size | None:
 
 
 def option_names(policy: Policy) -> tuple[str, ...]:
-    """Return the dotted names of the options that mean something to the policy."""
+    """Return the dotted names of the options that apply to the policy."""
     common = (name for name in COMMON_OPTIONS if name != _STRICT or not policy.ours)
     below_sessions = (_SESSIONS + name for name in (_THRESHOLD, TARGET_THRESHOLD) if name in policy.options)
     return (*policy.options, *common, *below_sessions)
 
 
 def _place(policy: Policy, name: str) -> str:
-    """Return the place in the policy's table that an option is about, "" if it has no such option."""
+    """Return the place in the policy's table that an option sets, "" if it has no such option."""
     return policy.options.get(name.removeprefix(_SESSIONS), "") if name in option_names(policy) else ""
 
 
 def with_known_options(policy: Policy, options: Mapping[str, Any], key: str) -> Policy:
-    """Return the policy with those of the settings laid over it that mean something to it (`unknown_options`).
+    """Return the policy with the applicable settings applied; others are ignored (`unknown_options`).
 
     Raises:
         ConfigError: as `with_options`.
     """
     given = known_options(policy, options)
     policy = with_options(policy, {name: value for name, value in given.items() if name == _STRICT}, key)
-    return with_options(policy, known_options(policy, given), key)  # being strict may leave fewer options
+    return with_options(policy, known_options(policy, given), key)  # the strict form may have fewer options
 
 
 def unknown_options(policy: Policy, options: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the settings that mean nothing to the policy: they were made for another one."""
+    """Return the settings that do not apply to the policy, because they belong to another one."""
     known = option_names(policy)
     return tuple(name for name in flatten(options, known) if name not in known)
 
 
 def known_options(policy: Policy, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that the policy understands, as dotted keys."""
+    """Return the settings that apply to the policy, as dotted keys."""
     known = option_names(policy)
     return {name: value for name, value in flatten(options, known).items() if name in known}
 
 
 def flatten(options: Mapping[str, Any], known: tuple[str, ...], prefix: str = "") -> dict[str, Any]:
-    """Return nested settings as dotted keys; the value of an option that is known stays whole."""
+    """Return nested settings as dotted keys; the value of a known option is not flattened."""
     flat: dict[str, Any] = {}
     for name, value in options.items():
         dotted = f"{prefix}{name}"
@@ -140,10 +140,10 @@ def flatten(options: Mapping[str, Any], known: tuple[str, ...], prefix: str = ""
 
 
 def _with_value(policy: Policy, target: str, value: Any, key: str) -> Policy:
-    """Return the policy with the value at a place replaced; a table is laid over the one that is there.
+    """Return the policy with the value at a place replaced; a table is merged into the existing one.
 
     Places: `stage.trigger`, `stage.target`, `stage.strategy.parameter…`, `stage.tier.strategy.parameter…`, and
-    `stage.tier.on_fail`; `one+other.…` is the same place in two stages.
+    `stage.tier.on_fail`; `one+other.…` sets the place in two stages.
     """
     ids, *path = target.split(".")
     wanted = ids.split("+")
@@ -186,7 +186,7 @@ def _tier_with(tier: Tier, path: list[str], value: Any, key: str) -> Tier:
 
 
 def _replace_parameter(params: msgspec.Struct, path: list[str], value: Any, key: str) -> msgspec.Struct:
-    """Return the parameters with one (nested) field replaced and everything checked again."""
+    """Return the parameters with one (nested) field replaced, after checking all of them again."""
     table: dict[str, Any] = msgspec.to_builtins(params)
     target = table
     for name in path[:-1]:
@@ -200,13 +200,13 @@ def _replace_parameter(params: msgspec.Struct, path: list[str], value: Any, key:
     try:
         return convert(with_sizes(table, type(params)), type(params), "")
     except ConfigError as error:
-        # The parameter has its own name; the user knows the option's.
+        # The parameter has its own name, but the user knows the option's.
         inside = error.key.removeprefix("".join(f".{name}" for name in path))
         raise ConfigError(key + inside, error.problem, error.expected) from error
 
 
 def _with_fallback(policy: Policy, on: bool) -> Policy:
-    """Return the policy whose summaries are tried again by the chat's adapter first, or are not (R-529)."""
+    """Return the policy with or without a retry of summaries by the chat's adapter (R-529)."""
     stages = []
     for stage in policy.stages:
         tiers = []
@@ -219,7 +219,7 @@ def _with_fallback(policy: Policy, on: bool) -> Policy:
 
 
 def _summary_adapter(value: Any, key: str) -> SummaryAdapter:
-    """Return the adapter that writes summaries: nil, a name, or {name, model} (R-504)."""
+    """Return the adapter for summaries: nil, a name, or {name, model} (R-504)."""
     if value is None:
         return SummaryAdapter()
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Whether the steps of a tier can work in their order: what each needs must have been made before it."""
+"""Check that the steps of a tier work in their order: each step's input must be produced before it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _MEANING = {
 
 
 def check_order(tier: Tier, before: frozenset[str], key: str) -> frozenset[str]:
-    """Return what the steps of a tier make; `before`: what the tier made whose result it starts from.
+    """Return the products of a tier's steps; `before`: the products of the tier that it continues.
 
     Raises:
-        ConfigError: a step whose need nothing makes, or only a later step; a summary that is replaced or never put in
-            its place; the text names the step.
+        ConfigError: a step whose input no step produces, or only a later one; a summary that is overwritten or never
+            inserted; the text names the step.
     """
     made = set(before)
     for number, step in enumerate(tier.steps, 1):
@@ -42,7 +42,7 @@ def check_order(tier: Tier, before: frozenset[str], key: str) -> frozenset[str]:
 
 
 def _check_need(use: str, steps: tuple[Step, ...], number: int, made: set[str], where: str) -> None:
-    """Refuse a step that cannot run where it stands."""
+    """Refuse a step that cannot run at its position."""
     need = STRATEGIES[use].needs
     if not need or need in made:
         return
@@ -59,6 +59,6 @@ def _check_need(use: str, steps: tuple[Step, ...], number: int, made: set[str], 
 
 
 def _makes(use: str, product: str) -> bool:
-    """Return whether a step leaves that for those after it; to take messages out is to change something."""
+    """Return whether a step leaves that product for later steps; selecting messages also counts as a change."""
     makes = STRATEGIES[use].makes
     return makes == product or (makes == "selection" and product == "change")

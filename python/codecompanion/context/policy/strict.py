@@ -1,10 +1,10 @@
-"""A policy as its document has it: without what its table marks as ours.
+"""Return a policy as its document defines it, without the additions that its table marks as ours.
 
-What is ours stands in the table itself, with the reason: `ours = "…"` at a stage, a tier or a step that the document
-does not have, `ours = { parameter = "…" }` at a step of the document that has a parameter of ours. Then `document =
-{ parameter = … }` says what the document has there; without it that is the strategy's default.
+The table itself marks our additions and gives the reason: `ours = "…"` at a stage, a tier or a step that the document
+does not have, `ours = { parameter = "…" }` at a step of the document with a changed parameter. Then `document = {
+parameter = … }` has the document's value; without it that is the strategy's default.
 
-`ALWAYS` is what stays all the same.
+`ALWAYS` lists what remains in the strict form.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from codecompanion.errors import ConfigError
 
 S = TypeVar("S", Step, ShapeStep)
 RECALL = "recall"
-"""The place of what a new chat starts with."""
+"""The place of the memory at the start of a new chat."""
 SUFFIX = " strict"
-"""`codebuddy strict` is the policy `codebuddy` without what is ours."""
+"""`codebuddy strict` is the policy `codebuddy` without our additions."""
 _DESCRIPTION = "Exactly as its document has it, without our additions; see :help codecompanion-strict."
 ALWAYS = (
     "No request is sent that is larger than the window: results are cut, then the chat is compacted without a model.",
@@ -34,11 +34,11 @@ ALWAYS = (
     "After three failed compactions in a row, automatic ones pause for two messages.",
     "The log keeps everything; every change can be undone.",
 )
-"""What no policy is without, in words for the user: the document's own rules never go further than these allow."""
+"""Guarantees of every policy, in words for the user; no document's rules may override them."""
 
 
 def deviations(policy: Policy) -> tuple[Deviation, ...]:
-    """Return what the policy has that its document does not, in the order of its table."""
+    """Return the policy's additions to its document, in the order of its table."""
     recall = policy.recall
     of_memory = (Deviation(RECALL, recall.ours),) if recall is not None and recall.ours else ()
     return (*_in_stages(policy), *_in_steps(policy.shape, "shape"), *of_memory)
@@ -72,10 +72,10 @@ def _in_steps(steps: tuple[Step, ...] | tuple[ShapeStep, ...], place: str) -> It
 
 
 def strict(policy: Policy, key: str = "") -> Policy:
-    """Return the policy without what is ours, under its strict name; done twice it is the same.
+    """Return the policy without our additions, under its strict name; idempotent.
 
     Raises:
-        ConfigError: the whole policy is ours, or what remains cannot work; names `key`.
+        ConfigError: the policy follows no document, or the remaining steps cannot work; names `key`.
     """
     if policy.ours:
         raise ConfigError(key, f"{policy.name} follows no document, so it has no strict form")
@@ -85,12 +85,12 @@ def strict(policy: Policy, key: str = "") -> Policy:
 
 
 def strict_form(policy: Policy, key: str = "") -> Policy:
-    """Return the policy that is listed as `… strict`; raises `ConfigError` as `strict`."""
+    """Return the policy listed as `… strict`; raises `ConfigError` as `strict`."""
     return msgspec.structs.replace(strict(policy, key), description=_DESCRIPTION)
 
 
 def is_strict(policy: Policy) -> bool:
-    """Return whether a policy is without what is ours."""
+    """Return whether a policy is in its strict form."""
     return policy.name.endswith(SUFFIX)
 
 
@@ -99,7 +99,7 @@ def _strict_name(name: str) -> str:
 
 
 def without(policy: Policy, places: frozenset[str], key: str = "") -> Policy:
-    """Return the policy without what is ours at these places (`deviations`); raises `ConfigError` if it cannot work."""
+    """Return the policy without our additions at these places; raises `ConfigError` if it cannot work."""
     stages = tuple(_stage(stage, places, key) for stage in policy.stages if not _is_gone(stage, stage.id, places))
     recall = None if RECALL in places else policy.recall
     made = msgspec.structs.replace(policy, stages=stages, shape=_steps(policy.shape, "shape", places), recall=recall)

@@ -1,4 +1,4 @@
-"""Policies from tables: of a TOML file, or the same from a user's configuration (pipeline.md 5.5).
+"""Read policies from tables of a TOML file or of a user's configuration (pipeline.md 5.5).
 
 Every error names the key path.
 """
@@ -42,14 +42,14 @@ A_STEP = 'a step: { use = "clear_tool_results", … }'
 OURS = '`ours = { parameter = "why" }`, and `document = { parameter = value }` beside it'
 SHARED = "named lists of steps: { name = { { use = … }, … } }"
 Shared = Mapping[str, tuple[Step, ...]]
-"""Steps that more than one tier has, by the name they are written under in `steps`."""
+"""Steps shared by several tiers, by their name in `steps`."""
 NOT_SHARED: Shared = {}
 TRIGGER = "{ at = 0.85 }, { tokens = 16000 }, { always = true } or false"
 TARGET = "{ at = 0.5 }, { tokens = 16000 } or false"
 SIZES = ("at", "tokens", "always")
 _PROGRAMS = ("step", "tier", "like")
 _LIKE = ("tiers", "event", "target", "target_gap", "effects", "emits", "card")
-"""A stage that is `like` another has these from it, unless it has its own."""
+"""Fields that a stage inherits from the stage it is `like`, unless it sets them."""
 TIERS = "a list of tiers: { { id = …, step = { … } }, … }"
 
 
@@ -57,7 +57,7 @@ def policy_from_table(table: Mapping[str, Any], key: str) -> Policy:
     """Return the policy a table describes.
 
     Raises:
-        ConfigError: unknown key, wrong type, or a name that leads nowhere; the text names the key path.
+        ConfigError: unknown key, wrong type, or a reference to a missing name; the text names the key path.
     """
     fields = dict(table)
     shared = read_shared(fields.pop("steps", {}), f"{key}.steps")
@@ -72,7 +72,7 @@ def policy_from_table(table: Mapping[str, Any], key: str) -> Policy:
 
 
 def check_names(policy: Policy, key: str) -> None:
-    """Refuse names that lead nowhere: other stages, and what the options stand for."""
+    """Refuse references to missing stages, events and option places."""
     known = [stage.id for stage in policy.stages]
     for number, stage in enumerate(policy.stages):
         where = f"{key}.stage.{stage.id}"
@@ -95,7 +95,7 @@ def check_names(policy: Policy, key: str) -> None:
 
 
 def led_to(policy: Policy, target: str) -> str:
-    """Return what an option stands for, without those of its stages that have no such place; "" when none has."""
+    """Return an option's place, without those of its stages that lack it; "" when none has it."""
     known = {stage.id: stage for stage in policy.stages}
     ids, _, path = target.partition(".")
     found = [id for id in ids.split("+") if id in known and _has(known[id], path.split("."))]
@@ -103,7 +103,7 @@ def led_to(policy: Policy, target: str) -> str:
 
 
 def without_lost_options(policy: Policy, key: str) -> Policy:
-    """Return a policy whose stages have changed without the options that now lead nowhere; raises as `check_names`."""
+    """Return a policy with changed stages without options whose place is gone; raises as `check_names`."""
     options = {option: place for option, target in policy.options.items() if (place := led_to(policy, target))}
     kept = msgspec.structs.replace(policy, options=options)
     check_names(kept, key)
@@ -116,7 +116,7 @@ def _check_event(name: str, key: str) -> None:
 
 
 def _has(stage: Stage, path: list[str]) -> bool:
-    """Return whether there is such a place in a stage: `trigger`, `tier.on_fail`, or one in a tier."""
+    """Return whether a stage has such a place: `trigger`, `tier.on_fail`, or one in a tier."""
     tiers = [tier for tier in stage.tiers if tier.id == path[0]]
     part, *rest = path[1:] if tiers and len(path) > 1 else path
     if part in ("trigger", "target", "on_fail"):
@@ -128,7 +128,7 @@ def _has(stage: Stage, path: list[str]) -> bool:
 
 
 def read_shared(tables: Any, key: str) -> Shared:
-    """Return the lists of steps a table names, to be used by those names; raises `ConfigError`."""
+    """Return the named lists of steps in a table; raises `ConfigError`."""
     shared: dict[str, tuple[Step, ...]] = {}
     for name, steps in table_of(tables, key, SHARED).items():
         shared[name] = _steps(steps, f"{key}.{name}", NOT_SHARED)
@@ -136,7 +136,7 @@ def read_shared(tables: Any, key: str) -> Shared:
 
 
 def read_stages(tables: Any, key: str, others: tuple[Stage, ...], shared: Shared) -> tuple[Stage, ...]:
-    """Return the stages of a table; one that is `like` another has what it does not say itself from that."""
+    """Return the stages of a table; a stage `like` another inherits the fields it does not set."""
     made: list[Stage] = []
     for position, table in enumerate(list_of(tables, key, STAGES), 1):
         stage = _stage(table, f"{key}[{position}]", (*made, *others), shared)
@@ -183,7 +183,7 @@ def _stage(table: Any, key: str, others: tuple[Stage, ...], shared: Shared) -> S
 
 
 def _steps(tables: Any, key: str, shared: Shared) -> tuple[Step, ...]:
-    """Return a list of steps; `{ steps = "name" }` stands for those of that name."""
+    """Return a list of steps; `{ steps = "name" }` inserts the shared list of that name."""
     made: list[Step] = []
     for number, table in enumerate(list_of(tables, key, STEPS), 1):
         where = f"{key}[{number}]"
@@ -211,7 +211,7 @@ def read_tier(table: Any, key: str, shared: Shared = NOT_SHARED) -> Tier:
 
 
 def check_writers(names: tuple[str, ...], key: str) -> None:
-    """Refuse who is to write a summary after a failure, and writes none (K9)."""
+    """Refuse a fallback that does not write summaries (K9)."""
     able = [CHAT_ADAPTER, *(use for use, one in STRATEGIES.items() if one.summarises and not one.asks_model)]
     for name in names:
         if name not in able:
@@ -219,7 +219,7 @@ def check_writers(names: tuple[str, ...], key: str) -> None:
 
 
 def _check_starts(tiers: tuple[Tier, ...], key: str) -> None:
-    """Refuse tiers whose start or steps nothing before makes."""
+    """Refuse tiers whose start or inputs no earlier tier or step produces."""
     made: dict[str, frozenset[str]] = {}
     for number, tier in enumerate(tiers, 1):
         where = f"{key}.tier[{number}]"
@@ -249,12 +249,12 @@ def read_size(value: Any, key: str, kind: type[S]) -> S:
 
 
 def size_fields(value: Any, key: str) -> dict[str, Any]:
-    """Return a trigger or target as a table of its own; 0.85, "85%", 16000, "16k" and false stand for one (R-502)."""
+    """Return a trigger or target as a new table; 0.85, "85%", 16000, "16k" and false are short forms (R-502)."""
     return dict(value) if isinstance(value, Mapping) else parse_threshold(value, key) or {"at": False}
 
 
 def _step(table: Any, key: str) -> Step:
-    """Return one step, its parameters checked by the strategy's own struct."""
+    """Return one step, with its parameters checked by the strategy's own struct."""
     fields = table_of(table, key, A_STEP)
     use = _used(fields.pop("use", None), STRATEGIES, "strategy", f"{key}.use")
     optional = convert(fields.pop("optional", False), bool, f"{key}.optional")
@@ -263,7 +263,7 @@ def _step(table: Any, key: str) -> Step:
 
 
 def _params(fields: dict[str, Any], kind: type[Any], key: str) -> tuple[Any, str, Departure | None]:
-    """Return a step's parameters, why the step is ours ("" = it is the document's), and which of them are."""
+    """Return a step's parameters, why the step is ours ("" = it is the document's), and its changed parameters."""
     ours, document = fields.pop("ours", ""), fields.pop("document", {})
     params = convert(with_sizes(fields, kind), kind, key)
     if isinstance(ours, str):
@@ -289,7 +289,7 @@ def _shape_step(table: Any, key: str) -> ShapeStep:
 
 
 def _used(name: Any, known: Mapping[str, Any], noun: str, key: str) -> str:
-    """Return the name of a strategy that exists; raises `ConfigError`."""
+    """Return the name of an existing strategy; raises `ConfigError`."""
     if not isinstance(name, str):
         problem = "it is missing" if name is None else f"got {describe(name)}"
         raise ConfigError(key, problem, f"the name of a {noun}, such as {next(iter(known))!r}")

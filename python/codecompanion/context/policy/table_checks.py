@@ -1,4 +1,4 @@
-"""What a table may hold, whatever it describes: tables, lists and plain numbers; every error names the full key path.
+"""Generic checks of a table: tables, lists and plain numbers; every error names the full key path.
 
 Positions in key paths count from 1, as in the Lua table the user wrote.
 """
@@ -23,7 +23,7 @@ from codecompanion.formats.cutting import cut
 T = TypeVar("T")
 
 LARGEST = 2**53
-"""Above it a Lua number is no exact one any more."""
+"""Above it a Lua number is no longer exact."""
 DEEPEST = 32
 _WORDS = {
     "int": "a whole number",
@@ -37,7 +37,7 @@ _WORDS = {
 
 
 def describe(value: Any) -> str:
-    """Return what was found, as a sentence names it."""
+    """Return a description of the value for an error message."""
     if isinstance(value, str):
         return repr(cut(value, 60))
     if isinstance(value, bool):
@@ -52,7 +52,7 @@ def describe(value: Any) -> str:
 
 
 def table_of(value: Any, key: str, expected: str = "a table") -> dict[str, Any]:
-    """Return the value as a table of its own; raises `ConfigError`. An empty Lua table arrives as an empty list."""
+    """Return a copy of the value as a table; raises `ConfigError`. An empty Lua table arrives as an empty list."""
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, list | tuple) and not value:
@@ -70,7 +70,7 @@ def list_of(value: Any, key: str, expected: str = "a list") -> list[Any]:
 
 
 def refuse_nonsense(value: Any, key: str, depth: int = 0) -> None:
-    """Raise `ConfigError` for numbers that no setting can have, and for tables without a bottom."""
+    """Raise `ConfigError` for numbers that are never valid, and for tables nested too deeply."""
     if depth > DEEPEST:
         raise ConfigError(key, "it is nested too deeply", "a plain table")
     if isinstance(value, Mapping):
@@ -89,12 +89,12 @@ def refuse_nonsense(value: Any, key: str, depth: int = 0) -> None:
 
 
 def with_sizes(value: Any, kind: Any) -> Any:
-    """Return the value with `16k` as 16000 wherever a struct wants a whole number."""
+    """Return the value with `16k` as 16000 wherever a struct expects a whole number."""
     return _sized(value, _type_info(kind)) if _has_size(value) else value
 
 
 def _has_size(value: Any) -> bool:
-    """Return whether a text in the value may be a size; without one the types need not be examined."""
+    """Return whether a text in the value may be a size; if not, the types are not examined."""
     if isinstance(value, Mapping):
         return any(_has_size(inner) for inner in value.values())
     return isinstance(value, str) and is_short_form(value)
@@ -133,7 +133,7 @@ def convert(value: Any, kind: type[T], key: str) -> T:
 
 
 def _named(text: str, where: str, kind: Any, key: str) -> ConfigError:
-    """Return msgspec's sentence in the words of a configuration."""
+    """Return msgspec's error in the words of a configuration."""
     path = key + re.sub(r"\[(\d+)\]", lambda found: f"[{int(found[1]) + 1}]", where).replace("[...]", "")
     at = _type_at(msgspec.inspect.type_info(kind), where)
     unknown = re.search(r"unknown field `(.+)`", text)
@@ -161,7 +161,7 @@ def _choices(kind: msgspec.inspect.Type | None) -> list[Any]:
 
 
 def _type_at(kind: msgspec.inspect.Type, where: str) -> msgspec.inspect.Type | None:
-    """Return the type at a place such as `.older_than.unit` or `.exclude_tools[0]`, None where it cannot be told."""
+    """Return the type at a place such as `.older_than.unit` or `.exclude_tools[0]`, None when it is unknown."""
     at: msgspec.inspect.Type | None = kind
     for part in re.findall(r"\.[^.\[]+|\[[^\[\]]*\]", where):
         kinds = at.types if isinstance(at, msgspec.inspect.UnionType) else (at,)
@@ -175,7 +175,7 @@ def _type_at(kind: msgspec.inspect.Type, where: str) -> msgspec.inspect.Type | N
 
 
 def refuse_unknown(fields: Mapping[str, Any], allowed: Collection[str], key: str) -> None:
-    """Raise `ConfigError` for the first field that does not exist; the nearest one is suggested."""
+    """Raise `ConfigError` for the first unknown field, with the nearest known one."""
     for name in fields:
         if name not in allowed:
             raise ConfigError(f"{key}.{name}", *unknown_key(str(name), allowed))

@@ -1,1 +1,1 @@
-"""Strategies that decide which messages stay and which become the subject of a summary."""
+"""Strategies that select the messages to keep and those to summarise."""

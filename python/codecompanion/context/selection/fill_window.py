@@ -1,7 +1,8 @@
 """The `fill` of S6: keep as many of the newest messages as fit the target (R-416…R-419, R-422).
 
-Order: what must stay; what the next reply answers; older messages that name the files in use, oldest first, up to a
-share of the target; then from the newest backwards until the first that does not fit. Decides about indexes only.
+Order: messages that must stay; those that the next reply answers; older messages that name the files in use, oldest
+first, up to a share of the target; then from the newest backwards until the first that does not fit. Works on indexes
+only.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from codecompanion.model.invariants import pair_tool_calls, with_partners
 from codecompanion.model.messages import GATHERED_TAG, SUMMARY_TAG, Message, is_typed_by_user
 
 ACTIVE_MESSAGES = 4
-"""Files named in that many newest messages are in use (R-416)."""
+"""Number of newest messages whose files are in use (R-416)."""
 _WORD = regex(r"[\w./@+~-]+")
 _MAX_PATH_LENGTH = 400
 
@@ -20,14 +21,14 @@ _MAX_PATH_LENGTH = 400
 def fill_to_target(messages: Messages, kept: frozenset[int], path_share: float, env: Env) -> frozenset[int]:
     """Return the kept indexes and those that fit besides them.
 
-    A call and its results count as one. What the next reply answers stays even when it does not fit (R-422).
+    A call and its results count as one. Messages that the next reply answers stay even if they do not fit (R-422).
     """
     target = _target(messages, env)
     kept = with_partners(messages, kept | being_answered(messages))
     if path_share > 0:
         kept |= _naming_active_files(messages, kept, int(target * path_share), env)
     cuts = [cut for cut in legal_cuts(messages) if cut < len(messages)]
-    # A longer tail never measures less, so the longest that fits can be looked for by halving.
+    # A longer tail never measures less, so a binary search finds the longest that fits.
     low, high = 0, len(cuts)
     while low < high:
         middle = (low + high) // 2
@@ -41,7 +42,7 @@ def fill_to_target(messages: Messages, kept: frozenset[int], path_share: float, 
 
 
 def _target(messages: Messages, env: Env) -> int:
-    """Return the size to reach. By hand it is the same share of what there is now, else nothing would go (R-533)."""
+    """Return the size to reach; for a manual run a share of the current size, else nothing might be removed (R-533)."""
     if not env.manual:
         return env.target
     return min(env.target, env.target * env.measure(messages).tokens // max(1, env.window))
@@ -56,7 +57,7 @@ def _selected(messages: Messages, kept: frozenset[int], start: int) -> Messages:
 
 
 def legal_cuts(messages: Messages) -> tuple[int, ...]:
-    """Return the indexes in front of which a list may be cut without parting a call from its result, ascending."""
+    """Return the indexes before which a list may be split without separating a call from its result, ascending."""
     illegal: set[int] = set()
     for result, (assistant, _) in pair_tool_calls(messages).call_of.items():
         illegal.update(range(assistant + 1, result + 1))
@@ -76,8 +77,8 @@ def being_answered(messages: Messages) -> frozenset[int]:
 def _naming_active_files(messages: Messages, kept: frozenset[int], budget: int, env: Env) -> frozenset[int]:
     """Return the older messages that name a file of the newest ones, oldest first, within `budget` tokens (R-416).
 
-    A message that belongs to a call comes with the whole pair, or not at all (R-418). Code that was gathered for an
-    older question is gathered again when a question needs it.
+    A message that belongs to a call is kept with the whole pair or not at all (R-418). Code gathered for an older
+    question is excluded: it is gathered again when a question needs it.
     """
     active: set[str] = set()
     for message in messages[-ACTIVE_MESSAGES:]:
@@ -104,7 +105,7 @@ def named_paths(message: Message, env: Env) -> set[str]:
 
 
 def _words(message: Message) -> set[str]:
-    """Return what may be a path in the text and the arguments of the message."""
+    """Return the words in the text and the arguments of the message that may be paths."""
     text = "\n".join((message.text, message.path or "", *(call.arguments for call in message.tool_calls)))
     return {word.rstrip(".") for word in _WORD.findall(text)}
 

@@ -1,8 +1,8 @@
-"""S18 `rolling_chat_window`: a chat without tools is a cached summary and its newest messages (R-456…R-458).
+"""S18 `rolling_chat_window`: send a chat without tools as a cached summary and its newest messages (R-456…R-458).
 
-The live summary is the cache: it is written when the chat has grown long, stays as it is while a few more messages
-come, and is written again, from itself and what is about to leave, before anything would be lost. In between the window
-is a little longer than asked for, so that the prompt cache of the provider keeps its prefix.
+The live summary is the cache: it is written when the chat has grown long, stays unchanged while a few more messages
+arrive, and is rewritten from itself and the messages about to leave before any of them is lost. In between, the window
+is slightly longer than configured, so that the provider's prompt cache keeps its prefix.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from codecompanion.model.messages import (
 from codecompanion.placeholders import without_gathered_code
 
 _MIN = 200
-"""A summary is hardly shorter than so many tokens."""
+"""Minimum length assumed for a summary, in tokens."""
 
 
 def rolling_chat_window(work: Work, params: RollingChatWindow, env: Env) -> Outcome:
-    """Return the work reduced to the newest messages, the rest removed; `Skipped` while the cached summary is enough.
+    """Return the work reduced to the newest messages; `Skipped` while the cached summary is enough.
 
-    By hand it runs as soon as anything has left the window. Tool calls and results are dropped from what stays, too
-    (R-457), and told to the summariser; a loop that is running is left alone.
+    A manual run needs only one message outside the window. Tool calls and results of the kept messages are also dropped
+    (R-457) and included in the summary; a running loop is left unchanged.
     """
     pending_from = first_pending(work.messages)
     head = work.messages[:pending_from]
@@ -67,7 +67,7 @@ def rolling_chat_window(work: Work, params: RollingChatWindow, env: Env) -> Outc
 
 
 def _is_due(messages: Messages, said: int, slid_out: int, params: RollingChatWindow, env: Env) -> bool:
-    """Return whether it is time to write the summary (R-457, R-458)."""
+    """Return whether the summary is due (R-457, R-458)."""
     if any(message.tag == SUMMARY_TAG for message in messages):
         return slid_out >= params.refresh_messages
     return said >= params.trigger_messages or env.measure(messages).tokens >= params.trigger_tokens
@@ -77,7 +77,7 @@ _SAID_BY_NOBODY = frozenset({GATHERED_TAG, EDITOR_TAG, LOOKING_TAG, *STARTING_TA
 
 
 def _says_something(message: Message) -> bool:
-    """Return whether it is a message of the conversation: text or pictures, of the user or the model."""
+    """Return whether the message is part of the conversation: text or images, from the user or the model."""
     if is_system_prompt(message) or message.role == "tool" or message.tag in _SAID_BY_NOBODY:
         return False
     return bool(message.text or message.images or message.documents)

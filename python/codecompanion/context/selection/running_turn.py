@@ -1,7 +1,7 @@
-"""What stays of the turn the model is working on when its history is summarised in the middle of it (R-551, issue 9).
+"""Select what stays of the running turn when the history is summarised during it (R-551, issue 9).
 
-The words the user wants done and the model's plan stay word for word, as live messages after the summary, and so do
-the newest rounds of tools: the model goes on with its work and need not ask how.
+The user's request and the model's plan stay verbatim, as live messages after the summary, and so do the newest tool
+rounds: the model can continue without asking.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from codecompanion.placeholders import quoted_request
 
 
 def is_answering(head: Messages) -> bool:
-    """Return whether the model is in the middle of its answer: after tool results, or asked to go on with a reply.
+    """Return whether the model is in the middle of its answer: after tool results, or asked to continue a reply.
 
-    What was attached meanwhile stands after them and changes nothing.
+    Messages attached meanwhile come after them and do not count.
     """
     for message in reversed(head):
         if message.tag == GO_ON_TAG:
@@ -34,10 +34,10 @@ def is_answering(head: Messages) -> bool:
 
 
 def running_from(head: Messages) -> int | None:
-    """Return the index of the first request the model is still working on, None when it works on none.
+    """Return the index of the first request the model is still working on, or None.
 
-    All that was typed since the last finished reply counts: what steers a loop does not end its request. `head` ends
-    where messages begin that nobody has answered at all.
+    Everything typed since the last finished reply counts: steering a loop does not end its request. `head` excludes the
+    final messages that have no answer at all.
     """
     if not is_answering(head):
         return None
@@ -47,7 +47,7 @@ def running_from(head: Messages) -> int | None:
         if is_typed_by_user(message):
             first = index
         elif message.tag == SUMMARY_TAG:
-            # Before these messages stayed live, the summary quoted them at its end.
+            # In older chats the summary quotes these messages at its end instead of keeping them live.
             if first is not None or quoted_request(message.text):
                 break
         elif message.role == "assistant" and not message.tool_calls and first is not None:
@@ -56,10 +56,10 @@ def running_from(head: Messages) -> int | None:
 
 
 def kept_of_running(messages: Messages, start: int, budget: int, env: Env) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the indexes of the running turn that stay as they are, and those of its plan, of which the text stays.
+    """Return the indexes of the running turn that stay unchanged, and those of its plan, of which only the text stays.
 
-    What the user said stays, and so does the newest round; older rounds as far back as `budget` tokens reach. The plan
-    is the first text the model wrote in this turn, and the latest one.
+    The user's messages and the newest round stay; older rounds stay within `budget` tokens. The plan is the first text
+    that the model wrote in this turn, and the latest one.
     """
     tail = range(start, len(messages))
     said = frozenset(index for index in tail if messages[index].role == "user")
@@ -71,7 +71,7 @@ def kept_of_running(messages: Messages, start: int, budget: int, env: Env) -> tu
         if used > budget:
             break
         kept |= older
-    # What stands between the kept rounds (a reply that was cut and continued) belongs to them.
+    # Messages between the kept rounds (a reply that was cut and continued) belong to them.
     kept |= frozenset(range(min(kept, default=len(messages)), len(messages)))
     written = [index for index in tail if messages[index].role == "assistant" and messages[index].text.strip()]
     return said | kept, frozenset(written[:1] + written[-1:]) - kept
@@ -87,7 +87,7 @@ def _rounds(messages: Messages, start: int) -> list[frozenset[int]]:
 
 
 def without_calls(message: Message, env: Env) -> Message:
-    """Return what a reply says, without its tool calls and what a provider signed together with them."""
+    """Return the text of a reply, without its tool calls and the signatures that a provider tied to them."""
     if not message.tool_calls:
         return message
     readable = without_encrypted(message) if has_encrypted(message) else message

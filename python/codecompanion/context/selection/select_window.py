@@ -1,9 +1,9 @@
-"""S6 `select_window`: decide which messages stay, which become the subject of a summary (K7, K8, R-522, R-551).
+"""S6 `select_window`: decide which messages stay and which are summarised (K7, K8, R-522, R-551).
 
-What stays is a union: what is protected, what the parameters name, the newest messages, cycles or turns (R-116, R-309),
-and as much of the newest as fits the target (`fill_window`, R-416). A call and its results stay or go together; the
-boundary moves to the older side for that (R-128, R-417). The live summary never stays: it is always part of what the
-next summary is about, wherever it stands and whoever wrote it.
+The kept messages are a union: protected ones, those named by the parameters, the newest messages, cycles or turns
+(R-116, R-309), and as many of the newest as fit the target (`fill_window`, R-416). A call and its results stay or go
+together, for which the boundary moves to the older side (R-128, R-417). The live summary never stays: the next summary
+always covers it, in any position and by any author.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _NOTHING = Skipped("nothing_to_summarise", "there is nothing to summarise yet")
 
 
 def select_window(work: Work, params: SelectWindow, env: Env) -> Outcome:
-    """Return the work with `messages` reduced to what stays and `removed` to what a summary must cover.
+    """Return the work with `messages` reduced to the kept ones and `removed` to those a summary must cover.
 
-    The order of the kept messages is theirs; a kept call or result keeps its partner (R-004).
+    The kept messages keep their order; a kept call or result keeps its partner (R-004).
     """
     messages = work.messages
     pending_from = first_pending(messages) if params.keep_pending else len(messages)
@@ -61,7 +61,7 @@ def select_window(work: Work, params: SelectWindow, env: Env) -> Outcome:
         kept = _with_newer_half(messages, kept)
     kept -= {index for index in kept if messages[index].tag == SUMMARY_TAG}
     removed = tuple(message for index, message in enumerate(messages) if index not in kept)
-    # A pinned request stays in its place and is quoted, too, unless there is no room for it twice.
+    # A pinned request stays in its place and is also quoted, unless there is no room for both.
     staying = frozenset(index for index in kept if params.newest_turn or not is_protected(messages[index]))
     if all(message.tag == SUMMARY_TAG for message in removed):
         return _NOTHING
@@ -81,7 +81,7 @@ def pick(messages: Messages, indexes: frozenset[int]) -> Messages:
 
 
 def _named(messages: Messages, params: SelectWindow) -> frozenset[int]:
-    """Return what stays for what it is, wherever it stands."""
+    """Return the messages that stay for their kind, whatever their position."""
     named = {
         index
         for index, message in enumerate(messages)
@@ -96,7 +96,7 @@ def _named(messages: Messages, params: SelectWindow) -> frozenset[int]:
 
 
 def _counted(messages: Messages) -> tuple[int, ...]:
-    """Return the indexes of what numbers of messages count: not the system prompt, rules, or the live summary."""
+    """Return the indexes of the messages that count: without the system prompt, rules and the live summary."""
     return tuple(
         index
         for index, message in enumerate(messages)
@@ -122,7 +122,7 @@ def _newest(messages: Messages, params: SelectWindow, env: Env) -> frozenset[int
 
 
 def running_turn(messages: Messages) -> int | None:
-    """Return the cycle of the turn that has no final reply yet, None between turns."""
+    """Return the cycle of the turn without a final reply, None between turns."""
     spoken = [message for message in messages if message.role != "system" and message.tag in (None, GO_ON_TAG)]
     if not spoken or (spoken[-1].role == "assistant" and not spoken[-1].tool_calls):
         return None
@@ -134,7 +134,7 @@ def _are(count: int) -> str:
 
 
 def _too_few(messages: Messages, recent: frozenset[int], params: SelectWindow) -> Skipped | None:
-    """Return why a chat this short stays as it is, None when it is long enough (R-120, R-417)."""
+    """Return why a short chat stays unchanged, None when it is long enough (R-120, R-417)."""
     counted = _counted(messages)
     least = max(params.min_total, 3) if params.fill else params.min_total
     if len(counted) < least:
@@ -146,13 +146,13 @@ def _too_few(messages: Messages, recent: frozenset[int], params: SelectWindow) -
 
 
 def _with_newer_half(messages: Messages, kept: frozenset[int]) -> frozenset[int]:
-    """Return what stays when only the oldest half (rounded down) of what is not kept goes (R-131)."""
+    """Return the kept indexes if only the oldest half (rounded down) of the others is removed (R-131)."""
     older = [index for index in _counted(messages) if index not in kept]
     return with_partners(messages, kept | frozenset(older[len(older) // 2 :]))
 
 
 def first_pending(messages: Messages) -> int:
-    """Return the index from which on only user messages without an answer stand, or the length."""
+    """Return the index from which all messages are unanswered user messages, or the length."""
     index = len(messages)
     while index > 0 and messages[index - 1].role == "user" and messages[index - 1].tag != SUMMARY_TAG:
         index -= 1
@@ -162,7 +162,7 @@ def first_pending(messages: Messages) -> int:
 
 
 def _newest_turn_start(messages: Messages) -> int:
-    """Return where the turn begins that the last message belongs to; what was attached for it is part of it."""
+    """Return the start of the last message's turn, including its attachments."""
     newest = messages[-1].cycle if messages else None
     index = len(messages)
     while index > 0 and messages[index - 1].cycle == newest:
@@ -171,10 +171,10 @@ def _newest_turn_start(messages: Messages) -> int:
 
 
 def _interrupted_request(head: Messages, staying: frozenset[int], params: SelectWindow) -> str:
-    """Return the words of the user that are being answered and do not stay by themselves, "" when none are (R-551).
+    """Return the user's words that are being answered and would not stay otherwise, "" when there are none (R-551).
 
-    All that was typed since the last finished reply counts, in order: what steers a loop does not end its request. In
-    a loop that has been compacted before the earlier words stand at the end of the last summary.
+    Everything typed since the last finished reply counts, in order: steering a loop does not end its request. In a loop
+    that was compacted before, the earlier words are at the end of the last summary.
     """
     if not is_answering(head):
         return ""

@@ -1,7 +1,7 @@
-"""S21 `context_packet`: a few facts of the workspace in front of a question, so that nobody has to ask (R-350…R-355).
+"""S21 `context_packet`: put a few workspace facts before a question, to save the model from asking (R-350…R-355).
 
-The facts arrive as values; what goes along follows from them, the user's words and what was sent before. Never the
-content of a file, never a hunk of a patch: names, codes and counts.
+The facts are passed as values; they, the user's words and the facts sent earlier decide which sections are attached.
+Never the content of a file or a hunk of a patch: only names, codes and counts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from codecompanion.formats.regex import regex
 
 Section = Literal["repo", "git", "git_dirty_summary", "diagnostics"]
 SECTIONS: tuple[Section, ...] = ("repo", "git", "git_dirty_summary", "diagnostics")
-"""All there are, in the order in which they are laid in."""
+"""All sections, in the order in which they are added."""
 MAX_CHANGED_FILES, MAX_DIAGNOSTIC_FILES, MAX_DIAGNOSTICS, MESSAGE_CHARS, PATH_CHARS = 20, 3, 8, 160, 240
 PACKET_TAG = "context_packet"
 _LABELS: dict[Section, tuple[str, str]] = {
@@ -39,7 +39,7 @@ _ABOUT_DIAGNOSTICS = regex(
 
 
 class ChangedFile(msgspec.Struct, frozen=True):
-    """A file git calls changed: its status code, and the path from the root of the repository."""
+    """A changed file: its git status code, and its path from the root of the repository."""
 
     code: str
     path: str
@@ -55,7 +55,7 @@ class DiagnosticFact(msgspec.Struct, frozen=True):
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """What is known of the workspace at the beginning of a turn. `branch` "" = none."""
+    """The facts of the workspace at the start of a turn. `branch` "" = none."""
 
     name: str = ""
     is_git: bool = False
@@ -65,7 +65,7 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 class Packet(msgspec.Struct, frozen=True):
-    """What goes along with a turn: the text ("" = nothing), its sections, and why others do not.
+    """The packet of a turn: its text ("" = none), its sections, and why others were omitted.
 
     `omitted`: (section, reason) with the reason `unchanged`, `not_asked_for`, `empty` or `token_budget`.
     """
@@ -77,7 +77,7 @@ class Packet(msgspec.Struct, frozen=True):
 
 
 def section_text(section: Section, facts: Facts) -> str:
-    """Return the lines of a section (R-351), "" when there is nothing to say."""
+    """Return the lines of a section (R-351), "" when it has none."""
     match section:
         case "repo":
             return f"name: {one_line(facts.name) or 'workspace'}\ngit: {'detected' if facts.is_git else 'not_detected'}"
@@ -117,12 +117,12 @@ def _diagnostics(found: tuple[DiagnosticFact, ...]) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return the text unable to leave its line or its element (R-355)."""
+    """Return the text on one line and unable to close its element (R-355)."""
     return " ".join(text.split()).replace("<", "‹").replace(">", "›")[:PATH_CHARS]
 
 
 def budget_tokens(params: ContextPacket, input_limit: int) -> int:
-    """Return the tokens the packet may have: limit / 20, at most 2000 (R-352); 0 when the limit is unknown."""
+    """Return the token budget of the packet: limit / 20, at most 2000 (R-352); 0 when the limit is unknown."""
     return min(max(input_limit // params.share, 1), params.max_tokens) if input_limit > 0 else 0
 
 
@@ -134,10 +134,10 @@ def plan_packet(
     budget: int,
     count: Callable[[str], int],
 ) -> Packet:
-    """Return what goes along with a new turn (R-352, R-353).
+    """Return the packet of a new turn (R-352, R-353).
 
-    `words` is what the user typed, `sent` what each section last said in this chat (empty: it is the first turn). A
-    section that would exceed the budget is left out; a smaller one after it may still fit.
+    `words`: the user's message. `sent`: the last text of each section in this chat (empty in the first turn). A section
+    that exceeds the budget is omitted; a smaller one after it may still fit.
     """
     if budget <= 0:
         return Packet()
@@ -162,7 +162,7 @@ def _reason_against(section: Section, text: str, words: str, sent: Mapping[str, 
     if not text:
         return "empty"
     if section == "diagnostics":
-        # R-351: only when the request is about them, also in the first turn.
+        # R-351: only when the request mentions them, even in the first turn.
         return "" if _ABOUT_DIAGNOSTICS.search(words) else "not_asked_for"
     if not sent or sent.get(section) != text:
         return ""

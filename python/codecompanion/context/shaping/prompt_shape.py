@@ -1,7 +1,7 @@
-"""S19 and S20: what goes with every request in a shorter form: prompt fragments, tool schemas (R-344, R-345, R-348).
+"""S19 and S20: shorten the prompt fragments and tool schemas of every request (R-344, R-345, R-348).
 
-The system prompt is made of fragments; each may have a compact form. A schema keeps everything that decides which
-arguments are valid, and loses only what explains them. Pure functions; `shaping` says when they are used.
+The system prompt consists of fragments, each with an optional compact form. A schema keeps everything that decides
+which arguments are valid, and loses only explanations. Pure functions; `shape_request` decides when they are used.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from codecompanion.model.messages import ToolSpec
 
 
 class Fragment(msgspec.Struct, frozen=True):
-    """A part of the system prompt (R-329). `compact` "" = it has no short form."""
+    """A part of the system prompt (R-329). `compact` "" = no short form."""
 
     key: str
     label: str
@@ -45,13 +45,13 @@ _LISTS_OF_SCHEMAS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems", "items"
 
 
 def join_fragments(fragments: Iterable[Fragment], *, compact: bool = False) -> str:
-    """Return the system prompt made of the fragments, in order."""
+    """Return the system prompt joined from the fragments, in order."""
     texts = ((fragment.compact if compact else "") or fragment.full for fragment in fragments)
     return "\n\n".join(text for text in texts if text.strip())
 
 
 def shape_specs(specs: Sequence[ToolSpec], params: ShapeSchemas) -> tuple[ToolSpec, ...]:
-    """Return the tools without nested descriptions; names, types and everything that validates stay (R-345)."""
+    """Return the tools without nested descriptions; names, types and validation rules stay (R-345)."""
     return tuple(
         spec
         if spec.name in params.keep_tools
@@ -63,8 +63,8 @@ def shape_specs(specs: Sequence[ToolSpec], params: ShapeSchemas) -> tuple[ToolSp
 def _without_descriptions(schema: Any, depth: int, level: int = 0) -> Any:
     """Return the schema without descriptions more than `depth` levels of properties below the tool.
 
-    Only keywords that hold schemas are followed: a property may be called `description`, and a default or an enum may
-    hold one.
+    Only keywords that contain schemas are followed: a property may be named `description`, and a default or an enum may
+    contain one.
     """
     if not isinstance(schema, dict):
         return schema

@@ -1,9 +1,9 @@
-"""What a request is made of: layers, fragments, prior turns (R-329, R-330), and its mix of three (R-357).
+"""Break a request into layers, fragments and prior turns (R-329, R-330), and sum up its three-part mix (R-357).
 
     instructions · tools · summary · history (prior turns) · turn (the running one)
 
-The order is the order on the wire, so what is stable stands in front. Sizes in bytes are those of the readable text
-(UTF-8); tokens are the cached, uncalibrated estimates of the messages.
+The order is the order on the wire, stable parts first. Sizes in bytes are those of the readable text (UTF-8); tokens
+are the cached, uncalibrated estimates of the messages.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STABILITY: dict[Layer, str] = {
 
 
 def layer_of(message: Message, turn_id: str) -> Layer:
-    """Return where a message of a request belongs; a message without a turn is history."""
+    """Return the layer of a message; a message without a turn is history."""
     if message.tag == SUMMARY_TAG:
         return "summary"
     if is_system_prompt(message) or message.tag in STARTING_TAGS:
@@ -38,12 +38,12 @@ def layer_of(message: Message, turn_id: str) -> Layer:
 
 
 def turn_of(message: Message) -> str:
-    """Return the turn as placeholders and summaries name it (R-002); without a cycle, as the log does."""
+    """Return the turn as named in placeholders and summaries (R-002); without a cycle, as named in the log."""
     return message.turn_id if message.cycle is None else turn_name(message.cycle)
 
 
 def request_mix(sent: Iterable[Message], tools_tokens: int, count: Callable[[Message], int]) -> dict[str, int]:
-    """Return the tokens of a request by its three parts: `prompt`, `conversation` and `tools` (R-357)."""
+    """Return the tokens of a request by part: `prompt`, `conversation` and `tools` (R-357)."""
     mix = {"prompt": 0, "conversation": 0, "tools": tools_tokens}
     for message in sent:
         mix["prompt" if layer_of(message, "") == "instructions" else "conversation"] += message.tokens or count(message)
@@ -51,7 +51,7 @@ def request_mix(sent: Iterable[Message], tools_tokens: int, count: Callable[[Mes
 
 
 def text_bytes(message: Message) -> int:
-    """Return the size of what the message says and asks for."""
+    """Return the size of the message's text and tool calls."""
     said = len(message.text.encode("utf-8", "surrogatepass"))
     return said + sum(
         len(call.name) + len(call.arguments.encode("utf-8", "surrogatepass")) for call in message.tool_calls
@@ -61,7 +61,7 @@ def text_bytes(message: Message) -> int:
 def compile_prompt(
     sent: Sequence[Message], tools: Sequence[ToolSpec], turn_id: str, *, compact: bool = False
 ) -> dict[str, Any]:
-    """Return the fields of `prompt_compiled`: what was assembled for the request, and what of it can be cached."""
+    """Return the fields of `prompt_compiled`: the parts of the request, and which of them can be cached."""
     fragments = [*_message_fragments(sent, turn_id), *_tool_fragments(tools)]
     fragments.sort(key=lambda fragment: LAYERS.index(fragment["layer"]))
     layers = [_layer(layer, fragments) for layer in LAYERS]
@@ -84,7 +84,7 @@ def compile_prompt(
 
 
 def _is_fresh_code(message: Message, turn_id: str) -> bool:
-    """Return whether it is code that was gathered for this turn and goes out (R-268)."""
+    """Return whether the message is code gathered for this turn and sent unchanged (R-268)."""
     return bool(turn_id) and message.turn_id == turn_id and bool(message.gathered) and not message.edited
 
 
@@ -146,7 +146,7 @@ def _tool_fragments(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
 
 
 class LeftOut(msgspec.Struct, frozen=True):
-    """Turns that only the summary stands for: how many, their size as logged, and the names of those not named yet."""
+    """Turns covered only by the summary: their number, their size as logged, and the names of the new ones."""
 
     turns: int = 0
     size_bytes: int = 0
@@ -154,7 +154,7 @@ class LeftOut(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, messages: Iterable[Message]) -> LeftOut:
-        """Return the figures of the turns these messages are of; instructions and summaries are of none."""
+        """Return the figures of the turns of these messages; instructions and summaries belong to none."""
         gone = [message for message in messages if layer_of(message, "") == "history" and message.turn_id]
         turn_ids = tuple(dict.fromkeys(map(turn_of, gone)))
         return cls(len(turn_ids), sum(map(text_bytes, gone)), turn_ids)
@@ -166,10 +166,10 @@ NO_TURNS = LeftOut()
 def count_prior_turns(
     raw: Sequence[Message], sent: Sequence[Message], turn_id: str, earlier: LeftOut = NO_TURNS
 ) -> dict[str, Any]:
-    """Return the fields of `context_pruned`: what became of the turns before the running one on the way into it.
+    """Return the fields of `context_pruned`: how the turns before the running one are represented.
 
-    `raw` is the conversation as logged, `sent` what goes out: a turn is replayed unchanged, replayed with other
-    contents (compacted), or only the summary stands for it (omitted). `earlier` are omitted turns `raw` does not hold.
+    `raw` is the conversation as logged, `sent` the request. A turn is sent unchanged (raw), sent with other contents
+    (compacted), or covered only by the summary (omitted). `earlier`: omitted turns missing from `raw`.
     """
     replayed = {message.id: message for message in sent}
     turns: dict[str, list[Message]] = {}

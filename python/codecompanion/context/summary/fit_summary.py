@@ -1,9 +1,9 @@
-"""S13 `fit_summary`: the summary must not push the request over the guard (R-433, R-440…R-442).
+"""S13 `fit_summary`: keep the summary from pushing the request over the limit (R-433, R-440…R-442).
 
-Runs after `insert_summary`, so that what is measured is what will be sent. What shrinks is what the summary says:
-element, header and quoted request stay, and so do the headings of what an agent needs to go on. What code quotes has a
-budget of its own beside the model's (R-431), wherever the form has it, be it the form asked for or another: when even
-that is too much, quotes become excerpts with their keys.
+Runs after `insert_summary`, so that the measured request is the one that will be sent. Only the text of the summary
+shrinks: element, header and quoted request stay, and so do the headings of sections that an agent needs to continue.
+Quotes by code have their own budget besides the model's (R-431), in the requested form or any other; if even that is
+too much, quotes become excerpts with their keys.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _SHRINK = 0.75
 
 
 def fit_summary(work: Work, params: FitSummary, env: Env) -> Outcome:
-    """Return the work with its summary as small as it must be; untouched when it fits.
+    """Return the work with its summary as small as necessary; unchanged when it fits.
 
-    What the model wrote is cut to its own budget first (R-433). `details` say what the summary measured before.
+    The model's text is first cut to its own budget (R-433). `details` record the size before.
     """
     place = next((i for i, message in enumerate(work.messages) if message.tag == SUMMARY_TAG), None)
     if place is None:
@@ -51,7 +51,7 @@ def fit_summary(work: Work, params: FitSummary, env: Env) -> Outcome:
 
 
 def _first_cut(work: Work, place: int, params: FitSummary, env: Env) -> int:
-    """Return what the source leaves for the summary: the basis less all else and some slack (R-440)."""
+    """Return the room for the summary: the basis minus all other messages and some slack (R-440)."""
     all_of_it = msgspec.structs.replace(params.limit, at=1.0, tokens=None)
     basis = threshold_tokens(all_of_it, room_of(env, work.messages, all_of_it)) or 0
     others = env.measure((*work.messages[:place], *work.messages[place + 1 :])).tokens
@@ -59,7 +59,7 @@ def _first_cut(work: Work, place: int, params: FitSummary, env: Env) -> int:
 
 
 def _next_cut(allowed: int, floor: int) -> int:
-    """Return the next smaller size; 0 below the floor ends it."""
+    """Return the next smaller size; 0 at the floor, which ends the loop."""
     return max(floor, int(allowed * _SHRINK)) if allowed > floor else 0
 
 
@@ -70,7 +70,7 @@ def _with_summary(work: Work, place: int, text: str, env: Env) -> Work:
 
 
 def _within_budget(text: str, tokens: int, env: Env) -> str:
-    """Return the text with at most `tokens` of the model's own; what code put in (quotes, keys, a ledger) stays."""
+    """Return the text with at most `tokens` of the model's own; parts added by code (quotes, keys, a ledger) stay."""
     told, quotes = take_quotes(without_span(text))
     tail = parse_sections(told).tail
     told = told[: len(told) - len(tail)]
@@ -80,10 +80,10 @@ def _within_budget(text: str, tokens: int, env: Env) -> str:
 
 
 def _shrunk(text: str, tokens: int, env: Env) -> str:
-    """Return at most `tokens` of the summary, as far as headings allow; the line that tells the keys always stays.
+    """Return the summary in at most `tokens`, as far as headings allow; the line with the keys always stays.
 
-    Sections are dropped whole in the form's order, and of what the user said as much stays as there is room for; then
-    the longest are cut (R-441). A text without sections leaves half of the room to what the user said.
+    Sections are dropped whole in the form's order, and the user's quotes stay as far as there is room; then the longest
+    sections are cut (R-441). A text without sections leaves half of the room to the user's quotes.
     """
     span = read_span(text)
     told, quotes = take_quotes(without_span(text))
@@ -113,14 +113,14 @@ def _shrunk(text: str, tokens: int, env: Env) -> str:
 
 
 def _put_back(told: str, quotes: str, whole: str = "") -> str:
-    """Return what is left of the model's text with the quotes in it, and with the keys that the whole had."""
+    """Return the rest of the model's text with the quotes, and with the keys of the whole text."""
     text = put_quotes(told, quotes) if quotes else told
     span = read_span(whole)
     return put_span(text, span) if span is not None else text
 
 
 def _fewer(quotes: str, tokens: int, env: Env) -> str:
-    """Return as many of the quoted messages as there is room for, "" when not one of them has any."""
+    """Return as many of the quoted messages as fit, "" when none fits."""
     kept = fit_quotes(parse_quotes(quotes.split("\n")), tokens, EXCERPT_CHARS, env.count_text)
     return "\n".join(render_quotes(kept)) if kept.quotes else ""
 
@@ -144,9 +144,9 @@ def level(text: str, tokens: int, env: Env) -> str:
 
 
 def cut_plainly(text: str, tokens: int) -> str:
-    """Return the head of the text and a marker, never longer than four characters a token (R-413).
+    """Return the head of the text and a marker, never longer than four characters per token (R-413).
 
-    A code fence in which it is cut is closed; where there is no room for that the text ends in front of it.
+    If the cut is inside a code fence, the fence is closed; without room for that, the text ends before it.
     """
     limit = max(0, tokens) * _CHARS_PER_TOKEN
     shorter = cut_with_note(text, limit, max(0, limit - 100), CUT_MARKER)
@@ -158,7 +158,7 @@ def cut_plainly(text: str, tokens: int) -> str:
 
 
 def _before_open_fence(text: str) -> str:
-    """Return the text up to the code fence that it leaves open."""
+    """Return the text up to its unclosed code fence."""
     lines = text.split("\n")
     while lines and close_fence("\n".join(lines)) != "\n".join(lines):
         lines.pop()
@@ -166,14 +166,14 @@ def _before_open_fence(text: str) -> str:
 
 
 def _cut_to(found: Sectioned, chars: int) -> str:
-    """Return the text with every body cut to that many characters; what is no section stays while there is room."""
+    """Return the text with every body cut to `chars` characters; text outside sections stays while there is room."""
     told = [part.head + _cut_body(part.body, chars) for part in found.parts]
     preamble, tail = (_cut_around(text, chars) for text in (found.preamble, found.tail))
     return (preamble + "".join(told) + tail).rstrip("\n")
 
 
 def _cut_around(text: str, chars: int) -> str:
-    """Return the beginning of what is no section, ended by a line break where a fence had to be closed."""
+    """Return the beginning of text outside sections, with a line break after a fence that had to be closed."""
     closed = close_fence(text[:chars])
     return text[:chars] if closed == text[:chars] else f"{closed}\n\n"
 
@@ -182,12 +182,12 @@ def _cut_body(body: str, chars: int) -> str:
     stripped = body.strip("\n")
     if len(stripped) <= chars:
         return _closed(body)
-    # A heading stands on its own line even when nothing of its section is left.
+    # A heading keeps its own line even if its section is empty.
     ahead = "\n" if body.startswith("\n") else ""
     return close_fence(f"{ahead}{stripped[:chars].rstrip()} […]") + "\n\n"
 
 
 def _closed(body: str) -> str:
-    """Return the body of a section with the code fence closed that the model left open."""
+    """Return the body of a section, closing a code fence that the model left open."""
     closed = close_fence(body)
     return body if closed == body else f"{closed}\n\n"

@@ -1,9 +1,9 @@
-"""Ask for a summary in the chat itself, when that costs less than a transcript (ours; off under `strict`).
+"""Ask for a summary within the chat if that costs less than a transcript (ours; off under `strict`).
 
-The provider holds the chat in its prompt cache. An order after it costs the cached price of the chat, a transcript in
-a request of its own costs the full price of all that is in it; on a local server it has to be read from the start. So
-the order is appended to the chat as it would go out now, with its system prompt and its tools, whenever that fits, is
-cheaper here, and the chat's own model writes the summary. A reply that is no summary is asked for again by transcript.
+The provider has the chat in its prompt cache. An order appended to it costs the cached price of the chat; a transcript
+in a separate request costs the full price of its content, and a local server has to read it from the start. So the
+order is appended to the chat as it would be sent now, with its system prompt and its tools, whenever that fits and is
+cheaper, and the chat's own model writes the summary. If the reply is not a summary, a transcript request follows.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from codecompanion.context.selection.select_window import first_pending
 from codecompanion.context.work import Continuation, Env, SummaryRequest, Work
 
 TRANSCRIPT_PRICE = 1.0
-"""A request of its own is read once: nobody pays for caching it."""
+"""A separate request is read once, so nothing is paid for caching it."""
 MIN_SAVED = 1_000
-"""Tokens of plain input: for less it is not worth that a model may go on with the task instead."""
+"""In tokens of plain input: below this, the risk that the model continues its task instead is not worth it."""
 MIN_OUTPUT_SHARE = 0.5
 """Part of the summary's budget that the window must leave; most summaries are shorter than allowed."""
 MIN_OUTPUT_TOKENS = 400
@@ -64,13 +64,13 @@ def _instructions(order: str, work: Work, env: Env) -> tuple[str, int]:
 
 
 def _newest_kept(work: Work) -> int:
-    """Return how many of the newest messages stay, without what waits for an answer: nobody has sent that yet."""
+    """Return the number of newest messages that stay, without pending ones, which have never been sent."""
     removed = {message.id for message in work.removed}
     answered = work.before[: first_pending(work.before)]
     return sum(1 for _ in takewhile(lambda message: message.id not in removed, reversed(answered)))
 
 
 def price_of(chat: Continuation, order_tokens: int, env: Env) -> float:
-    """Return what reading the chat and the order costs, in tokens of plain input."""
+    """Return the price of reading the chat and the order, in tokens of plain input."""
     new = min(chat.new, chat.tokens)
     return env.cache.read_price * (chat.tokens - new) + env.cache.write_price * (new + order_tokens)

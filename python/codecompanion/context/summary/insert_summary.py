@@ -1,7 +1,7 @@
-"""S14 `insert_summary`: put the summary into the view; at most one lives (R-527, R-551, K5, K10).
+"""S14 `insert_summary`: put the summary into the view; at most one is live (R-527, R-551, K5, K10).
 
-Where it stands, in whose role and in which words is a matter of the policy (R-129, R-323, R-433, R-443). Its tag is
-always the same, so that the next compaction finds it under any policy.
+The policy decides its position, role and wording (R-129, R-323, R-433, R-443). Its tag is fixed, so that the next
+compaction finds it under any policy.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from codecompanion.summary_frame import SUMMARY_HEADERS, neutralise_element
 def insert_summary(work: Work, params: InsertSummary, env: Env) -> Outcome:
     """Return the work with the summary in its place and the pending messages at the end.
 
-    The user message of an interrupted loop is quoted at its end, verbatim, by code.
+    Code quotes the user message of an interrupted loop at its end, verbatim.
     """
     if not work.summary:
         return Failed("there is no summary to insert")
@@ -42,7 +42,7 @@ def insert_summary(work: Work, params: InsertSummary, env: Env) -> Outcome:
     summary = env.recounted(summary)
     kept = tuple(message for message in work.messages if message.tag != SUMMARY_TAG)
     index = _next_legal(kept, _place(work.before, kept, params))
-    # Back in their place they are pending no more: a trim may take them, and then their keys are told, too.
+    # Restored messages are no longer pending: a trim may remove them, and then their keys are listed as well.
     messages = (*kept[:index], summary, *kept[index:], *work.pending)
     placed = msgspec.structs.replace(work, messages=messages, pending=())
     return note_keys(placed, env) if params.recall_keys else placed
@@ -51,7 +51,7 @@ def insert_summary(work: Work, params: InsertSummary, env: Env) -> Outcome:
 def summary_text(work: Work, params: InsertSummary) -> str:
     """Return the whole text of the summary message.
 
-    The quoted request is its end, and nothing of all that can close the element around it (R-433).
+    It ends with the quoted request, and cannot close the element around it (R-433).
     """
     said = work.summary + (quote_request(work.request) if work.request else "")
     header = SUMMARY_HEADERS[params.header].format(count=len(work.removed))
@@ -61,7 +61,7 @@ def summary_text(work: Work, params: InsertSummary) -> str:
 
 
 def _place(before: Messages, kept: Messages, params: InsertSummary) -> int:
-    """Return the index in `kept` at which the summary goes in."""
+    """Return the index in `kept` at which to insert the summary."""
     if params.upsert:
         stood = next((index for index, message in enumerate(before) if message.tag == SUMMARY_TAG), None)
         if stood is not None:
@@ -82,7 +82,7 @@ def _place(before: Messages, kept: Messages, params: InsertSummary) -> int:
 
 
 def _head(kept: Messages, *, with_rules: bool) -> int:
-    """Return the index after the system prompt at the front, and the rules when they count as part of it."""
+    """Return the index after the leading system prompt, and after the rules if they count as part of it."""
     for index, message in enumerate(kept):
         if not is_system_prompt(message) and not (with_rules and message.tag in STARTING_TAGS):
             return index
@@ -90,5 +90,5 @@ def _head(kept: Messages, *, with_rules: bool) -> int:
 
 
 def _next_legal(kept: Messages, index: int) -> int:
-    """Return the index, or the next one that does not stand between a call and its result."""
+    """Return the index, or the next one that is not between a call and its result."""
     return next(cut for cut in legal_cuts(kept) if cut >= index)

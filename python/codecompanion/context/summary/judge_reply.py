@@ -1,9 +1,9 @@
-"""Whether a model's reply is a summary, and what of it counts (R-526, R-433; lessons 14, 15, 56).
+"""Check whether a model's reply is a summary, and extract it (R-526, R-433; lessons 14, 15, 56).
 
-A summary is recognised, not assumed: `ok`, a refusal, an error passed off as an answer, the headings of the prompt with
-nothing of the chat, or a text about something else in whatever form (`topic_evidence`) must never stand for a history.
-What code wrote is taken as it is, a caller's text (`context --summary`) unless it is plainly none: it may be short and
-in no form. What refusals look like is data (`prompts/refusals.toml`).
+A summary must be recognised: `ok`, a refusal, an error passed off as an answer, the headings of the prompt without
+content, or a text on another topic in any form (`topic_evidence`) must never replace a history. Text written by code is
+accepted as is, and a caller's text (`context --summary`) unless it is plainly not a summary: it may be short and in no
+known form. Patterns of refusals are data (`prompts/refusals.toml`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SUMMARY = regex(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL | re.IGNORECASE)
 _NOTHING = regex(r"\W*(?:none|n/a|nothing|keine?s?|nichts|aucune?|ninguno|нет|无|なし|없음)?\W*", re.IGNORECASE)
 _LEADING_MARKS = regex(r"[\s*_#>`\"'“”„«»~-]+")
 MIN_CHARS = 200
-"""Free text of at most this many characters is no summary, or a quarter of what it stands for when that is less."""
+"""Free text of at most this many characters, or a quarter of the history if less, is not a summary."""
 _SHARE_OF_SHORT = 0.25
 _HEAD_CHARS = 200
 _ANNOUNCEMENT = 200
@@ -47,10 +47,10 @@ _ANNOUNCEMENT = 200
 def accept_reply(
     reply: SummaryReply, schema: Schema | None = None, prompt: str = "", about: Sequence[str] = ()
 ) -> str | Failed:
-    """Return the summary text without its private analysis, or why the reply is none; `again`: asking may help.
+    """Return the summary text without its private analysis, or why the reply is rejected; `again`: a retry may help.
 
-    `schema` is the form asked for and `prompt` how (None: only that there is text), `about` are the texts that it
-    has to be about. Of a reply cut by its limit the complete sections count when they make a summary.
+    `schema` is the requested form and `prompt` its wording (None: any text is accepted), `about` the texts that it must
+    be about. Of a truncated reply the complete sections count if they form a summary.
     """
     failure = _ended_badly(reply, schema)
     if failure is not None:
@@ -100,14 +100,14 @@ def _stripped(given: str) -> str | Failed:
 
 
 def _unfenced(text: str) -> str:
-    """Return the text without the code fence that it stands in as a whole."""
+    """Return the text without a code fence around all of it."""
     lines = lines_and_fences(text)
     is_fenced = len(lines) > 2 and lines[0][1] and lines[0][1] == lines[-1][1]
     return "".join(line for line, _ in lines[1:-1]).strip() if is_fenced else text
 
 
 def in_order(text: str, schema: Schema) -> str:
-    """Return the text with its sections by their numbers: the most important ones were asked for first (R-433)."""
+    """Return the text with its sections in numerical order: the prompt asks for the most important first (R-433)."""
     form = form_of(text, schema)
     if form is None or form.headings == "labels":
         return text
@@ -121,9 +121,9 @@ def in_order(text: str, schema: Schema) -> str:
 
 
 def inside_form(text: str, schema: Schema) -> str:
-    """Return the text with nothing in front of its first section: an announcement goes, more than that moves inside.
+    """Return the text with nothing before its first section: an announcement is dropped, longer text moves inside.
 
-    So does the note on an order that was left out: nobody should have to guess why something is missing.
+    The note on a removed order also moves inside, to explain the gap.
     """
     form = form_of(text, schema)
     found = parse_sections(text, form)
@@ -138,7 +138,7 @@ def inside_form(text: str, schema: Schema) -> str:
 
 
 def complete_sections(text: str, schema: Schema) -> str:
-    """Return a cut text up to its last complete section (R-433), "" when none is complete."""
+    """Return a truncated text up to its last complete section (R-433), "" when none is complete."""
     found = parse_sections(text, form_of(text, schema))
     if not found.is_sectioned:
         return ""
@@ -147,12 +147,12 @@ def complete_sections(text: str, schema: Schema) -> str:
 
 
 def _not_about(texts: Sequence[str], told: Sequence[str]) -> str:
-    """Return why texts are not about what they stand for, "" when they are, or when nothing is known of that."""
+    """Return why texts are not about the history they replace, "" when they are, or when it is unknown."""
     return why_not_about(texts, History(told)) if told else ""
 
 
 def _why_none(text: str, schema: Schema, prompt: str, told: Sequence[str]) -> str:
-    """Return why a text is no summary, "" when it is one: in the form asked for, long enough, and about the history."""
+    """Return why a text is not a summary, "" when it is: in the requested form, long enough, and about the history."""
     if not schema.section and guess_schema(text) is None:
         return _too_little(text, told) or _not_about([text], told)
     telling = _telling_sections(text, schema, prompt)
@@ -160,10 +160,10 @@ def _why_none(text: str, schema: Schema, prompt: str, told: Sequence[str]) -> st
 
 
 def _telling_sections(text: str, schema: Schema, prompt: str) -> list[str] | Failed:
-    """Return what the sections of a text say, or why they are no summary: half are there, and some say something.
+    """Return the contents of a text's sections, or why they are not a summary: half must exist, some with content.
 
-    A model that answers in another known form is understood. "None" is an answer, but not to everything, and what the
-    prompt says of a section is none.
+    An answer in another known form is accepted. "None" is a valid answer, but not for every section, and repeating the
+    prompt's description of a section does not count.
     """
     form = schema if schema.headings == "labels" else form_of(text, schema)
     if form is None:
@@ -181,7 +181,7 @@ def _telling_sections(text: str, schema: Schema, prompt: str) -> list[str] | Fai
 
 
 def _too_little(text: str, told: Sequence[str]) -> str:
-    """Return why a free text is too short for a summary, "" when it is long enough for what it stands for."""
+    """Return why a free text is too short for a summary, "" when it is long enough for its history."""
     if _says_nothing(text):
         return _nothing_said(text)
     least = min(MIN_CHARS, int(_SHARE_OF_SHORT * sum(map(_length, told)))) if told else MIN_CHARS
@@ -189,12 +189,12 @@ def _too_little(text: str, told: Sequence[str]) -> str:
 
 
 def _length(text: str) -> int:
-    """Return the length in letters of an alphabet: a Chinese sign says as much as three."""
+    """Return the length in alphabetic letters: a Chinese character counts as three."""
     return len(text) + 2 * sum("\u2e80" <= char <= "\uffef" for char in text)
 
 
 def _says_nothing(text: str) -> bool:
-    """Return whether the whole reply is a word of consent, or has no word at all."""
+    """Return whether the whole reply is a word of consent, or contains no word at all."""
     return " ".join(re.findall(r"[\w/']+", text.casefold())) in _consents()
 
 
@@ -208,7 +208,7 @@ def _consents() -> frozenset[str]:
 
 
 def _is_refusal(text: str) -> bool:
-    """Return whether the reply begins like a refusal, an error or a question back."""
+    """Return whether the reply begins like a refusal, an error or a question."""
     head = unicodedata.normalize("NFKC", text[:_HEAD_CHARS]).casefold().replace("’", "'")
     head = _LEADING_MARKS.sub("", head, count=1) if _LEADING_MARKS.match(head) else head
     refusal, error = _refusal_forms()
@@ -227,7 +227,7 @@ def _refusal_forms() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def _is_error_object(text: str) -> bool:
-    """Return whether the whole text is an error object of an endpoint."""
+    """Return whether the whole text is an error object from an endpoint."""
     if not text.startswith("{"):
         return False
     try:

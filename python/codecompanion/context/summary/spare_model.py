@@ -22,7 +22,7 @@ NOT_WORTH_IT = Failed("in a window this small a summary by a model takes more to
 
 
 def why_not_again(env: Env, *, asks_unusable: bool) -> Failed | None:
-    """Return why the model is not asked: it wrote no usable summary before in this chat; None where it is asked."""
+    """Return why the model is not asked, its earlier unusable summary in this chat; None if it may be asked."""
     if asks_unusable or not env.unusable_writer:
         return None
     return Failed(f"{env.unusable_writer} {UNUSABLE}")
@@ -40,10 +40,10 @@ def takes_too_long(requests: Iterable[SummaryRequest], max_wait_s: float, env: E
 
 
 def costs_more_than_it_saves(work: Work, requests: Iterable[SummaryRequest], written: int, env: Env) -> bool:
-    """Return whether the requests take more tokens than all later requests can save until the window is full again.
+    """Return whether the requests take more tokens than later requests can save before the window is full again.
 
-    `written` tokens is the summary in the end; several parts are read once more to be put together. The window fills as
-    fast as it did: by what a reply and the messages before it took of what is removed.
+    `written`: tokens of the final summary; several parts are read once more to be merged. The window is assumed to fill
+    as fast as before: by the average of the removed messages per reply.
     """
     asked = tuple(requests)
     cost = sum(request.prompt_tokens + request.max_output_tokens for request in asked)

@@ -1,8 +1,8 @@
-"""S9 `summarize_chunked`: a summary written chunk by chunk and merged (R-120, R-121…R-127, R-130).
+"""S9 `summarize_chunked`: write a summary chunk by chunk and merge the parts (R-120, R-121…R-127, R-130).
 
-A generator like S8: it yields what to ask and receives what came back. One chunk that yields no usable text ends it
-(`Failed`: the policy's next tier has its turn); a merge that yields none does not, the parts are joined then. Where the
-boundary to the kept messages lies is S6, where the summary goes is S14.
+A generator like S8: it yields requests and receives replies. One chunk without a usable text ends it (`Failed`: the
+policy's next tier runs); a merge without one does not, the parts are joined instead. S6 sets the boundary to the kept
+messages, S14 the place of the summary.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _SMALLEST_ROOM = 64
 def summarize_chunked(work: Work, params: SummarizeChunked, env: Env) -> Steps:
     """Return the work with `summary`; `Failed` when a chunk could not be summarised.
 
-    Messages too large to be summarised are named after the summary (R-125). `details` tell the calls planned and how
-    many messages were left out.
+    Messages too large to be summarised are named after the summary (R-125). `details` record the number of planned
+    calls and of messages left out.
     """
     if not work.removed:
         return Skipped("nothing_to_summarise", "there is nothing to summarise yet")
@@ -62,13 +62,13 @@ class _Run(SummaryRun):
         self.room = self.free_tokens(f"{self.prompt}\n\n{notes}\n\n{wrap(())}")
 
     def free_tokens(self, prompt: str) -> int:
-        """Return how many of our tokens the summariser's window still holds besides the prompt and the reply."""
+        """Return how many of our tokens the summariser's window leaves besides the prompt and the reply."""
         return math.floor((self.window - self.output) / self.ratio) - self.count_text(prompt)
 
     def plan(self, messages: Messages) -> tuple[list[_Chunk], list[str]]:
-        """Return what is asked about, chunk by chunk, and the notes on messages that are left out.
+        """Return the chunks to ask about, and the notes on messages that are left out.
 
-        The average that sets the size of a chunk is that of all messages (R-122).
+        The average that determines the size of a chunk covers all messages (R-122).
         """
         formula, window = self.params.chunk, self.env.window
         average = sum(map(self.size, messages)) / len(messages)
@@ -80,7 +80,7 @@ class _Run(SummaryRun):
             notes += [self.note(message) for message, left_out in zip(chunk, oversized, strict=True) if left_out]
             fitting = tuple(message for message, left_out in zip(chunk, oversized, strict=True) if not left_out)
             entries = tuple(format_labelled(message, self.params.max_message_chars) for message in fitting)
-            # The wrapper of many small messages weighs more than they do: what is sent is what has to fit.
+            # The wrappers of many small messages can outweigh them: the text as sent must fit.
             start = 0
             for part in chunk_entries(entries, max(_SMALLEST_ROOM, self.room), self.count_text):
                 chunks.append((fitting[start : start + len(part)], part))
@@ -92,18 +92,18 @@ class _Run(SummaryRun):
         return self.env.size((message,))
 
     def note(self, message: Message) -> str:
-        """Return what stands for a message that is too large to be summarised (R-125)."""
+        """Return the note in place of a message too large to be summarised (R-125)."""
         thousands = math.floor(self.size(message) / 1000 + 0.5)
         return OMITTED_MESSAGE.format(role=message.role, thousands=thousands)
 
     def summarise_parts(self, chunks: list[_Chunk]) -> Texts:
-        """Ask for the summaries of all chunks; they may be written at the same time (R-120)."""
+        """Ask for the summaries of all chunks; they may be written in parallel (R-120)."""
         if chunks and self.room < _SMALLEST_ROOM:
             return self.too_small
         return (yield from self.ask(self.about(chunks, self.output)))
 
     def merge(self, parts: Sequence[str]) -> Generator[SummaryRequest, SummaryReply, str]:
-        """Return the parts as one text (R-130): asked for when there are several, joined when that yields nothing."""
+        """Return the parts as one text (R-130): merged by the model if there are several, joined if that fails."""
         joined = _SEPARATOR.join(parts)
         if len(parts) < 2:
             return joined

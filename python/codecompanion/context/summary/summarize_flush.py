@@ -1,7 +1,7 @@
-"""`summarize_flush`: what is written to the memory while everything is still there (R-446).
+"""`summarize_flush`: write a note to the memory while all messages are still in the view (R-446).
 
-The stage around it triggers on little slack; nothing of the view is changed by it, the summary goes to the effects.
-Behind a flush the next one waits until time has passed and something new was said.
+The stage around it triggers on little slack; it does not change the view, the summary is passed to the effects. After a
+flush the next one waits until time has passed and new messages have arrived.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from codecompanion.model.messages import STARTING_TAGS, Message, is_system_promp
 
 
 def summarize_flush(work: Work, params: SummarizeFlush, env: Env) -> Steps:
-    """Return the work with a short summary of its newest messages, and the messages as they were."""
+    """Return the work with a short summary of its newest messages; the messages stay unchanged."""
     chosen = _select(work, params, env)
     if not isinstance(chosen, Work):
         return chosen
@@ -32,7 +32,7 @@ def summarize_flush(work: Work, params: SummarizeFlush, env: Env) -> Steps:
 
 
 def _select(work: Work, params: SummarizeFlush, env: Env) -> Outcome:
-    """Return the work with the messages that the summary is about, or why there is none now."""
+    """Return the work with the messages to summarise, or why there is no flush now."""
     last = env.last_flush
     if last.is_off:
         return Skipped("memory_off", "the memory is switched off")
@@ -46,7 +46,7 @@ def _select(work: Work, params: SummarizeFlush, env: Env) -> Outcome:
     if last.at and env.now - last.at < params.cooldown_s:
         return Skipped("flushed_recently", "the memory was written a moment ago")
     tokens = env.measure(work.messages).tokens
-    # Behind a compaction the request is smaller than at the last flush: then all of it counts.
+    # After a compaction the request is smaller than at the last flush: then all of it counts.
     fresh = tokens - last.tokens if tokens >= last.tokens else tokens
     if fresh < params.min_new_tokens:
         return Skipped("nothing_new", "there is nothing new to remember")
@@ -54,7 +54,7 @@ def _select(work: Work, params: SummarizeFlush, env: Env) -> Outcome:
 
 
 def _newest(said: list[Message], params: SummarizeFlush) -> tuple[Message, ...]:
-    """Return the newest messages that have room; the one at the end always has."""
+    """Return the newest messages that fit; the last one always does."""
     room, first = params.max_chars, len(said) - 1
     for index in range(len(said) - 1, -1, -1):
         room -= min(len(said[index].text), params.max_entry_chars)

@@ -1,8 +1,8 @@
-"""S8 `summarize_one`: one model call that writes the summary, chunked when it does not fit (R-525, R-526, lesson 1).
+"""S8 `summarize_one`: summarise in one model call, chunked when it does not fit (R-525, R-526, lesson 1).
 
-S12 `summarize_ledger` writes it from the log by code; it needs no call and cannot fail the way one does. S8 is a
-generator: it yields what to ask and receives what came back, so that it needs no network and can be tested with a
-table of strings. Parts of a long history may be asked for at once; the parts of parts come to an end (R-120).
+S12 `summarize_ledger` writes it from the log by code; it needs no call and cannot fail like one. S8 is a generator: it
+yields requests and receives replies, so it needs no network and can be tested with a table of strings. Parts of a long
+history may be requested in parallel; summarising parts of parts is bounded (R-120).
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from codecompanion.context.work import Env, Failed, Outcome, Skipped, Steps, Sum
 from codecompanion.model.messages import is_system_prompt
 
 _SMALL_WINDOW = 16_000
-"""In a window of fewer tokens whole messages of the user do not fit for long: their short facts go first (measured: 13
-of 24 survived at 2,048). In larger ones quotes have 2,000 tokens and more."""
+"""Below this many tokens, whole user messages soon no longer fit, so their short facts take precedence (measured: 13 of
+24 survived at 2,048). In larger windows quotes have 2,000 tokens and more."""
 _SAFETY = 0.9
 _EASILY = 0.7
-"""A transcript that roughly takes so much of the room fits; of what takes more every entry is counted."""
+"""A transcript whose rough size is at most this share of the room fits; above it, every entry is counted."""
 _SMALLEST_BUDGET = 200
 _MAX_FOR_QUOTES = 16_000
-# Three summaries of parts must fit into one request, or putting parts together would never end.
+# Three summaries of parts must fit into one request, or merging parts would never end.
 _PARTS_AT_ONCE = 3
 _DEEPEST = 5
 
 
 def summarize_one(work: Work, params: SummarizeOne, env: Env) -> Steps:
-    """Return the work with `summary`; `Failed` when no usable text came back, and then nothing is changed.
+    """Return the work with `summary`; `Failed`, without any change, when there was no usable text.
 
-    `details` tell the budget and how many orders to a model were left out of the text (R-433).
+    `details` record the budget and the number of orders to a model left out of the text (R-433).
     """
     if not work.transcript:
         return Skipped("nothing_to_summarise", "there is nothing to summarise yet")
@@ -57,7 +57,7 @@ def summarize_one(work: Work, params: SummarizeOne, env: Env) -> Steps:
     said = said.saying(summary_budget_tokens=budget)
     if run.source == "model" and run.schema.section:
         text = inside_form(text, run.schema)
-    # More than half of what it stands for is no summary of it, and leaves no room for the user's own words.
+    # A summary longer than half of its history does not summarise it, and leaves no room for the user's own words.
     most = min(run.output, max(_SMALLEST_BUDGET, run.count(work.transcript) // 2))
     if run.source == "model" and env.count_text(text) > most:
         said = said.saying(summary_shortened_from_tokens=env.count_text(text))
@@ -66,7 +66,7 @@ def summarize_one(work: Work, params: SummarizeOne, env: Env) -> Steps:
 
 
 def summary_budget(work: Work, params: SummarizeOne, env: Env) -> int:
-    """Return how many tokens the summary may have (R-427, R-428)."""
+    """Return the token budget of the summary (R-427, R-428)."""
     budget, room = params.max_tokens, env.window - params.available_reserve
     if params.share_of_slack:
         slack = room - env.measure((*work.messages, *work.pending)).tokens
@@ -90,7 +90,7 @@ def summarize_ledger(work: Work, params: SummarizeLedger, env: Env) -> Outcome:
     if not work.removed:
         return Skipped("nothing_to_summarise", "there is nothing to summarise yet")
     budget = min(params.max_tokens, max(_SMALLEST_BUDGET, env.window // 8))
-    # What is free is there for the user's words before any of them is shortened; half of it is left to go on with.
+    # Free room goes to the user's words before any of them is shortened; half of it is left for the next steps.
     taken = env.measure((*work.messages, *work.pending)).tokens + budget + env.count_text(work.request)
     own = min(_MAX_FOR_QUOTES, max(0, (env.window - env.reserve - taken) // 2))
     text = summarise(
@@ -108,7 +108,7 @@ _Reduction = Generator[SummaryRequest, SummaryReply, "str | Failed"]
 
 
 class _Run(SummaryRun):
-    """One run of S8: what fits into a request."""
+    """One run of S8: the sizes that a request must fit into."""
 
     def __init__(self, work: Work, params: SummarizeOne, env: Env, budget: int) -> None:
         spares = {"spares_below": params.spares_below, "max_wait_s": params.max_wait_s}
@@ -119,7 +119,7 @@ class _Run(SummaryRun):
         self.available = int((self.window - self.output) * _SAFETY / self.ratio) - taken
 
     def reduce(self, entries: tuple[str, ...], depth: int = 0) -> _Reduction:
-        """Summarise the entries: at once when they fit, else chunk by chunk and then the parts together."""
+        """Summarise the entries: at once when they fit, otherwise chunk by chunk, and then the parts together."""
         if self.available < _SMALLEST_BUDGET:
             return self.too_small
         if self.count(entries) <= self.available:
@@ -142,7 +142,7 @@ class _Run(SummaryRun):
         return texts if isinstance(texts, Failed) else texts[0]
 
     def _in_place(self, question: Question) -> Question:
-        """Return the question as it is asked in the chat itself, where that is cheaper."""
+        """Return the question as asked within the chat, where that is cheaper."""
         if self._env is None:
             return question
         asked = in_place(question.request, self.order, self.work, self._env)
@@ -151,7 +151,7 @@ class _Run(SummaryRun):
         return msgspec.structs.replace(question, request=asked, otherwise=question.request)
 
     def write_parts(self, chunks: tuple[tuple[str, ...], ...], output: int) -> Texts:
-        """Summarise each chunk in at most `output` tokens; a summary that is longer all the same is shortened."""
+        """Summarise each chunk in at most `output` tokens; longer summaries are shortened."""
         texts = yield from self.ask(self.about([(self.work.removed, chunk) for chunk in chunks], output))
         if isinstance(texts, Failed):
             return texts
@@ -161,13 +161,13 @@ class _Run(SummaryRun):
         return tuple(fit_entry(part, output, self.count_text)[0] for part in parts)
 
     def count(self, entries: tuple[str, ...]) -> int:
-        """Return the estimate of the entries, a rough one where that is enough: they fit easily, whatever it is."""
+        """Return the estimate of the entries; a rough one if they easily fit."""
         if id(entries) not in self._sizes:
             rough = roughly(entries, self._estimate)
             is_enough = 0 < rough <= _EASILY * self.available
             if rough and entries is self.work.transcript:
                 known = zip(entries, self.work.entry_sizes, strict=False)
                 self.counts.update((entry, size) for entry, size in known if size)
-            # By identity: hashing 10 MB is what another chat would wait for.
+            # Keyed by identity: hashing 10 MB would delay other chats.
             self._sizes[id(entries)] = entries, rough if is_enough else super().count(entries)
         return self._sizes[id(entries)][1]

@@ -1,9 +1,9 @@
-"""S12 `summarize_raw`: when no model wrote the summary, the removed messages, cut to the summary's size (R-434).
+"""S12 `summarize_raw`: if no model wrote the summary, use the removed messages, cut to the summary's size (R-434).
 
-Needs no call and does not fail. User, assistant, tools and an earlier summary have fair shares of the budget; what one
-does not need goes to the others. The user's words are quoted (R-431) and repeated nowhere else. What the assistant
-decided comes before what else it said. An earlier summary stays in front; the entries of an earlier raw text are read
-again as entries, so that a second failure frees as much as the first.
+Needs no call and does not fail. User, assistant, tools and an earlier summary have fair shares of the budget; unused
+room goes to the others. The user's words are quoted (R-431) and not repeated elsewhere. The assistant's decisions take
+precedence over its other text. An earlier summary stays first; the entries of an earlier raw text are parsed again, so
+that a second failure frees as much as the first.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from codecompanion.summary_frame import split_frame
 
 _CAPS = Caps(user=3000, tool=1200, call=800)
 _SPOKEN_CHARS = 1500
-"""Characters of each (R-436); a text of the assistant is cut when its decisions have been read."""
+"""In characters, per text (R-436); an assistant text is cut after its decisions have been read."""
 _LEFT_OUT = "[entries left out: {count}]"
 _LEFT_OUT_FORM = regex(r"^\[entries left out: (\d+)\]\n", re.MULTILINE)
 _ENTRY = regex(r"^(?=\[(?:user|assistant|tool|system)\] )", re.MULTILINE)
 _TURN = regex(r"^--- Turn \d+ ---\n?", re.MULTILINE)
 _INDENT = "    "
-"""In front of the further lines of an entry: nothing in it can be a heading of the summary."""
+"""Prefix of an entry's further lines: none of them can be a heading of the summary."""
 _LABELLED = regex(
     r"^[^\w\n]*(?:decisions?|decided|constraints?|next(?: steps?)?|todo|blocked|blockers?|warnings?)\W*:.+$",
     re.IGNORECASE | re.MULTILINE,
 )
 _READ_CHARS = 300_000
-"""Only in so much of the assistant's newest texts decisions are looked for: that takes a third of a second."""
+"""Maximum size of the assistant's newest texts searched for decisions: it takes a third of a second."""
 _SHORT_CHARS, _DECISIONS_CHARS = 120, 300
 
 Count = Callable[[str], int]
@@ -64,7 +64,7 @@ def summarize_raw(work: Work, params: SummarizeRaw, env: Env) -> Outcome:
     budget = max(1, min(summary_budget(work, formula, env), int(removed * params.share_of_removed)))
     raw, room = _Raw(work.removed, params.max_quote_chars, env), budget * 3 // 2
     text = raw.within(room)
-    # A share is rarely used to its end: what does not fit with shares that are too large is tried with smaller ones.
+    # Shares are rarely used up: begin with too large ones and reduce them until the text fits.
     while env.count_text(text) > budget and room > 1:
         room = room * 9 // 10
         text = raw.within(room)
@@ -72,7 +72,7 @@ def summarize_raw(work: Work, params: SummarizeRaw, env: Env) -> Outcome:
 
 
 class _Raw:
-    """What can be told of the removed messages: quotes, an earlier summary, entries of the assistant and of tools."""
+    """The usable parts of the removed messages: quotes, an earlier summary, entries of the assistant and of tools."""
 
     def __init__(self, removed: Messages, max_quote_chars: int, env: Env) -> None:
         self._count, self._facts = env.count_text, env.folds.get(QuoteFacts)
@@ -94,7 +94,7 @@ class _Raw:
         self._sizes = dict[str, int]()
 
     def within(self, tokens: int) -> str:
-        """Return all of it in about so many tokens."""
+        """Return the text in about `tokens` tokens."""
         frame = "\n\n".join((QUOTES_HEADING, RAW_HEADING, _LEFT_OUT.format(count=9999)))
         room = max(0, tokens - self._size(frame))
         user, earlier, spoken, done = fair_shares(
@@ -123,7 +123,7 @@ class _Raw:
         return put_quotes(text, "\n".join(render_quotes(kept)))
 
     def _choose(self, places: list[int], tokens: int) -> dict[int, str]:
-        """Return the entries that fit, by their places: decisions, then short forms, then the newest whole."""
+        """Return the entries that fit, by index: first decisions, then short forms, then the newest in full."""
         kept, left = dict[int, str](), tokens
 
         def take(place: int, text: str, leaving: int = 0) -> bool:
@@ -147,21 +147,21 @@ class _Raw:
         return kept
 
     def _short(self, place: int) -> str:
-        """Return the decisions of an entry, else its beginning, on one line."""
+        """Return the decisions of an entry, or its beginning, on one line."""
         entry, decided = self._entries[place], self._decided.get(place, "")
         speaker, _, words = entry.partition("] ")
         short = cut_line(decided, _DECISIONS_CHARS) if decided else cut_line(words, _SHORT_CHARS)
         return min(f"{speaker}] {short}", entry, key=len)
 
     def _size(self, text: str) -> int:
-        """Return the tokens of a piece and the line break after it."""
+        """Return the tokens of a piece including its line break."""
         if text not in self._sizes:
             self._sizes[text] = self._count(text) + 1
         return self._sizes[text]
 
 
 def fair_shares(room: int, wanted: tuple[int, ...]) -> tuple[int, ...]:
-    """Return what each gets of the room: an equal share, or less where less is wanted, which leaves more to the others.
+    """Return each share of the room: equal, or less if less is wanted, which leaves more to the others.
 
     >>> fair_shares(90, (10, 100, 0, 100))
     (10, 40, 0, 40)
@@ -174,12 +174,12 @@ def fair_shares(room: int, wanted: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _as_far_as(room: int, sizes: Iterable[int]) -> int:
-    """Return the sum of the sizes, the room when it is more; not more of them than needed are looked at."""
+    """Return the sum of the sizes, at most the room; reads no more sizes than necessary."""
     return min(room, max((*takewhile(lambda total: total <= room, accumulate(sizes)), 0)) or room)
 
 
 def _read_earlier(removed: Messages) -> tuple[str, list[str], int]:
-    """Return what an earlier summary tells besides quotes, the entries of its raw text, and how many it left out."""
+    """Return an earlier summary without quotes, the entries of its raw text, and the count of omitted ones."""
     told, entries, left_out = list[str](), list[str](), 0
     for message in removed:
         if message.tag != SUMMARY_TAG:
@@ -189,7 +189,7 @@ def _read_earlier(removed: Messages) -> tuple[str, list[str], int]:
         told += [ahead.strip()] if ahead.strip() else []
         left_out += sum(int(number) for number in _LEFT_OUT_FORM.findall(raw))
         raw = _TURN.sub("", _LEFT_OUT_FORM.sub("", raw))
-        # In the raw text of an earlier version the user's words are entries, too; they are quoted now.
+        # The raw text of an earlier version has entries for the user's words, which are quoted now.
         entries += [
             re.sub(f"^{_INDENT}", "", entry.rstrip("\n"), flags=re.MULTILINE)
             for entry in _ENTRY.split(raw)
@@ -199,7 +199,7 @@ def _read_earlier(removed: Messages) -> tuple[str, list[str], int]:
 
 
 def _entries(removed: Messages) -> Iterator[str]:
-    """Give the entries of the messages: each text, call and result of its own; what the user typed is quoted."""
+    """Yield the entries of the messages, one per text, call and result, without typed messages, which are quoted."""
     for message in removed:
         if message.tag in (*STARTING_TAGS, SUMMARY_TAG, LOOKING_TAG) or message.role == "system" or message.compacted:
             continue
@@ -214,7 +214,7 @@ def _is_spoken(entry: str) -> bool:
 
 
 def _decisions(entry: str) -> str:
-    """Return the sentences of the assistant that say what is decided, found out, blocked or next, in their order."""
+    """Return the assistant's sentences that state a decision, a finding, a blocker or a next step, in order."""
     words = entry.partition("] ")[2]
     told = dict.fromkeys(
         (

@@ -1,9 +1,9 @@
-"""Put questions for summaries to a model: the prompt, what is asked again, several at once (R-120, R-433, R-533).
+"""Ask a model for summaries: the prompt, retries, several requests at once (R-120, R-433, R-533).
 
-A generator like the strategies that use it. Whoever answers may answer the first question alone or, of those that stand
-`beside` it, as many as it likes at the same time; what was not answered is asked next. Every question is asked at most
-twice: once more when the reply was cut, with more room if there is, or was no summary, with the reason. While it is in
-doubt whether the model writes summaries at all, one question is asked at a time.
+A generator like the strategies that use it. The caller may answer the first question alone or any number of those
+`beside` it in parallel; unanswered ones are asked next. Every question is asked at most twice: again with more room, if
+there is any, when the reply was truncated, or with the reason when it was not a summary. While it is uncertain whether
+the model writes summaries at all, questions are asked one at a time.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _INSTRUCTIONS = "The user asks for this in particular:\n\n{instructions}"
 _TASK = "The task is called: {title}"
 _TITLE_CHARS = 200
 WORDS_PER_TOKEN = 0.7
-"""Of plain English with names in it; a budget in words is a wish, the limit of the request stands after it."""
+"""For plain English with names in it; the word budget is a request, the token limit enforces it."""
 _MIN_WORDS = 40
 
 
 class Question(msgspec.Struct, frozen=True):
-    """One request, the form it asks for and its words about that form; `most` tokens a second try may write.
+    """One request, its schema and the prompt's words about it; `most`: tokens that a second try may write.
 
-    `part`: the entries of the subject in its prompt, when these are not all. `otherwise` is asked next when the
-    request, which stands in the chat itself, brought no summary.
+    `part`: the entries in its prompt, if they are not all. `otherwise`: the fallback request if the one within the chat
+    brings no summary.
     """
 
     request: SummaryRequest
@@ -47,12 +47,12 @@ class Question(msgspec.Struct, frozen=True):
     otherwise: SummaryRequest | None = None
 
     def about(self, told: Callable[[Messages], tuple[str, ...]]) -> tuple[str, ...]:
-        """Return the texts that the answer has to be about: its part of the subject comes first."""
+        """Return the texts that the answer must be about, starting with its part of the subject."""
         return (*self.part, *told(self.request.subject))
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """A text that counts as a summary, and who wrote it; `in_place`: in the chat itself."""
+    """An accepted summary, and its author; `in_place`: written within the chat."""
 
     text: str
     source: str = "model"
@@ -60,9 +60,9 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def summary_prompt(schema: str, instructions: str, budget: int = 0, title: str = "") -> str:
-    """Return the prompt of the schema with its length in words (R-433) and the user's own wishes (R-533).
+    """Return the prompt of the schema with its length in words (R-433) and the user's instructions (R-533).
 
-    Where the schema says so, the task's `title` is in it (R-435).
+    It contains the task's `title` if the schema asks for it (R-435).
     """
     form = load_schema(schema)
     prompt = prompts.load(form.prompt)
@@ -80,9 +80,9 @@ Texts = Generator[SummaryRequest, SummaryReply, "tuple[str, ...] | Failed"]
 
 
 class SummaryRun:
-    """One run of S8 or S9: in what form a summary is asked for, what the summariser's window holds, and who wrote.
+    """One run of S8 or S9: the form of the summary, the size of the summariser's window, and the author.
 
-    Figures in tokens: our own, but for `window` and what a reply may have, which are the summariser's.
+    Figures are in our tokens, except `window` and the limits of a reply, which are in the summariser's.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class SummaryRun:
 
     @property
     def too_small(self) -> Failed:
-        """Return what is said of a window in which no summary can be asked for."""
+        """Return the error for a window too small to ask for a summary."""
         return Failed(f"the summariser's window of {self.window} tokens is too small to summarise anything")
 
     def count_text(self, text: str) -> int:
@@ -129,7 +129,7 @@ class SummaryRun:
         return sum(map(self.count_text, entries))
 
     def about(self, chunks: Sequence[tuple[Messages, tuple[str, ...]]], output: int) -> list[Question]:
-        """Return what is asked about each chunk: the messages it is about, and their entries."""
+        """Return a question for each chunk: the messages it is about, and their entries."""
         questions = []
         for number, (subject, entries) in enumerate(chunks, 1):
             order = self.prompt
@@ -144,7 +144,7 @@ class SummaryRun:
     def question(
         self, prompt: str, tokens: int, subject: Messages, output: int, part: tuple[int, int] = (1, 1)
     ) -> Question:
-        """Return what is asked, with what the summariser's window leaves for the reply."""
+        """Return a question, with the room that the summariser's window leaves for the reply."""
         free = self.window - math.ceil(tokens * self.ratio)
         request = SummaryRequest(
             prompt=prompt,
@@ -182,7 +182,7 @@ class SummaryRun:
         return declined
 
     def done(self, text: str) -> tuple[str, Work]:
-        """Return the text without orders to a model (R-433), and the work with what is to be said of it."""
+        """Return the text without orders to a model (R-433), and the work with its details."""
         typed = "\n".join(message.text for message in self.work.before if is_typed_by_user(message))
         text, orders = leave_out_orders(text, typed)
         said = self.work.saying(schema=self.schema.name, written_by=self.source, orders_left_out=orders or None)
@@ -190,7 +190,7 @@ class SummaryRun:
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    """A question on its way: which one it is, as what request; `again` = the reply to the first was no summary."""
+    """A pending question: its index, its request, and whether the first reply was not a summary (`again`)."""
 
     place: int
     request: SummaryRequest
@@ -201,10 +201,9 @@ class _Asked(msgspec.Struct, frozen=True):
 def ask_all(
     questions: Sequence[Question], *, is_proven: bool = True, again: bool = True
 ) -> Generator[SummaryRequest, SummaryReply, tuple[Answer, ...] | Failed]:
-    """Return the answers in order, or why one of them is none: then nothing more is asked.
+    """Return the answers in order, or the failure of one, after which nothing more is asked.
 
-    `is_proven` false: the first is asked alone, the others only when that was answered well. `again` false: none is
-    asked a second time.
+    `is_proven` false: ask the first alone, the others only after a good answer. `again` false: no retries.
     """
     answers: dict[int, Answer] = {}
     told = _ToldOnce()
@@ -231,7 +230,7 @@ def ask_all(
 
 
 class _ToldOnce:
-    """Gives the texts of a subject, read once: all parts of a long history have the same."""
+    """Caches the texts of a subject, which all parts of a long history share."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Messages, tuple[str, ...]]] = {}
@@ -256,13 +255,13 @@ def told_in(subject: Messages) -> tuple[str, ...]:
 def _once_more(
     question: Question, request: SummaryRequest, reply: SummaryReply, failed: Failed
 ) -> SummaryRequest | None:
-    """Return the second request, None when it would bring nothing: there is no more room, or asking cannot help."""
+    """Return the second request, None when it would not help or there is no more room."""
     if question.otherwise is not None and (not reply.error or reply.refused):
         return question.otherwise
     if reply.source != "model" or reply.error:
         return None
     if reply.stop == "length":
-        # What a model thought before its answer counts as well (R-433).
+        # The model's thinking before its answer counts as well (R-433).
         wanted = min(max(question.most, question.most + reply.thinking_tokens), request.room_tokens or question.most)
         if wanted <= request.max_output_tokens:
             return None

@@ -1,11 +1,11 @@
-"""Evidence that a text is about a history: words, names and word pairs that both have (R-526).
+"""Find evidence that a text is about a history: shared words, names and word pairs (R-526).
 
-One rule for sections, free text and artifacts; every number in it is chosen with the replies in `tests/external`.
+One rule for sections, free text and artifacts; all its constants are fitted to the replies in `tests/external`.
 
 - A known name (identifier, path, number of four digits) is a key word. So is a word that this history repeats, unless
   it is among the commonest ones or in the project's own prompts, which any chat shares. A summary has some key words,
-  and they are a good part of what it says: prose that fits any chat has few, even with two file names in it.
-- Most of its words and names occur in the history: a text about something else has many that do not.
+  and they are a good part of its text: prose that fits any chat has few, even with two file names in it.
+- Most of its words and names occur in the history: a text on another topic has many that do not.
 - Some of its word pairs occur there.
 
 A translation shares only names, numbers and loanwords, so only the first rule applies, with a smaller part.
@@ -24,7 +24,7 @@ from codecompanion import prompts
 from codecompanion.formats.regex import regex
 
 READ_CHARS = 240_000
-"""Characters of a history that are read: 40 ms. Of a longer one its long texts are cut (`cut_evenly`)."""
+"""Maximum characters read of a history: 40 ms. In a longer one the long texts are cut (`cut_evenly`)."""
 _TEXT_CHARS = 40_000
 _KEY_WORDS = 4
 _SHARE = 0.28
@@ -33,10 +33,10 @@ _SHARE_OF_TRANSLATION = 0.15
 _KNOWN = 0.55
 _PAIRS = 0.07
 _SEGMENT_WORDS = 5000
-"""A long history has several subjects: a word is repeated where one stretch of this many words repeats it."""
+"""A long history has several subjects: a word counts as repeated if one stretch of this many words repeats it."""
 _REPEATED = 1 / 1000
 _NOTHING, _TINY, _SHARED_WITH_TINY = 10, 16, 0.25
-"""Of a history with fewer words of its own any shared word counts; with next to none, short sections need none."""
+"""In a history with fewer distinct words any shared word counts; with almost none, short sections need none."""
 _SAME_LANGUAGE, _LANGUAGE_WORDS = 0.6, 8
 _REMARK_CHARS, _REMARK_WORDS = 80, 2
 _SHORT = 4
@@ -48,14 +48,14 @@ _NAME = regex(r"[a-z][A-Z]|[A-Za-z]_\w|\d[A-Za-z]|[A-Za-z]\d|\d{4}|\d\.\d|\w[/.]
 _EDGES = "./:@+#-"
 _NO_NAMES = frozenset({"and/or", "e.g", "i.e", "either/or", "he/she", "yes/no", "true/false"})
 _SIGNS = "\u2e80"
-"""From here on a letter is a sign of a script without spaces."""
+"""Characters from here on belong to scripts without spaces."""
 
 ELSEWHERE = "the answer has nothing to do with the conversation"
 ANYWHERE = "the answer would fit any conversation: it says almost nothing of this one"
 
 
 class History:
-    """The words of a history, how often it repeats them, their pairs, and its text to look names up in."""
+    """The words of a history, their repetitions and pairs, and its text for looking up names."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         text = "\n".join(cut_evenly(texts, READ_CHARS))
@@ -73,7 +73,7 @@ class History:
 
 
 def why_not_about(texts: Sequence[str], history: History) -> str:
-    """Return why the texts of an answer are no summary of this history, "" when they are about it."""
+    """Return why the texts of an answer are not a summary of this history, "" when they are."""
     telling = [text for text in texts if not _is_remark(text, history)] or texts
     said = _read("\n".join(telling)[:_TEXT_CHARS])
     known_names = {name for name in said.names if name in history.text}
@@ -97,7 +97,7 @@ def why_not_about(texts: Sequence[str], history: History) -> str:
 
 
 def cut_evenly(texts: Iterable[str], room: int) -> list[str]:
-    """Return the texts in at most `room` characters: short ones whole, of the longer ones head and tail."""
+    """Return the texts in at most `room` characters: short ones whole, head and tail of longer ones."""
     whole = list(texts)
     limit, left = room, room
     for rest, length in zip(range(len(whole), 0, -1), sorted(map(len, whole)), strict=True):
@@ -111,7 +111,7 @@ def cut_evenly(texts: Iterable[str], room: int) -> list[str]:
 
 
 class _Said(msgspec.Struct, frozen=True):
-    """What a text consists of: names, `content` words and the specific ones among them, pairs with one, short words."""
+    """The parts of a text: names, `content` words, the specific ones among them, pairs with one, short words."""
 
     names: frozenset[str]
     content: frozenset[str]
@@ -121,17 +121,17 @@ class _Said(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> float:
-        """Return how much it says; a word of a script without spaces has two signs."""
+        """Return the amount of content; a word in a script without spaces has two characters."""
         return len(self.names) + sum(0.5 if _is_sign(word) else 1 for word in self.content)
 
     def is_foreign_to(self, history: History) -> bool:
-        """Return whether the text is in another language: the history has few of its little words."""
+        """Return whether the text is in another language: the history has few of its short words."""
         common = sum(word in history.written for word in self.short)
         return len(self.short) >= _LANGUAGE_WORDS and common < _SAME_LANGUAGE * len(self.short)
 
 
 def _is_remark(text: str, history: History) -> bool:
-    """Return whether a text only says that there is nothing to say, as "There are no pending tasks" does."""
+    """Return whether a text only reports an empty section, such as "There are no pending tasks"."""
     if len(text) > _REMARK_CHARS:
         return False
     said = _read(text)
@@ -161,7 +161,7 @@ def _read(text: str) -> _Said:
 
 
 def _words(text: str) -> Iterator[str]:
-    """Yield the words, those in identifiers and pairs of signs too, in order and in lower case."""
+    """Yield the words in order and lower case, including parts of identifiers and pairs of characters."""
     for piece in _PIECE.findall(text):
         word = piece.casefold()
         if _is_sign(word):
@@ -180,7 +180,7 @@ def _is_sign(word: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _stem(word: str) -> str:
-    """Return the beginning of a word, so that its forms are one: `cancelled`, `cancels`."""
+    """Return the stem of a word, shared by its forms: `cancelled`, `cancels`."""
     if _is_sign(word):
         return word
     if len(word) > 3 and word.endswith("s"):
@@ -193,7 +193,7 @@ def _stem(word: str) -> str:
 
 
 def _repeated(stems: list[str]) -> Iterator[str]:
-    """Yield the words that a stretch of the history repeats; in a short one each word is repeated enough."""
+    """Yield the words that a stretch of the history repeats; in a short one every word counts as repeated."""
     stretches = max(1, round(len(stems) / _SEGMENT_WORDS))
     size = max(1, -(-len(stems) // stretches))
     for start in range(0, len(stems), size):
@@ -208,5 +208,5 @@ def _common_words() -> frozenset[str]:
 
 @cache
 def _generic_words() -> frozenset[str]:
-    """Return what any chat says: the commonest words, and those of the project's own prompts."""
+    """Return the words of any chat: the commonest ones, and those of the project's own prompts."""
     return frozenset(_stem(word) for word in (*_common_words(), *_words(prompts.load_all())))
