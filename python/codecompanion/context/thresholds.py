@@ -1,8 +1,8 @@
-"""S1 `measure` and the triggers: when does a stage run (R-501, R-502, R-507, R-107…R-109, R-402…R-404, K2, K3).
+"""S1 `measure` and triggers: decide when a stage runs (R-501, R-502, R-507, R-107…R-109, R-402…R-404, K2, K3).
 
-Whatever a trigger measures, its threshold is a size of the whole request by the time it is compared. It is compared
-with the best guess, the figure the meter shows: what the header calls 65 % is where editing starts. Only whether a
-request fits the window is `work.Env.fits`.
+Whatever a trigger measures, its threshold is converted to a size of the whole request before it is compared. It is
+compared with the best guess, which the meter shows: a header of 65 % is where editing starts. Only `work.Env.fits`
+decides whether a request fits the window.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ MeasureName = Literal["request", "sent", "messages", "slack"]
 Basis = Literal["window", "available", "input_limit", "budget", "window_less_reserve"]
 
 SAFETY_MARGIN = 1.2
-"""CodeBuddy's fit test leaves that much room, once, in the budget (R-107)."""
+"""Safety margin of CodeBuddy's fit test, applied once, in the budget (R-107)."""
 BUDGET_RESERVE = 4096
-"""What CodeBuddy keeps for the reply (R-107)."""
+"""CodeBuddy's reply reserve (R-107)."""
 AVAILABLE_RESERVE = 8000
-"""What CoWork keeps for the reply (R-402)."""
+"""CoWork's reply reserve (R-402)."""
 SMALLEST_BUDGET = 256
 
 _WITHOUT_FIXED = ("available", "budget")
-"""What system prompt and tools take is not part of these bases."""
+"""These bases exclude the system prompt and tools."""
 
 
 class Size(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A size in a policy's table: `at`, a share (0..1) of the basis, or `tokens`; neither = off.
 
-    `measure`: what is compared with it: the whole `request` before shaping, the request as `sent` after it, only its
-    `messages`, or what is left of the basis (`slack` = basis − messages).
+    `measure`: the compared size: the whole `request` before shaping, the request as `sent` after it, only its
+    `messages`, or the rest of the basis (`slack` = basis − messages).
     """
 
     at: float | None = None
@@ -52,10 +52,10 @@ class Size(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     basis: Basis = "window"
 
     def __post_init__(self) -> None:
-        """Refuse what is no size.
+        """Refuse an invalid size.
 
         Raises:
-            ValueError: a share above 1 or none, no tokens, or two sizes in one.
+            ValueError: a share outside 0..1, no tokens, or two sizes in one.
         """
         if self.at is not None and not 0 < self.at <= 1:
             raise ValueError(f"at = {self.at:g} is no share; expected {SHARE_FORMS}{_instead(self.at)}")
@@ -66,33 +66,33 @@ class Size(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_on(self) -> bool:
-        """Return whether it says any size."""
+        """Return whether it sets a size."""
         return self.at is not None or self.tokens is not None
 
 
 class Trigger(Size, frozen=True, forbid_unknown_fields=True):
-    """When a stage runs: when that size is reached (`>=`) or exceeded (`>`), for `slack` when less than it is left.
+    """When a stage runs: its size is reached (`>=`) or exceeded (`>`), or for `slack` less than it is left.
 
-    `always`: it is asked before every request and decides by itself; there is no size to get below.
+    `always`: the stage is checked before every request and decides by itself; there is no threshold.
     """
 
     always: bool = False
     op: Literal[">=", ">"] = ">="
 
     def __post_init__(self) -> None:
-        """Refuse what is no trigger; raises `ValueError`."""
+        """Refuse an invalid trigger; raises `ValueError`."""
         super().__post_init__()
         if self.always and (self.at is not None or self.tokens is not None):
             raise ValueError("always and a size contradict each other; expected one of them")
 
     @property
     def is_on(self) -> bool:
-        """Return whether the stage runs by itself at all."""
+        """Return whether the stage can run automatically."""
         return self.always or super().is_on
 
 
 def _instead(at: float) -> str:
-    """Return what somebody may have meant who wrote a number of tokens as a share."""
+    """Return a hint for a number of tokens written as a share."""
     if at <= 1:
         return ""
     always = " (to run before every request: always = true)" if at <= 2 else ""
@@ -100,10 +100,10 @@ def _instead(at: float) -> str:
 
 
 def parse_threshold(value: Any, key: str) -> dict[str, float | int]:
-    """Return `at` or `tokens` of what an option says (R-502): 0.85, "85%", 16000, "16k"; nothing for false.
+    """Return `at` or `tokens` of an option's value (R-502): 0.85, "85%", 16000, "16k"; nothing for false.
 
     Raises:
-        ConfigError: the value is none of the allowed forms; `1` is refused because it is neither 100 % nor sensible.
+        ConfigError: the value has none of the allowed forms; `1` is refused because it is neither 100 % nor sensible.
     """
     if value is False:
         return {}
@@ -125,7 +125,7 @@ def parse_threshold(value: Any, key: str) -> dict[str, float | int]:
 
 
 def parse_share(text: str, key: str, forms: str, *, whole: bool = False) -> float:
-    """Return a percentage as a share (0..1); `whole`: 100 % may be meant. Raises `ConfigError`."""
+    """Return a percentage as a share (0..1); `whole`: allow 100 %. Raises `ConfigError`."""
     percent = _PERCENT.fullmatch(text)
     if percent is None:
         raise ConfigError(key, f"{text!r} is not a trigger", forms)
@@ -143,7 +143,7 @@ def _tokens(text: str, key: str) -> int:
 
 
 class Room(msgspec.Struct, frozen=True, kw_only=True):
-    """What thresholds are fractions of, in tokens. `fixed` is what no strategy can change: system prompt and tools."""
+    """The bases of thresholds, in tokens. `fixed`: system prompt and tools, which no strategy can change."""
 
     window: int
     reserve: int = 0
@@ -151,9 +151,9 @@ class Room(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def threshold_tokens(size: Size, room: Room) -> int | None:
-    """Return the size as one of the **whole** request, None when it is off, 1 when it is always reached.
+    """Return the size converted to the **whole** request, None when it is off, 1 when it is always reached.
 
-    It never exceeds what is left of the window once the reply's reserve is taken off (R-507).
+    It never exceeds the window minus the reply reserve (R-507).
     """
     if not size.is_on:
         return None
@@ -169,10 +169,10 @@ def threshold_tokens(size: Size, room: Room) -> int | None:
 
 
 def basis_tokens(basis: Basis, room: Room) -> int:
-    """Return what thresholds on that basis are a share of."""
+    """Return the size that thresholds on that basis are a share of."""
     match basis:
         case "window" | "input_limit":
-            # R-306: the window in force is the longest prompt wherever an endpoint tells it.
+            # R-306: the window in force is the longest prompt where an endpoint reports it.
             return room.window
         case "available":
             return max(1, room.window - AVAILABLE_RESERVE - room.fixed)
@@ -181,14 +181,14 @@ def basis_tokens(basis: Basis, room: Room) -> int:
             budget = _budget_tokens(room)
             return budget if budget > 0 else max(SMALLEST_BUDGET, room.window // 2)
         case "window_less_reserve":
-            # R-403: in small windows the reserve must not swallow what the proactive trigger leaves.
+            # R-403: in small windows the reserve must not use up the room left by the proactive trigger.
             return room.window - min(AVAILABLE_RESERVE, room.window // 20)
         case _:
             assert_never(basis)
 
 
 def _budget_tokens(room: Room) -> int:
-    """Return what is left for messages, with a margin (R-107); 0 or less in a tiny window."""
+    """Return the room for messages, with a margin (R-107); 0 or less in a tiny window."""
     return math.floor((room.window - room.fixed - BUDGET_RESERVE) / SAFETY_MARGIN)
 
 
@@ -203,7 +203,7 @@ def _exact_product(fraction: float, basis: int) -> float:
 
 
 def room_of(env: Env, messages: Messages, *sizes: Size | None) -> Room:
-    """Return the room these sizes need to know; the fixed part is counted only for those that ask for it."""
+    """Return the room for these sizes; the fixed part is counted only if one of them needs it."""
     needs_fixed = any(
         size is not None and (size.measure in ("messages", "slack") or size.basis in _WITHOUT_FIXED) for size in sizes
     )
@@ -213,7 +213,7 @@ def room_of(env: Env, messages: Messages, *sizes: Size | None) -> Room:
 
 
 def is_crossed(trigger: Trigger, measured: Measure, room: Room) -> bool:
-    """Return whether the count has reached the trigger (K2); slack is crossed when less than `at` is left."""
+    """Return whether the count has reached the trigger (K2); `slack` is crossed when less than `at` is left."""
     threshold = threshold_tokens(trigger, room)
     if threshold is None:
         return False
@@ -223,7 +223,7 @@ def is_crossed(trigger: Trigger, measured: Measure, room: Room) -> bool:
 
 
 def is_within(target: Size, measured: Measure, room: Room) -> bool:
-    """Return whether the request is as small as the target wants, by the best guess."""
+    """Return whether the request is within the target, by the best guess."""
     threshold = threshold_tokens(target, room)
     return threshold is None or measured.tokens <= threshold
 
@@ -231,8 +231,8 @@ def is_within(target: Size, measured: Measure, room: Room) -> bool:
 def target_tokens(trigger: Trigger, target: Size | None, gap: float, room: Room) -> int:
     """Return the target of a stage, in tokens of the whole request, 0 without a target (R-306).
 
-    With a `gap` (0..1) it stays below the trigger: where the target is not smaller, the gap is taken off the
-    trigger; when that leaves nothing it is half of it.
+    With a `gap` (0..1) it stays below the trigger: if the target is not smaller, it becomes the trigger minus the gap,
+    or half of the trigger if that is not positive.
     """
     if target is None or not target.is_on:
         return 0
@@ -250,7 +250,7 @@ WarningLevel = Literal["none", "warning", "critical"]
 
 
 def warning_level(tokens: int, window: int) -> WarningLevel:
-    """Return how full the window is: `critical` from 90 %, `warning` from 80 % (R-110)."""
+    """Return the fill level of the window: `critical` from 90 %, `warning` from 80 % (R-110)."""
     if tokens >= 0.9 * window:
         return "critical"
     return "warning" if tokens >= 0.8 * window else "none"

@@ -1,7 +1,7 @@
-"""What a policy's program carries from step to step, and the environment its strategies may read.
+"""The state that a policy passes from step to step, and the environment that strategies may read.
 
 Every strategy is `f(work, params, env) -> Work | Skipped | Failed`; one that needs a model is a generator that yields
-`SummaryRequest`s, receives `SummaryReply`s and returns the same (pipeline.md 5.4). All values are frozen.
+`SummaryRequest`s, receives `SummaryReply`s and returns one of these (pipeline.md 5.4). All values are frozen.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ StageEvent = Literal["context_edited", "context_compacted", "memory_flushed"]
 
 
 class Measure(msgspec.Struct, frozen=True):
-    """A count of the next request: the best guess, which triggers compare with, and the upper bound, which must fit."""
+    """A count of the next request: the best guess, for triggers, and the upper bound, which must fit."""
 
     tokens: int
     upper: int
 
 
 class CacheState(msgspec.Struct, frozen=True):
-    """What a provider's prompt cache holds of the next request, and what it charges relative to plain input.
+    """The state of a provider's prompt cache for the next request, with prices relative to plain input.
 
     `warm_tokens` of its prefix are likely still cached; 0 = cold, or nobody knows. `lifetime_s`: for how long a prefix
     stays once it was read, in seconds (0 = there is no cache, inf = until another prompt takes its place).
@@ -47,35 +47,35 @@ class CacheState(msgspec.Struct, frozen=True):
 
     @property
     def is_cold(self) -> bool:
-        """Return whether there is a cache, and nothing of the next request is in it any more."""
+        """Return whether there is a cache, but nothing of the next request is in it."""
         return self.lifetime_s > 0 and self.warm_tokens == 0
 
 
 class Folds:
-    """What is kept of a chat from one request to the next, so that each looks at new messages only: one of each kind.
+    """The state of a chat kept between requests, one of each kind, so that each request reads only new messages.
 
-    A fold given the same messages answers the same, whatever it saw before: keeping it changes no decision.
+    The answer of a fold depends only on the messages, not on earlier ones: keeping it changes no decision.
     """
 
     def __init__(self) -> None:
         self._made: dict[type, Any] = {}
 
     def get(self, kind: type[Fold]) -> Fold:
-        """Return the chat's own of that kind, made when it is first asked for."""
+        """Return the chat's fold of that kind, creating it on first use."""
         if kind not in self._made:
             self._made[kind] = kind()
         found: Fold = self._made[kind]
         return found
 
     def forget(self, kind: type[Any]) -> None:
-        """Keep nothing of that kind any more: the next one begins from scratch."""
+        """Drop the fold of that kind: the next one starts from scratch."""
         self._made.pop(kind, None)
 
 
 class LastFlush(msgspec.Struct, frozen=True):
-    """When a summary was last written to the memory before anything was removed, and at how many tokens (R-446).
+    """The time and token count of the last summary written to the memory before a removal (R-446).
 
-    `is_off`: nothing is to be remembered.
+    `is_off`: the memory is disabled.
     """
 
     at: float = 0.0
@@ -84,7 +84,7 @@ class LastFlush(msgspec.Struct, frozen=True):
 
 
 class Continuation(msgspec.Struct, frozen=True):
-    """The chat as it would go out now: tokens of the whole request, and `new`, those that no cache holds."""
+    """The chat as it would be sent now: tokens of the whole request, and the `new` ones, which no cache has."""
 
     tokens: int
     new: int
@@ -93,10 +93,10 @@ class Continuation(msgspec.Struct, frozen=True):
 class Env(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a strategy may know besides the messages; nothing here has an effect.
 
-    `measure` counts a whole request made of these messages (system prompt and tool schemas included), `count` one
+    `measure` counts a whole request made of these messages (including system prompt and tool schemas), `count` one
     message without calibration, `count_text` a text. `window` and `reserve` (tokens kept free for the reply, R-507)
-    belong to the chat's model; the `summariser_*` figures to the model that writes summaries. `new_id` names the
-    messages a strategy makes; it is deterministic.
+    belong to the chat's model; the `summariser_*` figures to the model that writes summaries. `new_id` returns the ids
+    of messages that a strategy creates; it is deterministic.
 
     `target` is the size the stage is to reach, in tokens of the whole request (0 = none); the pipeline sets it.
     `turn_id` is the running turn, "" between turns. `artifact` is what the last summary was rendered from, when it was
@@ -151,25 +151,25 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     original: Callable[[Message], Message] = lambda message: message
 
     def size(self, messages: Iterable[Message]) -> int:
-        """Return the tokens of these messages, without calibration: as cached, else counted."""
+        """Return the tokens of these messages, without calibration: cached, or counted."""
         return sum(message.tokens or self.count(message) for message in messages)
 
     def recounted(self, message: Message) -> Message:
-        """Return the message with its count; the cached one belonged to what it was before (R-112)."""
+        """Return the message with a new count; the cached one belonged to its earlier content (R-112)."""
         return with_changes(message, tokens=self.count(message))
 
     def fits(self, messages: Messages, measured: Measure, *, reserve: int | None = None) -> bool:
         """Return whether the request of these messages fits: prompt + reply reserve ≤ window (R-507, lesson 2).
 
-        The best guess counts: what is in doubt is left to the policy's triggers, and to the provider. `reserve`
-        replaces what is kept free for the reply.
+        The best guess counts: doubtful cases are left to the policy's triggers and the provider. `reserve` replaces the
+        reply reserve.
         """
         size = self.sent(messages) if self.sent is not None else measured
         return size.tokens + (self.reserve if reserve is None else reserve) <= self.window
 
 
 class SummaryRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One model call a strategy asks for. `subject` are the messages it is about (for a model-free summariser).
+    """A model call that a strategy asks for. `subject`: the messages to summarise (for a model-free summariser).
 
     `max_output_tokens` is how long the text may be, `room_tokens` what the summariser's window leaves for text and
     thinking together (0 = the same), `prompt_tokens` the estimate of the prompt (0: nobody has counted it). `beside`
@@ -190,12 +190,11 @@ class SummaryRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SummaryReply(msgspec.Struct, frozen=True, kw_only=True):
-    """What came back: the text and why it ended, or `error` (one sentence) when the call failed.
+    """The reply to a summary request: the text and its stop reason, or `error` (one sentence) when the call failed.
 
-    `refused`: the provider did not take the request.
-    `usage` is what it cost, when the provider said so; `thinking_tokens` what the model spent before its answer.
-    `source`: a model's text is judged (R-526), a caller's (of the command line) refused only when it is plainly none.
-    `beside` are the replies to as many of the requests beside it as were answered, in their order.
+    `refused`: the provider rejected the request. `usage`: the cost, if reported by the provider; `thinking_tokens`:
+    tokens spent before the answer. `source`: a model's text is judged (R-526), a caller's (on the command line) refused
+    only if it is plainly not a summary. `beside`: the replies to those requests beside it that were answered, in order.
     """
 
     text: str = ""
@@ -219,7 +218,7 @@ class Skipped(msgspec.Struct, frozen=True):
 class Failed(msgspec.Struct, frozen=True):
     """The stage could not be carried out; nothing is changed (R-530).
 
-    `again`: asking once more may help. `by_writer`: whoever was asked for a summary gave none, asked again or not.
+    `again`: a retry may help. `by_writer`: the model or caller asked for a summary gave none, even if asked again.
     """
 
     reason: str
@@ -228,14 +227,14 @@ class Failed(msgspec.Struct, frozen=True):
 
 
 class Details(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the steps of a stage say of their work: for later steps, the log and the named events; None = not said.
+    """Details of a stage's work for later steps, the log and the named events; None = not reported.
 
-    Summaries: `schema` its form, `written_by` who, `summary_source` and `failure` who else had to and why (R-434,
-    R-529), `summary_detail` why the utility model's text does not count, `in_place` that the model wrote it in the chat
-    itself, or not although it was asked there; its budget in tokens, and its size before it
-    was shortened or cut; how many `orders_left_out` of the text; `names` looked up in the history, and those
-    `unverified`; the user's messages as code quoted them; `ledger_tokens` of what code wrote. The artifact's: R-325.
-    Edits: `why`, with the provider's cache `cold` or not; calls and results that were shortened, stripped, dropped.
+    Summaries: `schema`, its form; `written_by`, its author; `summary_source` and `failure`, the fallback used and why
+    (R-434, R-529); `summary_detail`, why the utility model's text was rejected; `in_place`, whether the model wrote it
+    within the chat, false if that failed; its budget in tokens, and its size before it was shortened or cut; the number
+    of `orders_left_out` of the text; the number of `names` checked against the history, and of those `unverified`; the
+    counts of quoted user messages; `ledger_tokens` of the text added by code. The artifact's fields: R-325. Edits:
+    `why`, and whether the provider's cache was `cold`; the numbers of calls and results shortened, stripped or dropped.
     """
 
     pinned_over_target: int | None = None
@@ -274,11 +273,11 @@ class Details(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Work(msgspec.Struct, frozen=True, kw_only=True):
     """The state of one stage.
 
-    `before` is what the stage started from, `messages` the list being built. `removed` left it (they are what a
-    summary is about), `pending` are user messages without an answer, put back after the summary (R-551), `request`
-    holds the user's words an interrupted loop works on, quoted in the summary. `entry_sizes` are the tokens of the
-    entries of `transcript` as far as they are known (`transcript.size`). `artifact` is what a typed summary was
-    rendered from; `details` are what the steps so far say of all that.
+    `before`: the messages the stage started with; `messages`: the list being built. `removed`: messages that left it,
+    the subject of a summary. `pending`: user messages without an answer, put back after the summary (R-551). `request`:
+    the user's words that an interrupted loop works on, quoted in the summary. `entry_sizes`: the tokens of the entries
+    of `transcript`, as far as known (`transcript.size`). `artifact`: the source of a typed summary. `details`: reports
+    of the steps so far.
     """
 
     before: Messages
@@ -294,12 +293,12 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     details: Details = Details()
 
     def removed_as_found(self) -> Messages:
-        """Return the removed messages as the stage found them, before its own steps shortened their results."""
+        """Return the removed messages as they were before the stage's own steps shortened their results."""
         found = {message.id: message for message in self.before}
         return tuple(found.get(message.id, message) for message in self.removed)
 
     def saying(self, **details: Any) -> Work:
-        """Return the work with more of its details said."""
+        """Return the work with these details added."""
         return msgspec.structs.replace(self, details=msgspec.structs.replace(self.details, **details))
 
 

@@ -1,9 +1,9 @@
-"""Who may still be asked for a summary while one request is prepared (R-526, R-529, R-532, lesson 18).
+"""Track which models may still be asked for a summary while one request is prepared (R-526, R-529, R-532, lesson 18).
 
-A call that failed ends the questions to that model for the whole preparation: the next part, way or stage would fail
-like it, and somebody waits for each. An answer that was no summary, twice, ends them for the same tier only: the next
-tier asks for another summary (R-120).
-Whoever may not be asked is answered for here, as by a failed call, so that every strategy does what it does then.
+A failed call rules out its model for the whole preparation: the next part, tier or stage would fail as well, and the
+user waits for each. Two replies that were no summary rule it out for the same tier only: the next tier asks for another
+summary (R-120). For a model that may not be asked, a failed reply is returned here, so that every strategy handles it
+like a failed call.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from __future__ import annotations
 from codecompanion.context.work import Env, Failed, Outcome, StageEvent, SummaryReply, Work
 
 Kind = tuple[StageEvent, str]
-"""The event of a stage and the id of a tier: summaries that are asked for in the same way."""
+"""The event of a stage and the id of a tier: summaries requested in the same way."""
 
 PAUSED = "the model that writes summaries has failed too often"
 
 
 class Writers:
-    """The summariser and the chat's own model, which may be one and the same, in one preparation."""
+    """The summariser and the chat's own model, which may be identical, in one preparation."""
 
     def __init__(self, env: Env) -> None:
         self._paused = "" if env.asks_models else PAUSED
@@ -25,25 +25,25 @@ class Writers:
         self._failed: dict[bool, str] = {}
         self._rejected: dict[tuple[bool, Kind], str] = {}
         self.wrote_none = False
-        """Whether one who answered wrote no summary that can be used."""
+        """Whether a model answered without writing a usable summary."""
 
     def why_not(self, kind: Kind, *, chat_adapter: bool) -> str:
-        """Return why this one is not asked, "" when it may be."""
+        """Return why this model is not asked, "" when it may be."""
         return self._paused or self.failure(kind, chat_adapter=chat_adapter)
 
     def failure(self, kind: Kind, *, chat_adapter: bool = False) -> str:
-        """Return how this one has failed in this preparation, "" when it has not."""
+        """Return how this model failed in this preparation, "" when it did not."""
         who = self._who(chat_adapter)
         return self._failed.get(who, "") or self._rejected.get((who, kind), "")
 
     def take_reply(self, reply: SummaryReply, *, chat_adapter: bool) -> None:
-        """Take in a reply, and those beside it."""
+        """Record a reply, and those beside it."""
         for error in (reply.error, *(other.error for other in reply.beside)):
             if error:
                 self._failed.setdefault(self._who(chat_adapter), error)
 
     def take_outcome(self, outcome: Outcome, kind: Kind, *, chat_adapter: bool, asked: bool) -> None:
-        """Take in what steps made of the replies; `asked`: there were some."""
+        """Record the outcome of the replies; `asked`: there were some."""
         why = ""
         if isinstance(outcome, Failed) and outcome.by_writer:
             why = outcome.reason

@@ -1,4 +1,4 @@
-"""A summary as it was written, without what code put below it afterwards: the user's words, the ledger, the request."""
+"""Recover a summary as written, without the parts that code added below: the user's words, the ledger, the request."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from codecompanion.placeholders import LEDGER_HEADING, REQUEST_HEADING
 
 
 def as_written(summary: str) -> str:
-    """Return the summary without them; the user's words leave their section, too, where its form has one."""
+    """Return the summary without them; in a form with a section for the user's words, it is emptied."""
     text, _ = take_quotes(summary)
     for heading in (REQUEST_HEADING, LEDGER_HEADING):
         text = f"\n\n{text}".partition(f"\n\n{heading}")[0].removeprefix("\n\n")

@@ -1,4 +1,4 @@
-"""The user's messages, quoted in what room there is: which stay whole, become excerpts, or are only counted."""
+"""Fit the quotes of the user's messages into the available room: in full, as excerpts, or only counted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from codecompanion.model.messages import SUMMARY_TAG, ImagePart, Message, is_typ
 
 _SMALLEST_QUOTE = 24
 _MAX_EXCERPTS = 4
-"""An excerpt with demands may be so many times as long as one without."""
+"""An excerpt with demands may be this many times as long as one without."""
 
 Count = Callable[[str], int]
 
@@ -25,7 +25,7 @@ Count = Callable[[str], int]
 def gather_quotes(
     removed: Messages | Sequence[Message], max_chars: int, key_of: Callable[[str], str] = no_key
 ) -> Quotes:
-    """Return what the human typed in the removed messages, and what an earlier summary among them quoted."""
+    """Return the user's typed text in the removed messages, and the quotes of earlier summaries among them."""
     quotes: list[Quote] = []
     left_out = 0
     left_keys: Span | None = None
@@ -41,7 +41,7 @@ def gather_quotes(
 
 
 def _words(message: Message) -> str:
-    """Return the message's text; pictures and documents by their names."""
+    """Return the message's text; images and documents by their names."""
     parts = () if isinstance(message.content, str) else message.content
     shown = [f"[image {part.path or part.mime}]" for part in parts if isinstance(part, ImagePart)]
     shown += [f"[document {part.path or part.mime}]" for part in message.documents]
@@ -49,9 +49,9 @@ def _words(message: Message) -> str:
 
 
 class QuoteFacts:
-    """What was found out about each quote: its size, and what the user demands in it; kept while a summary is written.
+    """Caches the size of each quote and the user's demands in it while a summary is written.
 
-    One that was never looked at is looked at when it is asked for.
+    Values not known yet are computed on request.
     """
 
     def __init__(self) -> None:
@@ -62,28 +62,28 @@ class QuoteFacts:
         self._demands = dict[str, tuple[str, ...]]()
 
     def said(self, removed: Sequence[Message], max_chars: int, key_of: Callable[[str], str]) -> Quotes:
-        """Return what `gather_quotes` returns; `key_of` is always the same."""
+        """Return the result of `gather_quotes`; `key_of` must not change between calls."""
         if (self._removed, self._max_chars) != (removed, max_chars):
             self._said, self._read = gather_quotes(removed, max_chars, key_of), None
             self._removed, self._max_chars = removed, max_chars
         return self._said
 
     def size(self, quote: Quote, count: Count) -> int:
-        """Return the tokens of the quote as it is rendered; `count` is always the same."""
+        """Return the tokens of the quote as rendered; `count` must not change between calls."""
         if quote not in self._sizes:
             self._sizes[quote] = _size([quote], count)
         return self._sizes[quote]
 
     def demands(self, text: str) -> tuple[str, ...]:
-        """Return what the user demands in the text."""
+        """Return the user's demands in the text."""
         if text not in self._demands:
             self._demands[text] = _demands_of(text)
         return self._demands[text]
 
     def read(self, said: Quotes, most: int, excerpt_chars: int, count: Count, pause: Callable[[], None]) -> None:
-        """Find out what `fit_quotes` asks of these with a budget of at most `most`; `pause` is called in between.
+        """Compute the values that `fit_quotes` needs with a budget of up to `most`; `pause` is called in between.
 
-        What was gathered here is read once: it is asked for with each part of a long history.
+        Quotes gathered here are read only once, although each part of a long history asks for them.
         """
         if said is self._said and self._read == (most, excerpt_chars):
             return
@@ -100,9 +100,9 @@ class QuoteFacts:
 
 
 class _Sizes:
-    """The quotes with their sizes, whole and as excerpts, each found out when it is asked for.
+    """The sizes of quotes, whole and as excerpts, each computed on request.
 
-    Of a long chat only the newest few fit: what the others measure makes no difference.
+    In a long chat only the newest few fit, so the sizes of the others are not needed.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class _Sizes:
         self._short, self._short_sizes = dict[int, Quote](), dict[int, int]()
 
     def whole(self, place: int) -> int:
-        """Return the tokens of the quote at this place."""
+        """Return the tokens of the quote at this index."""
         return self._facts.size(self._quotes[place], self._count)
 
     def short(self, place: int) -> int:
@@ -134,16 +134,16 @@ class _Sizes:
 
 
 def _is_more(sizes: Iterable[int], room: int) -> bool:
-    """Return whether the sizes, none negative, are more than the room; only as many as it takes are looked at."""
+    """Return whether the sizes, none negative, exceed the room; reads no more of them than necessary."""
     return any(total > room for total in accumulate(sizes, initial=0))
 
 
 def fit_quotes(said: Quotes, budget: int, excerpt_chars: int, count: Count, facts: QuoteFacts | None = None) -> Quotes:
-    """Return the quotes in at most `budget` tokens; where that is too little, in the order of what they are worth.
+    """Return the quotes in at most `budget` tokens; if that is too little, ranked by value.
 
-    First comes the newest message, the work goes on there; then what the user demands, word for word as far as most of
-    the room goes, strict demands first; then of the others the newest. What is not whole is an excerpt, and of those
-    without demands the oldest are only counted.
+    First comes the newest message, where the work continues; then the messages with demands, verbatim within most of
+    the room, strict demands first; then the newest of the others. The rest become excerpts, and of those without
+    demands the oldest are only counted.
     """
     facts, number = facts or QuoteFacts(), len(said.quotes)
     room = budget - (_size_left_out(said, count) if said.left_out else 0)
@@ -175,18 +175,18 @@ def fit_quotes(said: Quotes, budget: int, excerpt_chars: int, count: Count, fact
 
 
 class _Told:
-    """Which quotes are told, by their places, in how many tokens; `left` is what the room still holds."""
+    """The chosen quotes, by index, with their tokens; `left` is the room left."""
 
     def __init__(self, room: int, sizes: _Sizes) -> None:
         self.left, self.size = room, dict[int, int]()
         self._sizes = sizes
 
     def excerpts(self, places: Iterable[int], *, stop: bool) -> None:
-        """Tell these as excerpts, as many as fit; with `stop` none after the first that does not."""
+        """Add these as excerpts while they fit; with `stop`, none after the first that does not."""
         self._take(places, self._sizes.short, 0, stop)
 
     def whole(self, places: Iterable[int], *, leaving: int, stop: bool) -> None:
-        """Tell those of them whole that are told, as long as so many tokens are left."""
+        """Expand the chosen ones to full quotes, as long as `leaving` tokens are left."""
         self._take((i for i in places if i in self.size), self._sizes.whole, leaving, stop)
 
     def _take(self, places: Iterable[int], size_of: Callable[[int], int], leaving: int, stop: bool) -> None:
@@ -203,12 +203,12 @@ class _Told:
 
 @lru_cache(maxsize=2048)
 def _demands_of(text: str) -> tuple[str, ...]:
-    """Return the demands of one message: a summary is written for several sizes, and each asks for them again."""
+    """Return the demands of one message; cached, because a summary is written for several sizes."""
     return find_demands([text])
 
 
 def demands_something(text: str) -> bool:
-    """Return whether the user demands something in a message, or lays down a rule."""
+    """Return whether the user demands something in a message, or sets a rule."""
     return bool(_demands_of(text))
 
 
@@ -222,7 +222,7 @@ def _size_left_out(said: Quotes, count: Count) -> int:
 
 
 def _shortened(quote: Quote, excerpt: Quote, budget: int, count: Count) -> Quote:
-    """Return head and tail of the newest message in what room there is; its excerpt when there is none."""
+    """Return head and tail of the newest message in the available room, or its excerpt when there is none."""
     chars = len(quote.text)
     while quote.whole and chars > _SMALLEST_QUOTE:
         chars = chars * 4 // 5
@@ -233,12 +233,12 @@ def _shortened(quote: Quote, excerpt: Quote, budget: int, count: Count) -> Quote
 
 
 def excerpt_of(quote: Quote, chars: int) -> Quote:
-    """Return one line of the message with what the user demands in it."""
+    """Return one line of the message including the user's demands."""
     return _excerpt(quote, chars, _demands_of(quote.text))
 
 
 def _excerpt(quote: Quote, chars: int, demands: tuple[str, ...]) -> Quote:
-    """Return one line of the message with the demands in it; a message that is one short line stays whole."""
+    """Return one line of the message including its demands; a message of one short line stays whole."""
     line = " ".join(quote.text.split())
     if line == quote.text and len(line) <= chars:
         return quote
@@ -251,7 +251,7 @@ def _excerpt(quote: Quote, chars: int, demands: tuple[str, ...]) -> Quote:
             continue
         beginning, start = head.removesuffix(ELLIPSIS), line.find(said)
         if line.startswith(beginning) and 0 <= start < len(beginning):
-            head = cut_line(line, start + len(said) + len(ELLIPSIS))  # the cut went through it
+            head = cut_line(line, start + len(said) + len(ELLIPSIS))  # the demand was truncated
         else:
             head = f"{head} {said}"
     return Quote(head, whole=False, key=quote.key)

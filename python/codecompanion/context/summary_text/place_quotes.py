@@ -1,4 +1,4 @@
-"""Where the user's words stand in a summary: read, taken out, put in; in their section, or below the text (R-431)."""
+"""Find, remove and insert the user's words in a summary, in their section or below the text (R-431)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _CLOSING_TAG = regex(r"\n</\w+>\s*\Z")
 
 
 def read_quotes(summary: str) -> Quotes:
-    """Return the quotes of a summary's text; where a model wrote the list, its lines count as excerpts."""
+    """Return the quotes in a summary's text; the lines of a list written by a model count as excerpts."""
     return parse_quotes(take_quotes(_CLOSING_TAG.sub("", summary))[1].split("\n"))
 
 
 def take_quotes(summary: str) -> tuple[str, str]:
-    """Return the summary without the user's messages, and the lines that tell them, "" when there are none.
+    """Return the summary without the user's messages, and their lines, "" when there are none.
 
-    They are where the form has them: in its section, whose heading stays, or below the text.
+    They are in their section, whose heading stays, or below the text, depending on the form.
     """
     section = section_of_quotes(summary)
     if section is None:
@@ -43,9 +43,9 @@ def _take_below(summary: str) -> tuple[str, str]:
 
 
 def put_quotes(summary: str, block: str) -> str:
-    """Return the summary with the block as its section of user messages, below the text when it has no such section.
+    """Return the summary with the block as its section of user messages, or below the text if it has no such section.
 
-    It replaces what stands there, be it a model's copy of an earlier list.
+    It replaces the existing text there, such as a model's copy of an earlier list.
     """
     summary, _ = _take_below(summary)
     section = section_of_quotes(summary)
@@ -57,9 +57,9 @@ def put_quotes(summary: str, block: str) -> str:
 
 
 def section_of_quotes(summary: str) -> tuple[Schema, int] | None:
-    """Return the schema a summary is written in and its section of user messages, None when it has none.
+    """Return the summary's schema and the number of its section of user messages, or None.
 
-    None too where a section about something else has the number.
+    Also None if a section with another title has the number.
     """
     schema = guess_schema(summary)
     number = schema.number_of("user_messages") if schema is not None else 0

@@ -1,7 +1,7 @@
-"""Quote the user's messages so that every short fact in them is kept: in a small window values go before whole words.
+"""Quote the user's messages so that every short fact in them is kept: in a small window, facts outrank full messages.
 
-Of each message first its facts are told (`message_facts.stated_facts`), on one line; whole messages and beginnings of
-others follow as far as the usual budget goes. What does not fit is counted, like in `fit_quotes`.
+Each message is first reduced to its facts (`message_facts.stated_facts`), on one line; full messages and beginnings of
+others follow within the usual budget. The rest is counted, as in `fit_quotes`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from codecompanion.context.summary_text.quote_lines import Quote, Quotes, joined
 from codecompanion.context.summary_text.recall_keys import span_of
 
 _MAX_MESSAGES = 300
-"""Facts are looked for in so many messages: a window of 16,000 tokens has no room for one line of each."""
+"""Number of messages searched for facts: a window of 16,000 tokens has no room for one line of each."""
 _ENDS = (".", "!", "?", "。", "！", "？")
 
 
@@ -53,14 +53,14 @@ def fit_facts(
 
 
 def _newest(said: Quotes) -> Quotes:
-    """Return the newest messages; the older ones, of which a small window has no room for any, are only counted."""
+    """Return the newest messages; the older ones, for which a small window has no room, are only counted."""
     older, newest = said.quotes[:-_MAX_MESSAGES], said.quotes[-_MAX_MESSAGES:]
     keys = joined(said.left_keys, span_of([quote.key for quote in older]))
     return Quotes(newest, said.left_out + len(older), keys) if older else said
 
 
 def _by_message(quotes: Sequence[Quote]) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
-    """Return the facts of each message that no earlier one states, then the same with plain statements."""
+    """Return the facts of each message that no earlier one states, then also with plain statements."""
     stated = [stated_facts(quote.text) for quote in quotes]
     return _each_once([one.facts for one in stated]), _each_once([one.plain for one in stated])
 
@@ -74,16 +74,16 @@ def _each_once(said: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 
 def _line(quote: Quote, facts: tuple[str, ...]) -> Quote:
-    """Return a message as its facts, unchanged where it says nothing else.
+    """Return a message as its facts, unchanged if it contains only them.
 
-    Each ends like a sentence, so that a later summary finds the same ones.
+    Each ends like a sentence, so that a later summary finds them again.
     """
     line = " ".join(fact if fact.endswith(_ENDS) or fact is facts[-1] else f"{fact}." for fact in facts)
     return quote if line == quote.text else Quote(line, whole=False, key=quote.key)
 
 
 class _Told:
-    """Which quotes are told, by their places, and what they take; the line that counts the others has its room."""
+    """The chosen quotes, by index, and their size, including the line that counts the others."""
 
     def __init__(self, said: Quotes, count: Count, facts: QuoteFacts) -> None:
         self.chosen = dict[int, Quote]()
@@ -92,7 +92,7 @@ class _Told:
         self._taken = count(left_out_line(Quotes(left_out=said.total, left_keys=keys))) + 1
 
     def take(self, place: int, quote: Quote, most: int) -> bool:
-        """Tell a message in this form, if all told take at most `most` tokens then."""
+        """Add a message in this form if the total stays within `most` tokens."""
         before = self._facts.size(self.chosen[place], self._count) if place in self.chosen else 0
         taken = self._taken - before + self._facts.size(quote, self._count)
         if taken > most and taken > self._taken:
@@ -101,7 +101,7 @@ class _Told:
         return True
 
     def quotes(self) -> Quotes:
-        """Return what is told, and how many messages are not."""
+        """Return the chosen quotes, and the number of other messages."""
         left = [quote for place, quote in enumerate(self._said.quotes) if place not in self.chosen]
         keys = joined(self._said.left_keys, span_of([quote.key for quote in left]))
         told = tuple(self.chosen[place] for place in sorted(self.chosen))

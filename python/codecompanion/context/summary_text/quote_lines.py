@@ -1,6 +1,6 @@
-"""The user's messages as the lines of a summary, and those lines as values again (R-431).
+"""Render the user's messages as lines of a summary, and parse those lines (R-431).
 
-Quoted lines start with `>`, so that nothing a user says can be taken for a heading.
+Quoted lines start with `>`, so a user's text can never pass for a heading.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LONG = 100
 
 
 class Quote(msgspec.Struct, frozen=True):
-    """One message of the user: its words, or with `whole` false one line of them. `key`: `recall` knows the whole."""
+    """One user message: its full text, or one line with `whole` false. `key`: `recall` returns the full text."""
 
     text: str
     whole: bool = True
@@ -39,14 +39,14 @@ class Quotes(msgspec.Struct, frozen=True):
 
     @property
     def total(self) -> int:
-        """Return how many messages there were."""
+        """Return the total number of messages."""
         return len(self.quotes) + self.left_out
 
 
 def render_quotes(said: Quotes) -> list[str]:
-    """Return the lines of the section: counted, excerpts as `- `, quotations as `> ` with an empty line between.
+    """Return the lines of the section: the count, excerpts as `- `, quotations as `> ` with an empty line between.
 
-    A quotation that a later summary may have to shorten tells its key on a line of its own.
+    A quotation that a later summary may have to shorten is followed by a line with its key.
     """
     lines = [left_out_line(said)] if said.left_out else []
     for quote in said.quotes:
@@ -63,13 +63,13 @@ def render_quotes(said: Quotes) -> list[str]:
 
 
 def left_out_line(said: Quotes) -> str:
-    """Return the line that counts the messages that are not listed."""
+    """Return the line that counts the omitted messages."""
     keys = f": recall {said.left_keys.keys}" if said.left_keys is not None else ""
     return _LEFT_OUT.format(count=said.left_out) + keys
 
 
 def parse_quotes(lines: Iterable[str]) -> Quotes:
-    """Return the quotes that `render_quotes` wrote as these lines; any other line is an excerpt."""
+    """Return the quotes written by `render_quotes` as these lines; any other line is an excerpt."""
     quotes: list[Quote] = []
     left_out, open_quote = 0, False
     left_keys: Span | None = None
@@ -99,5 +99,5 @@ def _read_excerpt(line: str) -> Quote:
 
 
 def joined(one: Span | None, other: Span | None) -> Span | None:
-    """Return the span that holds both."""
+    """Return the span that covers both."""
     return one.joined(other) if one is not None else other

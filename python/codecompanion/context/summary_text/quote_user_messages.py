@@ -1,11 +1,10 @@
-"""`quote_user_messages`: what the user said stands in the summary because code copied it (R-431, lesson 11).
+"""`quote_user_messages`: let code copy the user's messages into the summary (R-431, lesson 11).
 
-Every removed message that the human typed is quoted in order, head and tail of a long one; what earlier summaries
-quoted is carried on. When the room is spent the oldest become one-line excerpts with the key under which `recall` gives
-back the whole, and the oldest excerpts one line that counts them and names their keys: no message is ever dropped
-without a word. What the user demands outlives what the user asked: an excerpt keeps the demands of its message, and
-excerpts with demands are the last to be counted only. Quoted lines start with `>`, so that nothing a user says can be
-taken for a heading.
+Every removed message that the user typed is quoted in order, head and tail of a long one; quotes of earlier summaries
+are carried on. When the room is used up, the oldest become one-line excerpts with the key under which `recall` returns
+the full text, and the oldest excerpts become one line with their number and keys: no message disappears silently.
+Demands outlive questions: an excerpt keeps the demands of its message, and excerpts with demands are the last to be
+reduced to a count. Quoted lines start with `>`, so a user's text can never pass for a heading.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _MIN_ROOM = 60
 
 
 def quote_user_messages(work: Work, params: QuoteUserMessages, env: Env) -> Outcome:
-    """Return the work with the user's messages in the summary as code copied them; `details` say how many and how."""
+    """Return the work with the user's messages copied into the summary by code; `details` count the quotes."""
     facts = env.folds.get(QuoteFacts)
     said = facts.said(work.removed, params.max_chars, env.key_of)
     if not said.total or not work.summary or (is_given(work) and not params.also_given):
@@ -45,10 +44,10 @@ def quote_user_messages(work: Work, params: QuoteUserMessages, env: Env) -> Outc
 
 
 def quote_limit(params: QuoteUserMessages, env: Env) -> int:
-    """Return the most the quotes may have, however much the compaction frees."""
+    """Return the maximum size of the quotes, regardless of the tokens that the compaction frees."""
     return min(int(params.share * env.window), params.max_tokens)
 
 
 def is_given(work: Work) -> bool:
-    """Return whether the summary is a caller's text in no known form: nothing is added to that."""
+    """Return whether the summary is a caller's text in no known form, to which nothing is added."""
     return work.details.written_by == "caller" and section_of_quotes(work.summary) is None

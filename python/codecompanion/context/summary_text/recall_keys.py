@@ -1,9 +1,8 @@
-"""Where what a summary stands for can be read word for word: the keys of `recall` in the view (R-431, R-516, issue 9).
+"""Put `recall` keys into the view, under which the summarised messages can be read verbatim (R-431, R-516, issue 9).
 
-One line tells the first and the last key of everything that left the view, however much that was; a quote that is not
-whole has a key of its own. The line belongs to the summary's form: it stands in the section of the user's messages, as
-the last point of a summary of points, or below a text without sections. Where no log is at hand there are no keys, and
-nothing is written.
+One line gives the first and the last key of everything that left the view; a quote that is not whole has its own key.
+The line's place depends on the summary's form: in the section of the user's messages, as the last point of a summary of
+points, or below a text without sections. Without a log there are no keys and no line.
 """
 
 from __future__ import annotations
@@ -29,33 +28,33 @@ _POINTS = "Compaction Summary:\n"
 
 
 def no_key(message_id: str) -> str:
-    """Return "": nothing is known of a log."""
+    """Return "", for use without a log."""
     return ""
 
 
 class Span(msgspec.Struct, frozen=True):
-    """The first and the last place in the log."""
+    """The first and the last position in the log."""
 
     first: int
     last: int
 
     def joined(self, other: Span | None) -> Span:
-        """Return the span that holds both."""
+        """Return the span that covers both."""
         return self if other is None else Span(min(self.first, other.first), max(self.last, other.last))
 
     @property
     def keys(self) -> str:
-        """Return the keys as a reader may use them."""
+        """Return the keys as shown to a reader."""
         return f"r{self.first}" + (f" to r{self.last}" if self.last > self.first else "")
 
     @property
     def line(self) -> str:
-        """Return the line of a summary that tells them."""
+        """Return the line of a summary with these keys."""
         return _LINE.format(keys=self.keys)
 
 
 def read_span(text: str) -> Span | None:
-    """Return the span that a summary's text tells, None when it tells none."""
+    """Return the span in a summary's text, or None."""
     span: Span | None = None
     for first, last in _LINE_FORM.findall(text):
         span = Span(int(first), int(last or first)).joined(span)
@@ -63,13 +62,13 @@ def read_span(text: str) -> Span | None:
 
 
 def span_of(keys: list[str]) -> Span | None:
-    """Return the span of these keys; "" is none."""
+    """Return the span of these keys; "" is skipped."""
     places = [int(key.removeprefix("r")) for key in keys if key]
     return Span(min(places), max(places)) if places else None
 
 
 def is_span_line(line: str) -> bool:
-    """Return whether a line is the one that tells the keys."""
+    """Return whether the line contains the keys of a summary."""
     return _LINE_FORM.fullmatch(line) is not None
 
 
@@ -79,12 +78,12 @@ def without_span(text: str) -> str:
 
 
 def without_keys(text: str) -> str:
-    """Return a summary's text without any keys: for readers who have another log, or none."""
+    """Return a summary's text without any keys, for readers with another log, or none."""
     return _MARK_FORM.sub("", without_span(text))
 
 
 def put_span(summary: str, span: Span) -> str:
-    """Return a summary's text with its line, where its form has a place for it."""
+    """Return a summary's text with its line, if its form has a place for it."""
     text = without_span(summary)
     schema = guess_schema(text)
     number = schema.number_of("user_messages") if schema is not None else 0
@@ -98,7 +97,7 @@ def put_span(summary: str, span: Span) -> str:
 
 
 def note_keys(work: Work, env: Env) -> Work:
-    """Return the work with the keys of all that has left the view in its summary message."""
+    """Return the work with the keys of all messages that left the view in its summary message."""
     place = next((i for i, message in enumerate(work.messages) if message.tag == SUMMARY_TAG), None)
     if place is None:
         return work
@@ -114,13 +113,13 @@ def note_keys(work: Work, env: Env) -> Work:
 
 
 def update_keys(work: Work, env: Env) -> Work:
-    """Return the work with the keys of all that has left the view, if its summary names keys."""
+    """Return the work with the keys of all messages that left the view, if its summary already names keys."""
     told = any(message.tag == SUMMARY_TAG and read_span(message.text) is not None for message in work.messages)
     return note_keys(work, env) if told else work
 
 
 def put_text(work: Work, place: int, text: str, env: Env) -> Work:
-    """Return the work with another text in the frame of the summary that stands at this place."""
+    """Return the work with new text in the frame of the summary at this index."""
     frame = split_frame(work.messages[place].text)
     changed = env.recounted(with_changes(work.messages[place], content=frame.before + text + frame.after))
     return msgspec.structs.replace(work, messages=(*work.messages[:place], changed, *work.messages[place + 1 :]))

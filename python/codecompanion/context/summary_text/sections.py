@@ -1,8 +1,8 @@
-"""Summaries in sections: the schemas as data, and reading and rewriting a text that follows one (K17, R-430, R-454).
+"""Read and rewrite summaries in sections, whose schemas are data (K17, R-430, R-454).
 
-A model asked for `3. **Title**` writes `3) Title`, `## Title`, `- **Title**` or `**3. Title:** text` as well, or the
-headings of another schema: reading is lenient, writing is not. Code fences and quotations hold no headings. What a text
-holds besides its sections (a preamble, a ledger, the quoted request) is never lost: the parts joined are the text.
+A model asked for `3. **Title**` also writes `3) Title`, `## Title`, `- **Title**` or `**3. Title:** text`, or the
+headings of another schema: reading is lenient, writing is strict. Code fences and quotations never contain headings.
+Text outside the sections (a preamble, a ledger, the quoted request) is never lost: the joined parts equal the text.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LIKE_A_TITLE = 80
 
 
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One heading of a schema, and what stands below it."""
+    """One heading of a schema, and the role of its section."""
 
     title: str
     role: Role
@@ -49,7 +49,7 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The headings of a kind of summary and the prompt that asks for them; no sections = free text.
 
-    `names_task`: the prompt says what the task is called.
+    `names_task`: the prompt names the task.
     """
 
     name: str
@@ -70,13 +70,13 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"{number}. **{title}**" if self.headings == "numbered" else f"{title}:"
 
     def is_called(self, number: int, title: str) -> bool:
-        """Return whether a title as a model writes it is this section's, not another's with its number."""
+        """Return whether a title written by a model belongs to this section rather than another with its number."""
         said, known = _plain(title), _plain(self.section[number - 1].title)
         return bool(said) and (said.startswith(known) or known.startswith(said))
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One section of a text. `number` 0 is what no heading stands above: preamble or tail. `head + body` is the text.
+    """One section of a text. `number` 0: text without a heading, a preamble or tail. `head + body` is the text.
 
     `open`: a card shows it unfolded.
     """
@@ -89,12 +89,12 @@ class Part(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Return the section as it stood."""
+        """Return the original text of the section."""
         return self.head + self.body
 
 
 class Sectioned(msgspec.Struct, frozen=True):
-    """A text in its parts; joined they are the text."""
+    """A text split into its parts; joined they equal the text."""
 
     preamble: str
     parts: tuple[Part, ...]
@@ -111,7 +111,7 @@ class Sectioned(msgspec.Struct, frozen=True):
         return len(self.parts) >= FEWEST_SECTIONS
 
     def body(self, number: int) -> str:
-        """Return what stands in a section, stripped; "" when there is nothing, `None`, or only that it has no room."""
+        """Return the stripped body of a section; "" when it is empty, `None`, or a note that it has no room."""
         found = next((part.body.strip() for part in self.parts if part.number == number), "")
         return "" if found == NO_ROOM or found.rstrip(".").casefold() == "none" else found
 
@@ -126,7 +126,7 @@ def load_schema(name: str) -> Schema:
     """Return a built-in schema.
 
     Raises:
-        ConfigError: there is no schema of that name.
+        ConfigError: the schema does not exist.
     """
     table = prompts.load_table("schemas").get(name)
     if table is None:
@@ -134,9 +134,9 @@ def load_schema(name: str) -> Schema:
     return typed.convert({"name": name, **table}, Schema)
 
 
-@lru_cache(maxsize=16)  # a summary is asked for its form a dozen times on its way into the view
+@lru_cache(maxsize=16)  # the form of a summary is needed a dozen times before it is in the view
 def guess_schema(text: str) -> Schema | None:
-    """Return the schema most of whose titles are headings of the text, None when fewer than three are."""
+    """Return the schema with the most titles among the text's headings, None with fewer than three."""
     best, most = None, FEWEST_SECTIONS - 1
     for name in schema_names():
         schema = load_schema(name)
@@ -147,7 +147,7 @@ def guess_schema(text: str) -> Schema | None:
 
 
 def form_of(text: str, asked: Schema) -> Schema | None:
-    """Return the schema a text follows: the one whose titles it has, else the one asked for if its numbers are there.
+    """Return the schema a text follows: the one with its titles, or `asked` if the text has its numbers.
 
     None for a text without sections.
     """
@@ -158,9 +158,9 @@ def form_of(text: str, asked: Schema) -> Schema | None:
 
 
 def parse_sections(text: str, schema: Schema | None = None) -> Sectioned:
-    """Return the text in its sections; without a schema the one that fits is guessed, else numbers must rise.
+    """Return the text in its sections; without a schema, the best match is used, or any rising numbers.
 
-    When half of a schema's titles are there only they count as headings: a numbered list inside a section is none.
+    If the text has half of a schema's titles, only those count as headings: a numbered list inside a section does not.
     """
     schema = schema or guess_schema(text)
     end = _tail_start(text)
@@ -175,7 +175,7 @@ def parse_sections(text: str, schema: Schema | None = None) -> Sectioned:
 
 
 def replace_section(text: str, schema: Schema, number: int, body: str) -> str:
-    """Return the text with a section's body replaced; a missing section is put where it belongs."""
+    """Return the text with a section's body replaced; a missing section is inserted in order."""
     found = parse_sections(text, schema)
     block = f"{schema.heading(number)}\n{body}\n"
     parts = list(found.parts)
@@ -192,7 +192,7 @@ def replace_section(text: str, schema: Schema, number: int, body: str) -> str:
 
 
 class _Heading(msgspec.Struct, frozen=True):
-    """A line that may be a heading: where it starts, where its body starts, what it says."""
+    """A line that may be a heading: its start, the start of its body, its number and title."""
 
     start: int
     body: int
@@ -203,9 +203,9 @@ class _Heading(msgspec.Struct, frozen=True):
 
 
 def _tail_start(text: str) -> int:
-    """Return where begins what stands below the sections: quotes, ledger, raw text or request; else the length.
+    """Return the start of the text below the sections (quotes, ledger, raw text or request), or the length.
 
-    A raw text with nothing in front of it stands below nothing.
+    Raw text without anything before it does not count as a tail.
     """
     places = [f"\n{text}".rfind(f"\n{heading}") for heading in (QUOTES_HEADING, LEDGER_HEADING, REQUEST_HEADING)]
     places.append(text.find(f"\n{RAW_HEADING}") + 1 or -1)
@@ -213,7 +213,7 @@ def _tail_start(text: str) -> int:
 
 
 def _headings(text: str, schema: Schema | None) -> Iterator[_Heading]:
-    """Yield the lines outside of code fences that look like headings."""
+    """Yield the lines outside code fences that look like headings."""
     start = 0
     for line, fence in lines_and_fences(text):
         heading = None if fence else _read_heading(line, start, schema)
@@ -223,22 +223,22 @@ def _headings(text: str, schema: Schema | None) -> Iterator[_Heading]:
 
 
 def lines_and_fences(text: str) -> list[tuple[str, int]]:
-    """Return the lines with their ends, and the number of the code fence each belongs to, 0 = none.
+    """Return the lines with their line breaks, and the number of the code fence each belongs to, 0 = none.
 
-    A fence that never ends is none.
+    An unclosed fence does not count.
     """
     lines = _LINE.findall(text)
     return list(zip(lines, _fences(lines)[0], strict=True))
 
 
 def close_fence(text: str) -> str:
-    """Return the text with the code fence that it leaves open closed: what follows it is prose."""
+    """Return the text with its unclosed code fence closed, so that prose may follow."""
     left_open = _fences(_LINE.findall(text))[1] if "```" in text or "~~~" in text else ""
     return f"{text.rstrip()}\n{left_open}" if left_open else text
 
 
 def _fences(lines: list[str]) -> tuple[list[int], str]:
-    """Return the number of the fence each line belongs to, and the mark of the one that never ends, "" = none."""
+    """Return the fence number of each line, and the mark of the unclosed fence, "" = none."""
     fences = [0] * len(lines)
     opened, fence, number = 0, "", 0
     for place, line in enumerate(lines):
@@ -253,7 +253,7 @@ def _fences(lines: list[str]) -> tuple[list[int], str]:
 
 
 def _read_heading(line: str, start: int, schema: Schema | None) -> _Heading | None:
-    """Return the heading that a line is, None when it is none."""
+    """Return the heading on a line, or None."""
     match = _HEADING.match(line)
     if match is None:
         return None
@@ -263,7 +263,7 @@ def _read_heading(line: str, start: int, schema: Schema | None) -> _Heading | No
     marked = bool(match["hash"] or (bold and closed))
     section = _section_called(title, number, marked, schema) if schema else 0
     if section and schema and not closed:
-        # Nothing ends the title of `6. All User Messages: "…"` but the title itself.
+        # In `6. All User Messages: "…"` only the known title shows where the title ends.
         known = re.search(re.escape(schema.section[section - 1].title), words, re.IGNORECASE)
         title = words[: known.end()] if known else title
     numbered = number and marked and not match["item"] and match["point"] in (".", ")")
@@ -277,7 +277,7 @@ def _read_heading(line: str, start: int, schema: Schema | None) -> _Heading | No
 
 
 def _section_called(title: str, number: int, marked: bool, schema: Schema) -> int:
-    """Return which section of the schema a title names, 0 when none."""
+    """Return the section of the schema that a title names, 0 when it names none."""
     said = _plain(title)
     for place, section in enumerate(schema.section, 1):
         known = _plain(section.title)
@@ -295,13 +295,13 @@ def _label_form(title: str) -> re.Pattern[str]:
     return re.compile(rf"\W*{re.escape(title)}\W*:", re.IGNORECASE)
 
 
-@lru_cache(maxsize=1024)  # each line that may be a heading is compared with each title
+@lru_cache(maxsize=1024)  # each possible heading is compared with each title
 def _plain(title: str) -> str:
     return " ".join(_AROUND.sub("", title).casefold().split())
 
 
 def _choose(headings: list[_Heading], schema: Schema | None) -> list[_Heading]:
-    """Return the headings that count: the known titles, each once; else the marked ones whose numbers rise."""
+    """Return the headings that count: known titles, each once; otherwise marked ones with rising numbers."""
     known = _clearest(headings)
     if schema and schema.section and 2 * len(known) >= len(schema.section):
         return known

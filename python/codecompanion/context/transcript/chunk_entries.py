@@ -1,4 +1,4 @@
-"""Cut a transcript into chunks that fit the summariser: greedy, in order (R-525, R-124, lesson 1)."""
+"""Split a transcript into chunks that fit the summariser: greedy, in order (R-525, R-124, lesson 1)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ T = TypeVar("T")
 
 
 def chunk_greedily(sized: Iterable[tuple[T, int]], limit: int) -> tuple[tuple[T, ...], ...]:
-    """Return the items, each given with its size, in chunks of at most `limit`; a larger one is a chunk of its own.
+    """Return the items, each given with its size, in chunks of at most `limit`; a larger one is its own chunk.
 
-    Put together, the chunks are the items again.
+    The joined chunks equal the items.
     """
     chunks: list[tuple[T, ...]] = []
     current: list[T] = []
@@ -34,7 +34,7 @@ def chunk_entries(
 ) -> tuple[tuple[str, ...], ...]:
     """Return the entries in chunks of at most `limit_tokens` each.
 
-    An entry larger than a whole chunk is shortened to head and tail; no other entry is changed.
+    An entry larger than a whole chunk is shortened to head and tail; other entries stay unchanged.
     """
     return chunk_greedily((fit_entry(entry, limit_tokens, count_text) for entry in entries), limit_tokens)
 

@@ -1,6 +1,6 @@
-"""How a long history is cut for a summariser that reads it in chunks (R-121…R-125): sizes and cuts, no text.
+"""Compute the chunk sizes of a long history for a summariser (R-121…R-125), without its text.
 
-Everything is in tokens, uncalibrated, except where a parameter says otherwise.
+All figures are in uncalibrated tokens, unless a parameter says otherwise.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _LARGE_WINDOW, _LARGEST_WINDOW = 128_000, 1_048_576
 
 
 def chunk_ratio(average_tokens: float, window: int, formula: ChunkFormula) -> float:
-    """Return the share of the window a chunk may have (R-122): less for dense messages, less for very large windows."""
+    """Return a chunk's share of the window (R-122): less for dense messages, less for very large windows."""
     density = average_tokens * formula.margin / max(1, window)
     by_density = formula.ratio
     if density > _DENSE:
@@ -28,8 +28,8 @@ def chunk_ratio(average_tokens: float, window: int, formula: ChunkFormula) -> fl
 def chunk_tokens(
     average_tokens: float, window: int, summariser_window: int, formula: ChunkFormula, summariser_ratio: float = 1.0
 ) -> int:
-    """Return the size of a chunk (R-121, R-123). `summariser_ratio`: its tokens per token of ours."""
-    # Rounded first: 0.29 × 100 would be 28.999… else.
+    """Return the size of a chunk (R-121, R-123). `summariser_ratio`: the summariser's tokens per token of ours."""
+    # Rounded first: otherwise 0.29 × 100 would be 28.999….
     size = math.floor(round(window * chunk_ratio(average_tokens, window, formula), 6))
     overhead = min(formula.overhead, summariser_window // 4)
     room = math.floor((summariser_window - overhead) / summariser_ratio)
@@ -37,5 +37,5 @@ def chunk_tokens(
 
 
 def is_oversized(tokens: int, window: int, formula: ChunkFormula) -> bool:
-    """Return whether a message is too large to be summarised at all (R-125)."""
+    """Return whether a message is too large to be summarised (R-125)."""
     return tokens * formula.margin > formula.oversize * window

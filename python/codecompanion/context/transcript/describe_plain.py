@@ -1,7 +1,7 @@
-"""S11 `describe_plain`: the shape of a conversation in words, written by code (R-134, R-135).
+"""S11 `describe_plain`: describe the outline of a conversation by code (R-134, R-135).
 
-The last tier: it asks no model and cannot fail. What an earlier summary said is kept after it, because nobody else
-will say it again. The steps after it add the user's own words and the ledger, and carry on those of an earlier summary.
+The last tier: it asks no model and cannot fail. The content of an earlier summary is appended, because it exists
+nowhere else. Later steps add the user's own words and the ledger, and carry on those of an earlier summary.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BEFORE = "Topics before that:"
 
 
 def describe_plain(work: Work, params: DescribePlain, env: Env) -> Outcome:
-    """Return the work with a description of what was removed as its summary."""
+    """Return the work with a description of the removed messages as its summary."""
     described = tuple(message for message in work.removed if message.tag != SUMMARY_TAG)
     if not described:
         return Skipped("nothing_to_compact", "there is nothing to compact: no message is older than the newest")
@@ -44,7 +44,7 @@ def describe_plain(work: Work, params: DescribePlain, env: Env) -> Outcome:
 
 
 def _topics(messages: Messages, params: DescribePlain) -> list[str]:
-    """Return the first line of what the user typed, message by message, the first few only."""
+    """Return the first lines of the user's typed messages, up to `topics`."""
     typed = [message.text.strip() for message in messages if is_typed_by_user(message)]
     firsts = [text.partition("\n")[0].strip() for text in typed if text]
     cut = params.topic_chars - 3
@@ -52,7 +52,7 @@ def _topics(messages: Messages, params: DescribePlain) -> list[str]:
 
 
 def _earlier(removed: Messages, max_chars: int) -> str:
-    """Return what the summary before said, without what was quoted after it; a description says it only once."""
+    """Return the content of the previous summary without its quotes; a nested description is not repeated."""
     for message in removed:
         if message.tag == SUMMARY_TAG:
             text = as_written(without_span(bare_summary(message.text)))
@@ -62,9 +62,9 @@ def _earlier(removed: Messages, max_chars: int) -> str:
 
 
 def _without_counts(text: str) -> str:
-    """Return a description as the next one tells it: what it kept of a summary, then all topics so far, oldest first.
+    """Return an earlier description for the next one: its own earlier summary, then all topics so far, oldest first.
 
-    A description has no other trace of what the user asked; any other summary stays as it is.
+    Topics are a description's only trace of the user's questions; any other summary stays unchanged.
     """
     if not text.startswith(_HEADER.partition("{")[0]):
         return text

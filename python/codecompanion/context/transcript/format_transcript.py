@@ -1,7 +1,7 @@
-"""S7 `format_transcript`: the removed messages as text for a summariser (R-424, R-436…R-439, R-525, R-126).
+"""S7 `format_transcript`: format the removed messages as text for a summariser (R-424, R-436…R-439, R-525, R-126).
 
-Everything in it is data: content cannot close or open the wrapper or pose as another entry, base64 never appears, rules
-are left out because they are re-attached verbatim. One entry a message; `wrap` puts them together.
+All content is data: it cannot close or open the wrapper or pose as another entry, base64 never appears, and rules are
+left out because they are re-attached verbatim. One entry per message; `wrap` joins them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ALL = Caps()
 
 
 def format_transcript(work: Work, params: FormatTranscript, env: Env) -> Outcome:
-    """Return the work with `transcript`, one entry a message, in order."""
+    """Return the work with `transcript`, one entry per message, in order."""
     told: list[Message] = []
     previous: list[str] = []
     for message in work.removed:
@@ -47,7 +47,7 @@ def format_transcript(work: Work, params: FormatTranscript, env: Env) -> Outcome
         text = cut_middle("\n\n".join(previous), params.max_chars // 2)
         lead = f"{PREVIOUS_SUMMARY}\n{escape_lines(escape(text))}"
     if params.max_chars:
-        # Entries are joined by newlines, and they count.
+        # Entries are joined by newlines, which count as well.
         limit = params.max_chars - (len(lead) + 1 if lead else 0)
         whole, entries = entries, fit_entries(entries, [is_spoken(entry) for entry in entries], limit)
         sizes = sizes if entries is whole else ()
@@ -78,7 +78,7 @@ def _entries(messages: tuple[Message, ...], params: FormatTranscript) -> tuple[s
 
 
 def format_entry(message: Message, caps: Caps = _ALL) -> str:
-    """Return one message as `<message role="R">…</message>`, calls as `Tool: name(arguments)` lines."""
+    """Return one message as `<message role="R">…</message>`, with calls as `Tool: name(arguments)` lines."""
     text = _text(message, caps)
     lines = [escape(text)] if text else []
     lines += [f"[image {escape(part.path or part.mime)}]" for part in message.images]
@@ -88,7 +88,7 @@ def format_entry(message: Message, caps: Caps = _ALL) -> str:
 
 
 def format_labelled(message: Message, max_chars: int) -> str:
-    """Return one message with its label in the wrapper (R-126), in at most `max_chars` characters, 0 = all (R-127)."""
+    """Return one message with its label in the wrapper (R-126), at most `max_chars` characters, 0 = all (R-127)."""
     text = _text(message, _ALL)
     lines = [text] if text else []
     lines += [f"[image {part.path or part.mime}]" for part in message.images]
@@ -100,7 +100,7 @@ def format_labelled(message: Message, max_chars: int) -> str:
 
 
 def format_lines(messages: tuple[Message, ...], caps: Caps = _ALL) -> tuple[str, ...]:
-    """Return the messages as `[role] …` lines, with a line in front of each that another role speaks (R-438)."""
+    """Return the messages as `[role] …` lines, with a turn line before each change of role (R-438)."""
     entries: list[str] = []
     turn, speaking = 0, ""
     for message in messages:
@@ -128,7 +128,7 @@ def _text(message: Message, caps: Caps) -> str:
 
 
 def is_spoken(entry: str) -> bool:
-    """Return whether an entry is a message of the user."""
+    """Return whether an entry is a user message."""
     return _SPOKEN.match(entry) is not None
 
 
@@ -143,11 +143,11 @@ def _without_base64(text: str) -> str:
 
 
 def escape_lines(text: str) -> str:
-    """Return the text with no line that reads like the start of an entry."""
+    """Return the text without lines that look like the start of an entry."""
     return _LINE_START.sub(r"\\", text)
 
 
 def wrap(entries: tuple[str, ...], order: str = "") -> str:
-    """Return the entries as one conversation, after what is to be done with it; put together at once, it is long."""
+    """Return the entries as one conversation, after the order; joined in one step, as the text is long."""
     head = f"{order}\n\n<conversation>" if order else "<conversation>"
     return "\n".join((head, *(entries or ("",)), "</conversation>"))

@@ -1,8 +1,8 @@
-"""How large a transcript is, and how it fits into a number of characters (R-439).
+"""Measure a transcript, and fit it into a number of characters (R-439).
 
-The tokens of a long one are added up from what its messages were counted to have when they were logged: counting 10 MB
-again takes a third of a second. An entry is a few tokens off at most, where the text meets what is around it; the sum
-over 1,900 entries of recorded sessions differed by 18 of 1,144,151. Short transcripts are counted.
+The tokens of a long one are the sum of its messages' counts from when they were logged: counting 10 MB again takes a
+third of a second. An entry is off by a few tokens at most, where the text meets its surroundings; the sum over 1,900
+entries of recorded sessions differed by 18 of 1,144,151. Short transcripts are counted.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _LONG_CHARS = 4 * _SAMPLES * _SAMPLE_CHARS
 
 
 def roughly(entries: Sequence[str], count: Callable[[str], int]) -> int:
-    """Return about how many tokens a long transcript has, of a small part of it from everywhere; 0 of a short one.
+    """Return an estimate of the tokens of a long transcript from evenly spread samples; 0 for a short one.
 
-    It may be a tenth off: for what only has to be known so well.
+    The error may be a tenth.
     """
     ends = list(itertools.accumulate(map(len, entries)))
     if not ends or ends[-1] < _LONG_CHARS:
@@ -36,7 +36,7 @@ def roughly(entries: Sequence[str], count: Callable[[str], int]) -> int:
     for start in range(0, ends[-1], ends[-1] // _SAMPLES):
         place = bisect.bisect_right(ends, start)
         at = start - (ends[place - 1] if place else 0)
-        # Never put together as a whole: copying 10 MB is what another chat would wait for.
+        # The text is never joined as a whole: copying 10 MB would delay other chats.
         sample = ""
         while len(sample) < _SAMPLE_CHARS and place < len(entries):
             sample += entries[place][at : at + _SAMPLE_CHARS - len(sample)]
@@ -46,9 +46,9 @@ def roughly(entries: Sequence[str], count: Callable[[str], int]) -> int:
 
 
 def entry_sizes(entries: Sequence[str], messages: Sequence[Message], env: Env) -> tuple[int, ...]:
-    """Return the tokens of each entry that has its message's whole text and nothing else of it; 0 of the others.
+    """Return the tokens of each entry that consists of its message's whole text; 0 for the others.
 
-    Of a short transcript none are returned.
+    Empty for a short transcript.
     """
     if sum(map(len, entries)) < _LONG_CHARS:
         return ()
@@ -71,9 +71,9 @@ def _bare(role: Role, is_result: bool) -> Message:
 
 
 def fit_entries(entries: tuple[str, ...], spoken: Sequence[bool], limit: int) -> tuple[str, ...]:
-    """Return entries that take at most `limit` characters, newlines between them included.
+    """Return entries that take at most `limit` characters, including the newlines between them.
 
-    `spoken` says which are the user's. When nothing more can be left out, first and newest are cut at their ends.
+    `spoken` marks the user's entries. When no more can be left out, the first and the newest are cut at their ends.
     """
     size = sum(len(entry) + 1 for entry in entries)
     if size <= limit:
@@ -106,7 +106,7 @@ def _with_markers(entries: tuple[str, ...], left_out: list[bool]) -> tuple[str, 
 
 
 def _cut(entries: tuple[str, ...], limit: int) -> tuple[str, ...]:
-    """Return the entries, each cut to its share of the limit; short ones leave theirs to the others."""
+    """Return the entries, each cut to its share of the limit; short ones leave the rest to the others."""
     room, left = limit - len(entries), len(entries)
     cut: dict[int, str] = {}
     for index in sorted(range(len(entries)), key=lambda i: len(entries[i])):
