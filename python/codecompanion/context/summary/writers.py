@@ -1,7 +1,7 @@
 """Track which models may still be asked for a summary while one request is prepared (R-526, R-529, R-532, lesson 18).
 
 A failed call rules out its model for the whole preparation: the next part, tier or stage would fail as well, and the
-user waits for each. Two replies that were no summary rule it out for the same tier only: the next tier asks for another
+user waits for each. Two replies that were not summaries rule it out for that tier only: the next tier asks for another
 summary (R-120). For a model that may not be asked, a failed reply is returned here, so that every strategy handles it
 like a failed call.
 """

@@ -31,7 +31,7 @@ class Quote(msgspec.Struct, frozen=True):
 
 
 class Quotes(msgspec.Struct, frozen=True):
-    """What a summary tells of the user's messages, oldest first; `left_out` are counted, `left_keys` are theirs."""
+    """The user's messages in a summary, oldest first; `left_out`: how many were omitted, `left_keys`: their keys."""
 
     quotes: tuple[Quote, ...] = ()
     left_out: int = 0

@@ -28,7 +28,7 @@ def chunk_ratio(average_tokens: float, window: int, formula: ChunkFormula) -> fl
 def chunk_tokens(
     average_tokens: float, window: int, summariser_window: int, formula: ChunkFormula, summariser_ratio: float = 1.0
 ) -> int:
-    """Return the size of a chunk (R-121, R-123). `summariser_ratio`: the summariser's tokens per token of ours."""
+    """Return the size of a chunk (R-121, R-123). `summariser_ratio`: the summariser's tokens per our token."""
     # Rounded first: otherwise 0.29 × 100 would be 28.999….
     size = math.floor(round(window * chunk_ratio(average_tokens, window, formula), 6))
     overhead = min(formula.overhead, summariser_window // 4)

@@ -1,6 +1,6 @@
-"""The tables of a code index, and how its file is opened: a damaged or older one is replaced (issue 11, R-239).
+"""Define the tables of a code index, and open its file, replacing a damaged or older one (issue 11, R-239).
 
-See the package for what the tables mean. `FORMAT` grows with every change of a table or of what is written into one.
+The package documents the tables. `FORMAT` grows with every change of a table or its contents.
 """
 
 from __future__ import annotations
@@ -72,19 +72,19 @@ CREATE TABLE vectors (
 );
 """
 INDEX_BY_HASH = "CREATE INDEX IF NOT EXISTS pieces_by_hash ON pieces (hash)"
-"""Only an index with vectors pays for it."""
+"""Created only for an index with vectors."""
 INSERT_VECTORS = "INSERT OR IGNORE INTO vectors (hash, model, dims, vector) VALUES (?, ?, ?, ?)"
 KINDS: tuple[str, ...] = (*get_args(DefinitionKind), "block", "file")
 
 
 class IndexUnusable(StoreUnavailable):
-    """The file is damaged, of another format, or of another program: it is made again."""
+    """The file is damaged, of another format, or of another program; it must be rebuilt."""
 
 
 def index_path(cache_dir: Path, root: Path) -> Path:
-    """Return where the index of a project lies. `root`: resolved; two folders of one name get two files.
+    """Return the path of a project's index. `root`: resolved; two folders with the same name get two files.
 
-    Another format is another file, so that two versions of the plugin do not replace each other's for ever.
+    Each format has its own file, so that two versions of the plugin do not keep replacing each other's.
     """
     tag = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
     name = _NO_WORD.sub("_", root.name[:40]) or "root"
@@ -92,17 +92,17 @@ def index_path(cache_dir: Path, root: Path) -> Path:
 
 
 def remove_index(path: Path) -> None:
-    """Remove the file and what SQLite keeps beside it; who has it open goes on with what was there."""
+    """Remove the file and SQLite's files beside it; connections that have it open keep the old content."""
     for name in (path, *(path.with_name(path.name + suffix) for suffix in ("-wal", "-shm", "-journal"))):
         with contextlib.suppress(FileNotFoundError):
             name.unlink()
 
 
 def create(path: Path, root: Path) -> sqlite3.Connection:
-    """Make an empty index, in place of whatever was there, and return a writing connection.
+    """Create an empty index, replacing any existing file, and return a writing connection.
 
     Raises:
-        StoreUnavailable: the folder cannot be written; says why.
+        StoreUnavailable: the folder cannot be written; gives the reason.
     """
     try:
         make_private_folder(path.parent)
@@ -129,7 +129,7 @@ def create(path: Path, root: Path) -> sqlite3.Connection:
 
 
 def _set_aside(path: Path) -> Path | None:
-    """Take the file out of the way; return one that may hold vectors: itself under another name, or another format."""
+    """Move the file away; return one that may have vectors: the renamed file, or one of another format."""
     aside = path.with_name(path.name + ".damaged")
     remove_index(aside)
     if not path.exists():
@@ -146,14 +146,14 @@ def _set_aside(path: Path) -> Path | None:
 
 
 def _carry_vectors(connection: sqlite3.Connection, before: Path | None) -> None:
-    """Copy the vectors of an earlier file, as far as they can be read: somebody may have paid for them."""
+    """Copy the readable vectors of an earlier file: computing them may have cost money."""
     if before is None:
         return
     with contextlib.suppress(sqlite3.Error):
         connection.execute("ATTACH DATABASE ? AS earlier", (os.fspath(before),))
         try:
             query = "SELECT hash, model, dims, vector FROM earlier.vectors"
-            with contextlib.suppress(sqlite3.Error):  # each batch that could be read stays
+            with contextlib.suppress(sqlite3.Error):  # each readable batch is kept
                 cursor = connection.cursor().execute(query)
                 while rows := cursor.fetchmany(1_000):
                     connection.execute(INDEX_BY_HASH)
@@ -165,7 +165,7 @@ def _carry_vectors(connection: sqlite3.Connection, before: Path | None) -> None:
 
 
 def _remove_older_formats(path: Path) -> None:
-    """Remove indexes of this folder that earlier versions have left and nobody has written for a while."""
+    """Remove indexes of this folder left by earlier versions and not written for a while."""
     stem = path.name.rsplit(".", 2)[0]
     for other in path.parent.iterdir():
         parts = other.name.rsplit(".", 2)
@@ -175,7 +175,7 @@ def _remove_older_formats(path: Path) -> None:
 
 
 def open_to_write(path: Path, root: Path) -> sqlite3.Connection:
-    """Return a writing connection to the index, made new when it is missing, damaged or of another format."""
+    """Return a writing connection to the index, rebuilt when it is missing, damaged or of another format."""
     try:
         return open_existing(path)
     except (IndexUnusable, FileNotFoundError):
@@ -183,11 +183,11 @@ def open_to_write(path: Path, root: Path) -> sqlite3.Connection:
 
 
 def open_existing(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
-    """Return a connection to an index that is there.
+    """Return a connection to an existing index.
 
     Raises:
-        FileNotFoundError: there is none.
-        IndexUnusable: the file is no index of this format.
+        FileNotFoundError: it does not exist.
+        IndexUnusable: the file is not an index of this format.
         StoreUnavailable: it cannot be opened for another reason.
     """
     if not path.is_file() or path.stat().st_size == 0:
@@ -211,7 +211,7 @@ def open_existing(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
 
 
 def unusable_or_unavailable(error: sqlite3.Error, path: Path) -> StoreUnavailable:
-    """Return what an error of SQLite means for the index: made again, or not to be had now."""
+    """Return the error for an SQLite error: the index must be rebuilt, or is unavailable now."""
     if is_damage(error) or "no such table" in str(error) or "no such column" in str(error):
         return IndexUnusable(f"{path} is damaged ({error}).")
     known = explain(error, path)
@@ -221,7 +221,7 @@ def unusable_or_unavailable(error: sqlite3.Error, path: Path) -> StoreUnavailabl
 def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
     try:
-        # A cache: a crash of the machine may cost it, a crash of the process may not.
+        # It is a cache: a crash of the machine may lose it, a crash of the process may not.
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT_BYTES}")

@@ -1,8 +1,8 @@
-"""Writing a code index: whole files are put, removed, or found unchanged; one transaction a batch.
+"""Write a code index: add, remove or refresh whole files, in one transaction per batch.
 
-Chunks that a changed file still has keep their row (and so their words and their vector): only their lines move. A
-chunk that is gone leaves its words in the full-text index, which cannot take them out without the text; they are
-counted, and past `MAX_DEAD` the index should be made again (`should_be_rebuilt`).
+Unchanged chunks of a changed file keep their row (and so their words and their vector): only their lines move. The
+words of a deleted chunk stay in the full-text index, which cannot remove them without the text; they are counted, and
+above `MAX_DEAD` the index should be rebuilt (`should_be_rebuilt`).
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from codecompanion.store.code_index.outlines import pack_signatures
 from codecompanion.store.sqlite_connection import roll_back
 
 FROM_BUFFER = -1
-"""`mtime_ns` of a file that was indexed from an unsaved buffer."""
+"""`mtime_ns` of a file indexed from an unsaved buffer."""
 MAX_DEAD = 0.5
 MAX_REPEATS = 5
-"""BM25 hardly counts more of one word in one text; the index is smaller."""
+"""BM25 gains little from more repetitions of a word in one text, and the index is smaller."""
 _FEW_CHUNKS = 2_000
 _HASH_BYTES = 10
 _KIND_IDS = {kind: number for number, kind in enumerate(KINDS)}
@@ -36,7 +36,7 @@ _MAX_FREE = 0.1
 
 
 class IndexedFile(msgspec.Struct, frozen=True):
-    """One file as it goes into the index. `sha256`: of its bytes; `lines`: how many it has; `why_not`: see `files`."""
+    """One file to index. `sha256`: of its bytes; `lines`: their number; `why_not`: see `files`."""
 
     path: str
     mtime_ns: int
@@ -49,17 +49,17 @@ class IndexedFile(msgspec.Struct, frozen=True):
 
 
 def chunk_hash(text: str) -> bytes:
-    """Return what a chunk's text is known by."""
+    """Return the hash that identifies a chunk's text."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:_HASH_BYTES]
 
 
 def _own_lines(chunk: CodeChunk) -> str:
-    """Return a chunk's text without the signatures in front of it: their names are in its symbol."""
+    """Return a chunk's text without the signatures before it, whose names are in its symbol."""
     return "\n".join(chunk.text.split("\n")[chunk.start - chunk.end - 1 :])
 
 
 def _column(text: str) -> str:
-    """Return the words of a chunk's text as the full-text index gets them."""
+    """Return the words of a chunk's text for the full-text index."""
     seen: Counter[str] = Counter()
     kept = []
     for word in index_words(text):
@@ -70,25 +70,25 @@ def _column(text: str) -> str:
 
 
 class IndexWriter:
-    """A writing connection. Not for two threads at once; several processes may each have one.
+    """A writing connection, for one thread at a time; several processes may each have one.
 
     Every method raises `IndexUnusable` for a damaged file, `StoreUnavailable` when the disk or a lock refuses.
     """
 
     def __init__(self, path: Path, root: Path, patience_s: float = BUSY_TIMEOUT_S) -> None:
-        """Open the index of the project `root`, made new where it has to be; wait so long for another writer."""
+        """Open the index of the project `root`, creating it if necessary; wait for other writers up to `patience_s`."""
         self.path = path
         self._connection = open_to_write(path, root)
         self._connection.execute(f"PRAGMA busy_timeout = {int(patience_s * 1000)}")
         self._names: dict[str, int] = {}
 
     def close(self) -> None:
-        """Close the connection; SQLite folds the write-ahead log into the file when nobody else has it open."""
+        """Close the connection; SQLite merges the write-ahead log into the file if no one else has it open."""
         with contextlib.suppress(sqlite3.Error):
             self._connection.close()
 
     def put(self, files: Iterable[IndexedFile], now: int) -> None:
-        """Write files, in place of what was known of them. `now` in seconds since 1970."""
+        """Write files, replacing their earlier rows. `now` in seconds since 1970."""
         with self._transaction() as connection:
             is_finished = self._is_finished(connection)
             fresh = set[str]()
@@ -98,14 +98,14 @@ class IndexWriter:
                 bring_back(connection, fresh, lambda name: self._name(connection, name))
 
     def touch(self, stats: Iterable[tuple[str, int, int]]) -> None:
-        """Note new `(path, mtime_ns, size)` of files whose content is the same."""
+        """Record new `(path, mtime_ns, size)` of files with unchanged content."""
         with self._transaction() as connection:
             connection.executemany(
                 "UPDATE files SET mtime_ns = ?2, size = ?3 WHERE path = ?1", [tuple(stat) for stat in stats]
             )
 
     def remove(self, paths: Iterable[str]) -> None:
-        """Forget files."""
+        """Remove files from the index."""
         with self._transaction() as connection:
             for path in paths:
                 row = connection.execute("SELECT id FROM files WHERE path = ?", (path,)).fetchone()
@@ -116,12 +116,12 @@ class IndexWriter:
                     connection.execute("DELETE FROM files WHERE id = ?", row)
 
     def set_meta(self, key: str, value: str) -> None:
-        """Write one of the values of `meta`."""
+        """Set one of the values of `meta`."""
         with self._transaction() as connection:
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def clear(self) -> None:
-        """Forget every file; vectors stay, for the same texts will come again."""
+        """Remove every file but keep the vectors, because the same texts will return."""
         with self._transaction() as connection:
             connection.execute("INSERT INTO chunk_text (chunk_text) VALUES ('delete-all')")
             for table in ("files", "pieces", "definitions", "outlines", "refs", "undefined_refs", "names"):
@@ -130,7 +130,7 @@ class IndexWriter:
             self._names.clear()
 
     def should_be_rebuilt(self) -> bool:
-        """Return whether so many words of gone chunks are in it that search suffers."""
+        """Return whether the index has enough words of deleted chunks to harm search."""
         with self._errors():
             row = self._connection.execute("SELECT value FROM meta WHERE key = 'dead'").fetchone()
             dead = int(row[0]) if row else 0
@@ -140,9 +140,9 @@ class IndexWriter:
             return bool(dead > MAX_DEAD * (live + dead))
 
     def finish(self, *, is_first: bool = False) -> None:
-        """Leave out what nothing refers to, merge the full-text index, fold the write-ahead log into the file.
+        """Drop unreferenced names, merge the full-text index, and merge the write-ahead log into the file.
 
-        `is_first`: every table has just been filled in the order of files, so that a sixth of the pages is empty.
+        `is_first`: every table was just filled in the order of files, so a sixth of the pages is empty.
         """
         with self._transaction() as connection:
             set_undefined_aside(connection)
@@ -158,7 +158,7 @@ class IndexWriter:
             (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
             (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
             if is_first or free > pages * _MAX_FREE:
-                with contextlib.suppress(sqlite3.Error):  # no room for a copy, or somebody reads: it stays larger
+                with contextlib.suppress(sqlite3.Error):  # no room, or a reader: it stays larger
                     self._connection.execute("VACUUM")
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
@@ -171,7 +171,7 @@ class IndexWriter:
                 self._connection.execute("COMMIT")
             except BaseException:
                 roll_back(self._connection)
-                self._names.clear()  # ids of names that were rolled back
+                self._names.clear()  # they contain ids that were rolled back
                 raise
 
     @contextlib.contextmanager
@@ -205,12 +205,12 @@ class IndexWriter:
         return row is not None and row[0] == "1"
 
     def _defined_first(self, connection: sqlite3.Connection, parsed: ParsedFile) -> set[str]:
-        """Return the names of the file's definitions that nothing has defined yet, its former text included."""
+        """Return the names of the file's definitions that are not defined yet, not even by its earlier text."""
         names = {one.name for one in parsed.definitions}
         return names - ids_of_defined(connection, names).keys()
 
     def _put_chunks(self, connection: sqlite3.Connection, file_id: int, one: IndexedFile, *, is_new: bool) -> None:
-        """Write the chunks; those that are as they were keep their row."""
+        """Write the chunks; unchanged ones keep their row."""
         kept: dict[tuple[bytes, str, str], list[tuple[int, int, int]]] = defaultdict(list)
         if not is_new:
             query = 'SELECT id, hash, symbol, kind, start, "end" FROM chunks WHERE file_id = ? ORDER BY id DESC'

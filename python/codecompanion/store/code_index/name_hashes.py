@@ -1,4 +1,4 @@
-"""Names are found by 24 bits of a hash: an index of that is a third of one that holds the names a second time."""
+"""Look names up by 24 bits of their hash: this index takes a third of one that stores the names again."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import zlib
 from collections.abc import Iterable
 
 NAMED = "n.hash IN (SELECT value FROM json_each(?)) AND n.name IN (SELECT value FROM json_each(?))"
-"""The condition for the rows `n` of `names` that have one of some names; takes what `asked` returns."""
+"""Condition for the rows `n` of `names` with one of some names; takes the parameters from `asked`."""
 
 IS_DEFINED = "EXISTS (SELECT 1 FROM definitions d WHERE d.name_id = n.id)"
 
 
 def ids_of_defined(connection: sqlite3.Connection, names: Iterable[str]) -> dict[str, int]:
-    """Return name → id of those of the names that the project defines."""
+    """Return name → id for the names that the project defines."""
     query = f"SELECT n.name, n.id FROM names n WHERE {NAMED} AND {IS_DEFINED}"  # noqa: S608 - our own names
     return dict(connection.execute(query, asked(names)))
 
 
 def name_hash(name: str) -> int:
-    """Return what `names.hash` holds for a name, 0 ≤ … < 2^24."""
+    """Return the value of `names.hash` for a name, 0 ≤ … < 2^24."""
     return zlib.crc32(name.encode("utf-8", "surrogatepass")) & 0xFFFFFF
 
 

@@ -1,9 +1,9 @@
-"""Which names a file uses: a row each where the project defines the name, four bytes each where it does not.
+"""Store the names a file uses: a row for each that the project defines, four bytes for each other one.
 
-Most names that code uses are defined elsewhere (the standard library, packages): as rows they would be a tenth of the
-source. They are kept all the same, for tomorrow the project may define one of them, and then every file that used it
-before, unchanged since, must count as a user (issue 11, section 2: references). 24 bits of a name's hash tell it from
-the others of a file: one wrong user in 500,000 (file, new name).
+Most names that code uses are defined elsewhere (the standard library, packages): as rows they would take a tenth of the
+source's size. They are still needed: the project may define one of them later, and then every unchanged file that uses
+it must count as a user (issue 11, section 2: references). 24 bits of a name's hash distinguish it from the file's other
+names: one wrong user in 500,000 pairs of file and new name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from codecompanion.store.code_index.name_hashes import ids_of_defined, name_hash
 
 _MAX_USES = 255
 _FEW_NAMES = 16
-"""So few are looked for by SQLite itself, in all files at once."""
+"""Up to this many are searched by SQLite itself, in all files at once."""
 
 IdOfName = Callable[[str], int]
 
@@ -28,7 +28,7 @@ IdOfName = Callable[[str], int]
 def put_references(
     connection: sqlite3.Connection, file: int, uses: Mapping[str, int], id_of: IdOfName, *, is_finished: bool
 ) -> None:
-    """Write the names a file uses, name → how often. Until a build has finished, each may turn out to be defined."""
+    """Write the names a file uses, name → count. Until a build has finished, each may still become defined."""
     defined = ids_of_defined(connection, uses) if is_finished else {name: id_of(name) for name in uses}
     rows = [(name, file, uses[text]) for text, name in defined.items()]
     connection.executemany("INSERT OR REPLACE INTO refs VALUES (?, ?, ?)", rows)
@@ -38,14 +38,14 @@ def put_references(
 
 
 def forget_references(connection: sqlite3.Connection, file: int) -> None:
-    """Forget what a file uses."""
+    """Remove the names that a file uses."""
     names = connection.execute("SELECT name_id FROM refs WHERE file_id = ?", (file,)).fetchall()
     connection.executemany("DELETE FROM refs WHERE name_id = ? AND file_id = ?", [(name, file) for (name,) in names])
     connection.execute("DELETE FROM undefined_refs WHERE file_id = ?", (file,))
 
 
 def set_undefined_aside(connection: sqlite3.Connection) -> None:
-    """Turn the rows of names that nothing defines into four bytes each."""
+    """Pack the rows of undefined names into four bytes each."""
     query = (
         "SELECT r.file_id, n.hash, r.uses FROM refs r JOIN names n ON n.id = r.name_id"
         " WHERE r.name_id NOT IN (SELECT name_id FROM definitions) ORDER BY r.file_id"
@@ -58,7 +58,7 @@ def set_undefined_aside(connection: sqlite3.Connection) -> None:
 
 
 def bring_back(connection: sqlite3.Connection, names: Iterable[str], id_of: IdOfName) -> None:
-    """Make rows of the uses of names that are defined from now on."""
+    """Restore the rows for uses of newly defined names."""
     wanted: dict[int, list[str]] = defaultdict(list)
     for name in names:
         wanted[name_hash(name)].append(name)
@@ -76,7 +76,7 @@ def bring_back(connection: sqlite3.Connection, names: Iterable[str], id_of: IdOf
 
 
 def _files_with(connection: sqlite3.Connection, wanted: Mapping[int, object]) -> Iterator[tuple[int, bytes]]:
-    """Yield the files that may use one of the hashes, with what they use."""
+    """Yield the files that may use one of the hashes, with their packed names."""
     query = "SELECT file_id, names FROM undefined_refs"
     if len(wanted) <= _FEW_NAMES:
         given = [digest.to_bytes(3, "little") for digest in wanted]
@@ -87,7 +87,7 @@ def _files_with(connection: sqlite3.Connection, wanted: Mapping[int, object]) ->
 
 
 def _pack(uses: Iterable[tuple[int, int]]) -> bytes:
-    """Return (hash, uses) as the table holds them: 24 and 8 bits, little-endian."""
+    """Return (hash, uses) packed for the table: 24 and 8 bits, little-endian."""
     return _to_bytes(array("I", (digest << 8 | min(count, _MAX_USES) for digest, count in uses)))
 
 

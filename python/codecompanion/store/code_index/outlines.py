@@ -1,4 +1,4 @@
-"""The signatures of a file in a few bytes: packed, then compressed; a third of what rows of text would take."""
+"""Store the signatures of a file packed and compressed, in a third of the space of text rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from codecompanion.model.code import Definition
 
 
 def pack_signatures(definitions: Sequence[Definition]) -> bytes:
-    """Return the signatures, in the order of the definitions, as `outlines.signatures` holds them."""
+    """Return the signatures, in the order of the definitions, packed for `outlines.signatures`."""
     return zlib.compress(msgspec.msgpack.encode([one.signature for one in definitions]), 9)
 
 
@@ -20,7 +20,7 @@ def unpack_signatures(packed: bytes) -> list[str]:
     """Return the signatures of a file's definitions, by their ordinals.
 
     Raises:
-        ValueError: that is no outline.
+        ValueError: the bytes are not an outline.
     """
     try:
         return typed.read_msgpack(zlib.decompress(packed), type=list[str])

@@ -1,7 +1,7 @@
-"""Vectors in memory at one byte a number, compared with a question faster than floats are. Needs numpy (R-232, R-239).
+"""Vectors in memory at one byte per number, faster to compare with a query than floats. Needs numpy (R-232, R-239).
 
-Measured on 100,000 × 384: 43 MB for 184, and the same 12 ms of CPU for a question; cosines are off by 0.002 at most, so
-what comes near is compared again as it is stored.
+Measured on 100,000 × 384: 43 MB instead of 184, with the same 12 ms of CPU per query; cosines are off by at most 0.002,
+so the nearest are compared again at full precision.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 from codecompanion.model.embedding import Vector
 
 _ROWS_AT_ONCE = 512
-"""As floats they fit into the cache of a core."""
+"""As floats, this many rows fit into the cache of a core."""
 _LARGEST = 127
 
 
 class PackedVectors:
-    """Rows of one number of dimensions. `ids`: what each row is known by."""
+    """Rows with one number of dimensions. `ids` identify the rows."""
 
     def __init__(self, dims: int) -> None:
         import numpy as np
@@ -30,7 +30,7 @@ class PackedVectors:
         self._rows: Any = np.empty((0, dims), dtype="i1")
 
     def make_room(self, count: int) -> None:
-        """Make room for so many more rows at once: growing row by row would take it twice."""
+        """Make room for `count` more rows at once: growing row by row would take twice the memory."""
         whole = self.count + count
         for name in ("_ids", "_scales", "_rows"):
             before = getattr(self, name)
@@ -40,7 +40,7 @@ class PackedVectors:
                 setattr(self, name, larger)
 
     def add(self, ids: Sequence[int], blobs: Sequence[bytes]) -> None:
-        """Add vectors as they are stored (float32); there must be room."""
+        """Add stored vectors (float32); there must be room."""
         np, end = self._np, self.count + len(ids)
         given = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(ids), self.dims)
         scales = np.abs(given).max(axis=1) / _LARGEST
@@ -51,7 +51,7 @@ class PackedVectors:
         self.count = end
 
     def nearest_first(self, query: Vector) -> Callable[[int, int], list[int]]:
-        """Return what gives the ids from one place to another in the order of their nearness to the query."""
+        """Return a function that gives the ids of a range of ranks, nearest to the query first."""
         np = self._np
         asked = np.array(query, dtype="f4")
         floats = np.empty((_ROWS_AT_ONCE, self.dims), dtype="f4")
@@ -76,7 +76,7 @@ class PackedVectors:
 
 
 def exact_cosines(query: Vector, blobs: Sequence[bytes]) -> list[float]:
-    """Return the cosine of each stored vector with the query; all have its number of dimensions."""
+    """Return the cosine of each stored vector with the query; all have the query's number of dimensions."""
     import numpy as np
 
     if not blobs:

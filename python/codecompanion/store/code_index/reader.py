@@ -1,6 +1,6 @@
-"""Reading a code index: what is known of files, chunks and names. Ranking and full-text search stand beside it.
+"""Read a code index: files, chunks and names. Ranking and full-text search are in other modules.
 
-One connection, used by one thread at a time (a lock); it notices when the file was made again and opens the new one.
+One connection, used by one thread at a time (a lock); when the file has been rebuilt, it opens the new one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from codecompanion.store.sqlite_connection import explain
 
 
 class IndexCounts(msgspec.Struct, frozen=True):
-    """How much an index holds; `bytes` on disk, its write-ahead log included."""
+    """The sizes of an index; `bytes` on disk, including its write-ahead log."""
 
     files: int = 0
     chunks: int = 0
@@ -33,7 +33,7 @@ class IndexCounts(msgspec.Struct, frozen=True):
 
 
 class KnownFile(msgspec.Struct, frozen=True):
-    """What the index remembers of a file; `mtime_ns` -1: it was indexed from an unsaved buffer."""
+    """The row of a file in the index; `mtime_ns` -1: it was indexed from an unsaved buffer."""
 
     path: str
     mtime_ns: int
@@ -46,17 +46,17 @@ class KnownFile(msgspec.Struct, frozen=True):
 
 
 class FoundDefinition(msgspec.Struct, frozen=True):
-    """A definition and the file it stands in."""
+    """A definition and the path of its file."""
 
     path: str
     definition: Definition
 
 
 class IndexReader:
-    """A reading connection to the index at a path; there need not be one yet.
+    """A reading connection to the index at a path, which does not have to exist yet.
 
-    Every method raises `FileNotFoundError` when there is none, `IndexUnusable` when the file is damaged or of another
-    format, `StoreUnavailable` when it cannot be read now.
+    Every method raises `FileNotFoundError` when it does not exist, `IndexUnusable` when the file is damaged or of
+    another format, `StoreUnavailable` when it cannot be read now.
     """
 
     def __init__(self, path: Path) -> None:
@@ -67,7 +67,7 @@ class IndexReader:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Give the connection to the block; what the block reads belongs to one state of the index."""
+        """Yield the connection to the block; all its reads see one state of the index."""
         with self._lock:
             connection = self._open()
             try:
@@ -86,7 +86,7 @@ class IndexReader:
             self._close()
 
     def counts(self) -> IndexCounts:
-        """Return how much there is."""
+        """Return the sizes of the index."""
         tables = ("files WHERE why_not = ''", "chunks", "symbols", "vectors")
         with self.reading() as connection:
             numbers = [
@@ -104,13 +104,13 @@ class IndexReader:
             return self._meta(connection, key)
 
     def stats(self) -> dict[str, tuple[int, int]]:
-        """Return path → (mtime_ns, size) of every file, those that are left out too: what the disk is compared with."""
+        """Return path → (mtime_ns, size) of every file, including those left out, for comparison with the disk."""
         with self.reading() as connection:
             rows = connection.execute("SELECT path, mtime_ns, size FROM files")
             return {path: (mtime_ns, size) for path, mtime_ns, size in rows}
 
     def data_version(self) -> int:
-        """Return a number that changes when another connection has written."""
+        """Return a number that changes after another connection has written."""
         with self._lock:
             try:
                 return int(self._open().execute("PRAGMA data_version").fetchone()[0]) + (self._inode << 32)
@@ -119,18 +119,18 @@ class IndexReader:
                 raise unusable_or_unavailable(error, self.path) from error
 
     def digest(self, path: str) -> bytes:
-        """Return the sha256 of the indexed content of a file, b"" = it is not there."""
+        """Return the sha256 of the indexed content of a file, b"" if it is not indexed."""
         with self.reading() as connection:
             row = connection.execute("SELECT sha256 FROM files WHERE path = ?", (path,)).fetchone()
             return bytes(row[0]) if row else b""
 
     def left_out(self) -> list[tuple[str, str]]:
-        """Return `(path, why not)` of the files that were looked at and left out for what stands in them, sorted."""
+        """Return `(path, why not)` of the files left out for their content, sorted."""
         with self.reading() as connection:
             return list(connection.execute("SELECT path, why_not FROM files WHERE why_not <> '' ORDER BY path"))
 
     def files(self) -> dict[str, KnownFile]:
-        """Return path → what is known of it."""
+        """Return path → row of every file."""
         query = "SELECT path, mtime_ns, size, sha256, language, lines, is_parsed, why_not FROM files"
         with self.reading() as connection:
             return {
@@ -139,7 +139,7 @@ class IndexReader:
             }
 
     def definitions_named(self, names: Sequence[str], limit: int = 200) -> list[FoundDefinition]:
-        """Return the definitions of these names, exactly as written."""
+        """Return the definitions of these names, matched exactly."""
         with self.reading() as connection:
             rows = connection.execute(f"{_DEFINITION} WHERE {NAMED} {_ORDER}", (*asked(names), limit)).fetchall()
         return self._found(rows)
@@ -151,7 +151,7 @@ class IndexReader:
         return [one.definition for one in self._found(rows)]
 
     def members_of(self, path: str, parent: str, limit: int = 50) -> list[Definition]:
-        """Return what is defined in the definition `parent` ("Outer.Inner") of a file, in order."""
+        """Return the definitions inside the definition `parent` ("Outer.Inner") of a file, in order."""
         with self.reading() as connection:
             query = f"{_DEFINITION} WHERE f.path = ? AND s.parent = ? {_ORDER}"
             rows = connection.execute(query, (path, parent, limit)).fetchall()
@@ -170,7 +170,7 @@ class IndexReader:
         return found
 
     def files_using(self, name: str, limit: int = 200) -> list[tuple[str, int]]:
-        """Return `(path, uses)` of the files that use a name, those that use it most first."""
+        """Return `(path, uses)` of the files that use a name, the most frequent users first."""
         query = (
             "SELECT f.path, r.uses FROM names n JOIN refs r ON r.name_id = n.id"  # noqa: S608 - our own names
             f" JOIN files f ON f.id = r.file_id WHERE {NAMED} ORDER BY r.uses DESC, f.path LIMIT ?"
@@ -186,7 +186,7 @@ class IndexReader:
         return self.path.with_name(self.path.name + "-wal")
 
     def _open(self) -> sqlite3.Connection:
-        """Return the connection to the file that is at the path now."""
+        """Return the connection to the file currently at the path."""
         try:
             inode = self.path.stat().st_ino
         except FileNotFoundError:

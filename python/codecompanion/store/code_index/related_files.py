@@ -1,4 +1,4 @@
-"""Which files of the index share rare names with a place in a file: for completion at the cursor."""
+"""Find files of the index that share rare names with a place in a file, for completion at the cursor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from codecompanion.store.code_index.reader import IndexReader
 
 
 class RelatedFiles(msgspec.Struct, frozen=True):
-    """The files that share most, nearest first; in how many files each name stands, and is defined; all files."""
+    """The files that share the most names, nearest first; per name, the files using and defining it; all files."""
 
     paths: tuple[str, ...] = ()
     files_with: dict[str, int] = {}
@@ -30,14 +30,14 @@ def find_related(
     few: int,
     many: int,
 ) -> RelatedFiles:
-    """Return the files that share names with `weights`, which says how much each name counts.
+    """Return the files that share names with `weights`, which maps each name to its weight.
 
-    A name that stands in more than `max_share` of the files (but at least `few`), or in more than `many`, says nothing.
+    A name that occurs in more than `max_share` of the files (but at least `few`), or in more than `many`, is ignored.
     Raises as `IndexReader`.
     """
     with reader.reading() as connection:
         (total,) = connection.execute("SELECT count(*) FROM files").fetchone()
-        # A name that stands everywhere is not counted to its end.
+        # Counting stops early for a name that occurs everywhere.
         rows = connection.execute(f"{_COUNTED} WHERE {NAMED}", (many + 1, many + 1, *asked(weights))).fetchall()
         files_with = {name: max(used, defined) for _, name, used, defined in rows}
         defined_in = {name: defined for _, name, _, defined in rows if defined}

@@ -1,7 +1,7 @@
-"""Searching a code index: chunks by words, definitions by name, who uses what of whom (R-230, R-231; issue 11, part 2).
+"""Search a code index: chunks by words, definitions by name, and uses between files (R-230, R-231; issue 11, part 2).
 
-Each function reads within `IndexReader.reading()`. How many rows it reads is bounded by its arguments, never by the
-size of the project; SQLite itself goes through the postings of the words that are asked for.
+Each function reads within `IndexReader.reading()`. The number of rows it reads is bounded by its arguments, not by the
+size of the project; SQLite itself walks the postings of the query's words.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import msgspec
 from codecompanion.store.code_index.name_hashes import NAMED, asked
 
 MAX_DEFINERS = 5
-"""A name that more files define says nothing about who uses whom."""
+"""A name that more files define is not evidence of a use between files."""
 MAX_USERS = 200
 
 
 class ChunkRow(msgspec.Struct, frozen=True):
-    """A chunk that matched; `bm25` as SQLite gives it: negative, smaller for a better match."""
+    """A chunk that matched; `bm25` as returned by SQLite: negative, smaller for a better match."""
 
     chunk: int
     file: int
@@ -32,7 +32,7 @@ class ChunkRow(msgspec.Struct, frozen=True):
 
 
 class DefinitionRow(msgspec.Struct, frozen=True):
-    """A definition of a name that was asked for."""
+    """A definition of a requested name."""
 
     file: int
     name: str
@@ -48,8 +48,8 @@ def find_chunks(
 ) -> list[ChunkRow]:
     """Return the best chunks of an FTS query; `columns`: weights of path, symbol, text; `below`: a folder or file.
 
-    Sorted by an expression: `ORDER BY rank` lets FTS5 write each match into a sorter of its own first, and takes half
-    as long again.
+    Sorted by an expression, since with `ORDER BY rank` FTS5 first writes each match into its own sorter, which takes
+    half as long again.
     """
     if not below:
         query = (
@@ -93,7 +93,7 @@ def first_chunk(connection: sqlite3.Connection, file: int) -> ChunkRow | None:
 
 
 def chunk_at(connection: sqlite3.Connection, file: int, line: int) -> ChunkRow | None:
-    """Return the chunk of a file that a line stands in."""
+    """Return the chunk of a file that contains a line."""
     query = (
         'SELECT id, file_id, start, "end", symbol, kind, 0.0 FROM chunks'
         ' WHERE file_id = ? AND start <= ? AND "end" >= ?'
@@ -115,12 +115,12 @@ def indexed_at(connection: sqlite3.Connection, files: Iterable[int]) -> dict[int
 
 
 def data_version(connection: sqlite3.Connection) -> int:
-    """Return a number that is another one after somebody else has written."""
+    """Return a number that changes after another connection has written."""
     return int(connection.execute("PRAGMA data_version").fetchone()[0])
 
 
 def find_definitions(connection: sqlite3.Connection, names: Sequence[str], limit: int = 200) -> list[DefinitionRow]:
-    """Return the definitions of these names, exactly as written."""
+    """Return the definitions of these names, matched exactly."""
     query = (
         'SELECT s.file_id, n.name, s.start, s."end", s.line, s.kind, s.parent FROM names n'  # noqa: S608 - our own names
         f" JOIN symbols s ON s.name_id = n.id WHERE {NAMED} LIMIT ?"
@@ -141,7 +141,7 @@ def names_defined_in(connection: sqlite3.Connection, file: int) -> list[tuple[in
 
 
 def definers_of(connection: sqlite3.Connection, name: int) -> tuple[int, ...]:
-    """Return the files that define a name, one more than `MAX_DEFINERS` at most."""
+    """Return the files that define a name, at most `MAX_DEFINERS` + 1."""
     query = "SELECT DISTINCT file_id FROM symbols WHERE name_id = ? LIMIT ?"
     return tuple(row[0] for row in connection.execute(query, (name, MAX_DEFINERS + 1)))
 
@@ -153,14 +153,14 @@ def users_of(connection: sqlite3.Connection, name: int) -> list[tuple[int, int]]
 
 
 class ReferenceGraph:
-    """Who uses what of whom, read for the files that are asked about and remembered until the index changes."""
+    """The uses of names between files, read for the requested files and cached until the index changes."""
 
     def __init__(self) -> None:
         self._definers: dict[int, tuple[int, ...]] = {}
         self._edges: dict[int, dict[tuple[int, int], float]] = {}
 
     def clear(self) -> None:
-        """Forget what was read: the index has changed."""
+        """Drop the cache, because the index has changed."""
         self._definers.clear()
         self._edges.clear()
 
@@ -189,7 +189,7 @@ class ReferenceGraph:
         return edges
 
     def _definers_of(self, connection: sqlite3.Connection, name: int) -> tuple[int, ...]:
-        """Return the files that define a name, () when there are too many to tell which is meant."""
+        """Return the files that define a name, () when there are too many to tell which one is meant."""
         if name not in self._definers:
             definers = definers_of(connection, name)
             self._definers[name] = definers if len(definers) <= MAX_DEFINERS else ()
@@ -197,7 +197,7 @@ class ReferenceGraph:
 
 
 def strength(name: str, uses: int) -> float:
-    """Return what using a name says: names of several words are rarely used by chance."""
+    """Return the weight of a name's use: names of several words are rarely used by chance."""
     is_compound = "_" in name.strip("_") or (name[1:].lower() != name[1:] and name.upper() != name)
     return float(uses**0.5 * (1.0 if is_compound else 0.3)) if len(name) > 2 else 0.0
 

@@ -1,8 +1,8 @@
-"""The vectors of a code index: which chunks have none, writing them, and the nearest ones to a question (R-232, R-239).
+"""Store the vectors of a code index, list chunks without one, and find those nearest to a query (R-232, R-239).
 
-A vector belongs to a text, not to a place: to the hash of a chunk and the name of the model. So it serves the same text
-in other files, outlives a rebuilding of the index, and a run that was stopped goes on where it was. An empty one says
-that the model gave nothing usable for a text: it is not asked again.
+A vector is keyed by the hash of a chunk's text and the name of the model, not by a place. So it serves the same text in
+other files, survives a rebuild of the index, and an interrupted run continues. An empty vector records that the model
+returned nothing usable for a text, which is not tried again.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _CHUNKS_OF_VECTORS = "SELECT p.id, v.id FROM vectors v CROSS JOIN pieces p ON p.
 _READ_AT_ONCE = 500
 _COUNT_REMOVAL = "INSERT INTO meta VALUES ('vectors_removed', '1') ON CONFLICT (key) DO UPDATE SET value = value + 1"
 _SPARE = 4.0
-"""Vectors of texts that are gone are kept (a checkout brings them back), up to this many times those in use."""
+"""Vectors of deleted texts are kept (a checkout restores the texts), up to this many times those in use."""
 _FEW = 5_000
 
 
 class Missing(msgspec.Struct, frozen=True):
-    """A file with chunks that have no vector of a model, how many they are, and how large the file is."""
+    """A file with chunks that lack a vector of a model: their number, the number of all chunks, and the file's size."""
 
     path: str
     chunks: int
@@ -51,7 +51,7 @@ class Missing(msgspec.Struct, frozen=True):
 
 
 class VectorWriter:
-    """A writing connection for vectors alone; the index must exist. Not for two threads at once.
+    """A writing connection for vectors only; the index must exist. For one thread at a time.
 
     Every method raises `IndexUnusable` for a damaged file, `StoreUnavailable` when the disk or a lock refuses.
     """
@@ -76,7 +76,7 @@ class VectorWriter:
             return [Missing(*row) for row in self._connection.execute(query, (model,))]
 
     def known(self, model: str, hashes: Iterable[bytes]) -> set[bytes]:
-        """Return those of the hashes that have a vector of the model."""
+        """Return the hashes that have a vector of the model."""
         found: set[bytes] = set()
         with self._errors():
             for part in _parts(list(hashes)):
@@ -98,9 +98,9 @@ class VectorWriter:
                 raise
 
     def forget_unused(self, model: str) -> int:
-        """Remove what no chunk uses, once there is much of it; return how many vectors went.
+        """Remove vectors that no chunk uses, once there are many; return how many were removed.
 
-        Vectors of other models go only when these alone are too many: somebody may have paid for them.
+        Vectors of other models are removed only if the rest is still too much: computing them may have cost money.
         """
         with self._errors():
             (live,) = self._connection.execute("SELECT count(DISTINCT hash) FROM chunks").fetchone()
@@ -122,11 +122,11 @@ class VectorWriter:
 
 
 class VectorReader:
-    """The vectors of one model in an index, for questions. Kept in memory with numpy, and followed as the index grows.
+    """The vectors of one model in an index, for queries. Kept in memory with numpy, and updated as the index grows.
 
-    In memory a number takes one byte, so that 100,000 vectors of 384 take 40 MB and are compared faster than as floats;
-    those that come near are compared again as they are stored. Without numpy only chunks that are named can be compared
-    (`cosines`). For several threads, one at a time. Raises as `IndexReader` does.
+    In memory a number takes one byte, so 100,000 vectors of 384 take 40 MB and are compared faster than floats; the
+    nearest are compared again at full precision. Without numpy only given chunks can be compared (`cosines`). For
+    several threads, one at a time. Raises as `IndexReader` does.
     """
 
     def __init__(self, reader: IndexReader, model: str) -> None:
@@ -136,16 +136,16 @@ class VectorReader:
         self._state: tuple[object, ...] = ()
         self._last_id = 0
         self._matrices: dict[int, PackedVectors] = {}
-        """By dimensions; a model has one number of dimensions, but a file may hold more."""
+        """By dimensions: a model has one number of dimensions, but a file may contain others."""
 
     def count(self) -> int:
-        """Return how many vectors of the model there are."""
+        """Return the number of vectors of the model."""
         with self.reader.reading() as connection:
             query = "SELECT count(*) FROM vectors WHERE model = ? AND dims > 0"
             return int(connection.execute(query, (self.model,)).fetchone()[0])
 
     def count_missing(self) -> int:
-        """Return how many chunks have no vector of the model."""
+        """Return the number of chunks without a vector of the model."""
         query = (
             "SELECT count(*) FROM chunks c LEFT JOIN vectors v ON v.hash = c.hash AND v.model = ? WHERE v.hash IS NULL"
         )
@@ -153,13 +153,13 @@ class VectorReader:
             return int(connection.execute(query, (self.model,)).fetchone()[0])
 
     def data_version(self) -> int:
-        """Return a number that changes when the index was written."""
+        """Return a number that changes after the index was written."""
         return self.reader.data_version()
 
     def nearest(self, query: Vector, k: int) -> dict[int, float]:
-        """Return chunk id → cosine (-1..1) of the k chunks that are nearest to the query, nearest first. Needs numpy.
+        """Return chunk id → cosine (-1..1) of the k chunks nearest to the query, nearest first. Needs numpy.
 
-        Vectors of another number of dimensions are skipped.
+        Vectors with another number of dimensions are skipped.
         """
         if not query or k < 1:
             return {}
@@ -173,11 +173,11 @@ class VectorReader:
             wanted, done = 2 * k, 0
             while len(found) < k and done < packed.count:
                 found |= self._cosines_of(connection, query, ordered(done, wanted))
-                done, wanted = wanted, wanted * 4  # most of them belong to texts that are gone
+                done, wanted = wanted, wanted * 4  # most of them belong to deleted texts
         return dict(sorted(found.items(), key=lambda item: -item[1])[:k])
 
     def cosines(self, query: Vector, chunks: Sequence[int]) -> dict[int, float]:
-        """Return chunk id → cosine of these chunks, those without a vector of that many dimensions left out."""
+        """Return chunk id → cosine of these chunks, without those that lack a vector of the query's dimensions."""
         found: dict[int, float] = {}
         with self.reader.reading() as connection:
             for part in _parts(list(chunks)):
@@ -198,7 +198,7 @@ class VectorReader:
         return found
 
     def _follow(self, connection: sqlite3.Connection) -> None:
-        """Read the vectors that came since the last time; all of them when some went."""
+        """Read the vectors added since the last call; all of them if some were removed."""
         removed = connection.execute("SELECT value FROM meta WHERE key = 'vectors_removed'").fetchone()
         state = (self.reader.path.stat().st_ino, removed)
         if state != self._state:
@@ -216,7 +216,7 @@ class VectorReader:
 
 
 def to_blob(vector: Vector) -> bytes:
-    """Return a vector as it is stored: float32, little-endian."""
+    """Return a vector as stored: float32, little-endian."""
     if sys.byteorder == "little":
         return vector.tobytes()
     swapped = array("f", vector)

@@ -1,10 +1,10 @@
-"""The chunks that have any of some words or pairs of words, best first by BM25 (R-231).
+"""Find the chunks with any of some words or pairs of words, best first by BM25 (R-231).
 
 In a second SQLite reads 50 million postings, but computes BM25 for one million chunks. So a chunk is not scored if its
-only words of the question are in very many chunks: BM25 gives these little weight. The result is the same as that of
-scoring all, except for two limits in large projects: words of half of the chunks find nothing by themselves, and
-pairs of very common words are limited. If the words left out could add up to more than the score of the last chunk
-found, all chunks are scored.
+only query words are in very many chunks: BM25 gives these little weight. The result is the same as that of scoring all,
+except for two limits in large projects: words of half of the chunks find nothing by themselves, and pairs of very
+common words are limited. If the words left out could add up to more than the score of the last chunk found, all chunks
+are scored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PAIR_POSTINGS = 400_000
 _HIGHEST_FACTOR = 2.2
 """A word adds less than this × its weight: k1 + 1 of SQLite's `bm25()`."""
 _NO_WEIGHT = 1e-6
-"""What SQLite gives a word that half of the chunks have, or more."""
+"""SQLite's weight for a word in half of the chunks or more."""
 _LAST_SCORE = 3.5
 _LAST_SCORE_A_WORD = 0.55
 """The usual minimum score of the 600th chunk, by the number of words: reached by nine of ten questions (docstrings, one
@@ -30,14 +30,14 @@ to three at once) to 2.6 million lines of Python and Go."""
 
 
 class WordCounts:
-    """The number of chunks that have a word; counted when it is first asked for, kept until the index changes."""
+    """The number of chunks that have a word; counted on first use, kept until the index changes."""
 
     def __init__(self) -> None:
         self._of_match: dict[str, int] = {}
         self._all: int | None = None
 
     def clear(self) -> None:
-        """Forget the counts: the index has changed."""
+        """Drop the counts, because the index has changed."""
         self._of_match.clear()
         self._all = None
 
@@ -73,7 +73,7 @@ def find_any(
 ) -> list[ChunkRow]:
     """Return the best chunks with any of the words, or of the pairs of two of them ("word word").
 
-    A word that half of the chunks have is no reason to find a chunk, unless the project is small or there is no other.
+    A word in half of the chunks does not find a chunk by itself, unless the project is small or there is no other word.
     """
     chunks_with = {word: count for word in words if (count := counts.chunks_with(connection, word))}
     kept = _worth_their_cost(pairs, chunks_with)
@@ -97,7 +97,7 @@ def find_any(
 
 
 def count_pairs(connection: sqlite3.Connection, counts: WordCounts, pairs: Iterable[str]) -> dict[str, int]:
-    """Return pair → the number of chunks where the two words stand side by side; costly pairs are left out."""
+    """Return pair → the number of chunks where the two words are adjacent; costly pairs are left out."""
     pairs = tuple(pairs)
     words = {word for pair in pairs for word in pair.split()}
     chunks_with = {word: count for word in words if (count := counts.chunks_with(connection, word))}

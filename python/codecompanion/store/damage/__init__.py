@@ -1,1 +1,1 @@
-"""A database that was damaged, deleted or replaced: noticed, kept, brought back."""
+"""Detect, keep and restore a database that was damaged, deleted or replaced."""

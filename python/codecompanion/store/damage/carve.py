@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-PAGE_BYTES = 4096  # SQLite's default, never changed by us
+PAGE_BYTES = 4096  # SQLite's default, which we never change
 _LEAF_OF_TABLE = 0x0D
 _MAX_LOCAL = PAGE_BYTES - 35
 _MIN_LOCAL = (PAGE_BYTES - 12) * 32 // 255 - 23
@@ -61,7 +61,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _record(page: bytes, at: int, read: Callable[[int], bytes], pages: int) -> bytes:
-    """Return the record of the cell, with what overflowed to further pages."""
+    """Return the record of the cell, including its overflow pages."""
     size, at = _varint(page, at)
     _rowid, at = _varint(page, at)
     if size <= _MAX_LOCAL:

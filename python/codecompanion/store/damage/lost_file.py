@@ -1,14 +1,14 @@
-"""A database file that was deleted, emptied or replaced while it was open: noticed before the next use of it.
+"""Detect a database file that was deleted, emptied or replaced while open, before it is next used.
 
-SQLite goes on writing to a deleted file, and everything written would end with the process. What the open connections
-still hold is copied into a new file; of an emptied one that is seldom all of it. Then the open chats are written again
-(`rebuild`), and the others come back from their checkpoints (`session.storage.lost_history`).
+SQLite keeps writing to a deleted file, and everything written would be lost with the process. The content that the open
+connections still have is copied into a new file; from an emptied file that is seldom all of it. Then the open chats are
+written again (`rebuild`), and the others are restored from their checkpoints (`session.storage.lost_history`).
 
-A file that somebody put there is theirs: it is used once it has stopped changing and proves sound; until then, and when
-it never does, the open one goes on. Nothing is ever put in the place of a file that has something in it.
+A file that someone else put there is theirs: it is used once it has stopped changing and proves valid; until then, or
+if it never does, the open one stays in use. A file with content is never overwritten.
 
-A file that was copied over the open one (`cp`, the same inode) shows by its mark (`marks`). It becomes a file of its
-own, without our log; one that cannot be used is kept under another name, because nothing is left to go on with.
+A file copied over the open one (`cp`, the same inode) is detected by its mark (`marks`). It becomes a separate file,
+without our log; if it cannot be used, it is kept under another name, because the open file is lost.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ R = TypeVar("R")
 
 _ASIDE = ".aside"
 SETTLE_S = 1.0
-"""A file that looks the same after so long is not being copied any more."""
+"""A file unchanged for this long is no longer being copied."""
 
 
 class Renewed(msgspec.Struct, frozen=True):
-    """What had become of the file, and whether all of it is in the one that is used now."""
+    """The state of the lost file, and whether all of its content is in the new one."""
 
     state: State
     is_whole: bool
 
 
 class _Stamp(msgspec.Struct, frozen=True):
-    """One look at a file; another one that is equal says that nobody has changed it."""
+    """A snapshot of a file's metadata; an equal later one means that the file has not changed."""
 
     device: int
     inode: int
@@ -65,7 +65,7 @@ class FileWatch:
     """Remembers which file the database has open."""
 
     def __init__(self, database: Database) -> None:
-        """`database` is open."""
+        """Watch the file of `database`, which is open."""
         self._database = database
         self._seen: tuple[_Stamp | None, float] = (None, 0.0)
         self._refused: _Stamp | None = None
@@ -81,7 +81,7 @@ class FileWatch:
         marks.adopt(path.resolve(), self._database.writer)
 
     def state(self) -> State:
-        """Return what has become of the file; a few microseconds."""
+        """Return the current state of the file; takes a few microseconds."""
         path = self._database.path
         if path is None or self._known is None:
             return "sound"
@@ -89,7 +89,7 @@ class FileWatch:
             found = path.stat()
         except (FileNotFoundError, NotADirectoryError):
             return "deleted"
-        except OSError:  # said by whoever writes
+        except OSError:  # reported by the writer
             return "sound"
         if (found.st_dev, found.st_ino) != self._known:
             return "replaced"
@@ -103,22 +103,22 @@ class FileWatch:
         return "sound"
 
     def renew(self, look_back: Callable[[sqlite3.Connection], R]) -> tuple[Renewed, R] | None:
-        """Put a good file in place and use it; None: somebody may be putting one there, ask again. Hold the write lock.
+        """Put a good file in place and use it; None: retry, a file may be on its way. Hold the write lock.
 
-        `look_back` reads what it wants to keep of the lost file, as far as that can be read.
+        `look_back` reads the content of the lost file to keep, as far as it is readable.
 
         Raises:
-            sqlite3.Error, OSError, StoreError: no file can be had there; the open one is still used.
+            sqlite3.Error, OSError, StoreError: no file can be created there; the open one stays in use.
         """
         path = self._database.path
         if path is None:
             raise StoreError("a store in memory has no file to lose")
         make_private_folder(path.parent)
-        turn = FileLock(path.parent / "opening.lock")  # another Neovim may be doing the same
+        turn = FileLock(path.parent / "opening.lock")  # another Neovim may be doing this as well
         try:
             place = path.resolve()
             state = told = self.state()
-            if state in ("emptied", "overwritten"):  # what is open is lost, so whoever wants to use it waits
+            if state in ("emptied", "overwritten"):  # the open file is lost, so all users of it wait
                 if not marks.is_settled(place, SETTLE_S) and self.state() == state:
                     return None
                 state = told = self.state()
@@ -147,9 +147,9 @@ class FileWatch:
         return Renewed("sound" if state == "sound" else told, is_whole=bool(saved)), remains
 
     def _what_took_its_place(self, place: Path, found: _Stamp) -> State:
-        """Return what to take a file in the place of ours for.
+        """Return how to treat a file in the place of ours.
 
-        One without a chat was made by a Neovim that found none there: ours comes back, and that one joins it.
+        One without a chat was created by a Neovim that found no file there: ours is restored, and that one joins it.
         """
         if not found.size:
             return "emptied"
@@ -159,7 +159,7 @@ class FileWatch:
         return "replaced"
 
     def _separate(self, place: Path) -> State:
-        """Make a file that was copied over ours one of its own; return what has become of ours then."""
+        """Separate a file that was copied over ours; return the resulting state of ours."""
         with contextlib.suppress(sqlite3.DatabaseError):
             if marks.mark_of_file(place) == marks.mark_of(self._database.writer):  # changed through SQLite itself
                 marks.adopt(place, self._database.writer)
@@ -177,14 +177,14 @@ class FileWatch:
             theirs.unlink(missing_ok=True)
             if isinstance(error, sqlite3.OperationalError):
                 raise
-            from codecompanion.store.damage.salvage import keep_damaged  # not part of the start
+            from codecompanion.store.damage.salvage import keep_damaged  # not needed at startup
 
             keep_damaged(place, time.time(), "another file was copied over the open one, and cannot be used")
             return "deleted"
         return "replaced"
 
     def close_aside(self) -> None:
-        """Close the database while its file has another name: SQLite then leaves the file as it is."""
+        """Close the database while its file has another name, so that SQLite leaves the file unchanged."""
         path = self._database.path
         if path is None:
             return
@@ -201,14 +201,14 @@ class FileWatch:
             turn.release()
 
     def _is_settled(self, found: _Stamp) -> bool:
-        """Return whether the file has stopped changing, or cannot be waited for; a refused one has to change first."""
+        """Return whether the file has stopped changing, or cannot be waited for; a refused one must change first."""
         now = time.monotonic()
         if found != self._seen[0]:
             self._seen = found, now if _is_whole(self._database.writer) else -math.inf
         return found != self._refused and now - self._seen[1] >= SETTLE_S
 
     def _examine(self, path: Path, found: _Stamp | None) -> None:
-        """Bring somebody's file to our format; raises when it cannot be used."""
+        """Migrate someone else's file to our format; raises when it cannot be used."""
         try:
             self._check(path)
         except (sqlite3.Error, StoreError) as error:
@@ -221,7 +221,7 @@ class FileWatch:
             ) from error
 
     def _check(self, path: Path) -> None:
-        """Bring a file to our format; raises `sqlite3.Error` or `StoreError` when it cannot be used."""
+        """Migrate a file to our format; raises `sqlite3.Error` or `StoreError` when it cannot be used."""
         with contextlib.closing(connect(path)) as theirs:
             lines = [str(row[0]) for row in theirs.execute("PRAGMA quick_check(1)")]
             if lines != ["ok"]:
@@ -230,9 +230,9 @@ class FileWatch:
             theirs.execute("SELECT count(*) FROM chats").fetchone()
 
     def _put(self, place: Path, found: _Stamp | None, *, may_have_content: bool) -> bool | None:
-        """Put a new file where none or an empty one is; return whether it has everything, None: there is one now.
+        """Put a new file in place of none or an empty one; return whether it is complete, or None if a file appeared.
 
-        `may_have_content`: it is a database without a chat.
+        `may_have_content`: the existing file is a database without a chat.
         """
         fresh = place.with_name(place.name + ".renewed")
         for suffix in ("", "-wal", "-shm"):
@@ -242,7 +242,7 @@ class FileWatch:
             fresh.unlink()
             return None
         self._set_aside(place)
-        for suffix in self._beside:  # not ours, but of no file that is there: SQLite would add it to the new one
+        for suffix in self._beside:  # of no existing file: SQLite would add it to the new one
             with contextlib.suppress(FileNotFoundError):
                 marks.beside(place, suffix).replace(marks.beside(place, f"{suffix}.old"))
         if found is None and not _link(fresh, place):
@@ -254,9 +254,9 @@ class FileWatch:
         return saved
 
     def _set_aside(self, place: Path) -> None:
-        """Take away the write-ahead log of the lost file: SQLite would add it to the file that is there now.
+        """Remove the write-ahead log of the lost file, which SQLite would otherwise add to the new file.
 
-        The open connections keep it; one that belongs to the other file is left alone.
+        The open connections keep it; a log that belongs to the other file stays.
         """
         for suffix, known in self._beside.items():
             file = marks.beside(place, suffix)
@@ -264,7 +264,7 @@ class FileWatch:
                 file.unlink(missing_ok=True)
 
     def _make(self, fresh: Path, path: Path) -> bool:
-        """Make the new file; return whether all of the old one is in it."""
+        """Create the new file; return whether it has all of the old content."""
         create_private_file(fresh)
         source = self._database.writer
         with contextlib.closing(connect(fresh)) as target:
@@ -272,12 +272,12 @@ class FileWatch:
                 source.backup(target)
             else:
                 migrate(target, str(path))
-            target.execute("PRAGMA journal_mode = DELETE")  # all of it in the one file that is renamed
+            target.execute("PRAGMA journal_mode = DELETE")  # keeps everything in the one file that is renamed
         return saved
 
 
 def put_back(path: Path) -> None:
-    """Give a file its name back that a host was killed over (`close_aside`); the caller holds the turn to open it."""
+    """Rename a file back after its host was killed in `close_aside`; the caller holds the lock for opening."""
     aside = marks.beside(path, _ASIDE)
     if aside.exists() and not path.exists():
         aside.rename(path)
@@ -292,7 +292,7 @@ def _is_whole(source: sqlite3.Connection) -> bool:
 
 
 def _link(fresh: Path, place: Path) -> bool:
-    """Move the file to where none is; return False, and move nothing, when one has come there."""
+    """Move the file into an empty place; return False, without moving it, when a file has appeared there."""
     try:
         os.link(fresh, place)
     except FileExistsError:
@@ -307,7 +307,7 @@ def _link(fresh: Path, place: Path) -> bool:
 
 
 def _look(path: Path) -> _Stamp | None:
-    """Return what is there, None for nothing."""
+    """Return the metadata of the file, None when it does not exist."""
     try:
         found = path.stat()
     except FileNotFoundError:

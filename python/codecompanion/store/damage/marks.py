@@ -40,7 +40,7 @@ REBUILT = ".rebuilt"
 
 
 class Belonging(msgspec.Struct, frozen=True):
-    """The marks the file may have, the newest last; which file that is, and which files of SQLite lie beside it."""
+    """The marks the file may have, the newest last; the identity of the file, and of SQLite's files beside it."""
 
     marks: tuple[int, ...]
     file: Identity | None = None
@@ -48,7 +48,7 @@ class Belonging(msgspec.Struct, frozen=True):
 
 
 def identity(path: Path | None) -> Identity | None:
-    """Return which file there is; None for none, and where files have no numbers."""
+    """Return the identity of the file; None if it does not exist, or where files have no inode numbers."""
     if path is None or os.name != "posix":
         return None
     with contextlib.suppress(OSError):
@@ -58,12 +58,12 @@ def identity(path: Path | None) -> Identity | None:
 
 
 def beside(path: Path, suffix: str) -> Path:
-    """Return a file that lies beside the database."""
+    """Return the path of a file beside the database."""
     return path.with_name(path.name + suffix)
 
 
 def mark_of_file(path: Path) -> int | None:
-    """Return the mark of the file without its log; None: it is no database.
+    """Return the mark of the file without its log; None if it is not a database.
 
     Raises:
         sqlite3.Error: it cannot be read now.
@@ -71,7 +71,7 @@ def mark_of_file(path: Path) -> int | None:
     try:
         uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
         with contextlib.closing(sqlite3.connect(uri, uri=True)) as connection:
-            connection.execute("PRAGMA writable_schema = ON")  # the file grows after its first page: shorter is fine
+            connection.execute("PRAGMA writable_schema = ON")  # the file may be shorter than its first page says
             return mark_of(connection)
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         if is_damage(error):
@@ -80,36 +80,36 @@ def mark_of_file(path: Path) -> int | None:
 
 
 def mark_of(connection: sqlite3.Connection) -> int:
-    """Return the mark as a connection sees it, with the log."""
+    """Return the mark that a connection sees, including the log."""
     return int(connection.execute("PRAGMA application_id").fetchone()[0])
 
 
 def read_belonging(path: Path) -> Belonging | None:
-    """Return what is listed beside the database; None: nothing, so nothing can be told."""
+    """Return the list beside the database, or None without one; then nothing is known."""
     with contextlib.suppress(OSError, *NOT_READABLE), beside(path, "-marks").open("rb") as file:
         return typed.read_json(file.read(_MAX_LIST_BYTES), type=Belonging)
     return None
 
 
 def is_ours(path: Path) -> bool:
-    """Return whether the file has a mark that is listed, as far as that can be told."""
+    """Return whether the file has a listed mark, as far as that is known."""
     for _ in range(LOOKS):
         try:
             mark = mark_of_file(path)
-            listed = read_belonging(path)  # afterwards: a mark is listed before the file has it
+            listed = read_belonging(path)  # read second: a mark is listed before the file has it
             if listed is None or mark in listed.marks:
                 return True
-            if mark_of_file(path) == mark:  # else the log was folded in between, and the list is a newer one
+            if mark_of_file(path) == mark:  # otherwise the log was merged in between, and the list is newer
                 return False
         except sqlite3.Error:
             break
-    return True  # asked again at the next look
+    return True  # the next check decides
 
 
 def adopt(path: Path, connection: sqlite3.Connection) -> None:
-    """List the file that is open now, with the log beside it; one without a mark gets one.
+    """List the open file and the log beside it; a file without a mark gets one.
 
-    Where it cannot be listed there is no list: an old one would tell of another file.
+    If it cannot be listed, the list is removed: an old one would describe another file.
     """
     try:
         with _alone(connection):
@@ -124,10 +124,10 @@ def adopt(path: Path, connection: sqlite3.Connection) -> None:
 
 
 def change_mark(path: Path, connection: sqlite3.Connection, *, flush: bool = True) -> bool:
-    """Give the file a mark it never had, in a transaction of its own; comes before the log is folded in.
+    """Give the file a new mark, in its own transaction, before the log is merged.
 
-    Return False, and change nothing, when another file is there: nothing may be folded into that. Without `flush` a
-    power cut may leave the older list: only where nothing is in the log any more once the file has the mark.
+    Return False, without any change, when another file is there: nothing may be merged into that. Without `flush` a
+    power cut may leave the older list: only for use when the log is empty once the file has the mark.
 
     Raises:
         OSError, sqlite3.Error: nothing was changed.
@@ -143,7 +143,7 @@ def change_mark(path: Path, connection: sqlite3.Connection, *, flush: bool = Tru
 
 @contextlib.contextmanager
 def _alone(connection: sqlite3.Connection) -> Iterator[None]:
-    """Hold the right to write, which one process has at a time: lists are read and written again in it."""
+    """Hold the write lock, which one process has at a time, while a list is read and rewritten."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -155,7 +155,7 @@ def _alone(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def _list(path: Path, connection: sqlite3.Connection, new: tuple[int, ...] = (), *, flush: bool = False) -> None:
-    """Write the list: from the mark the file has now on, what the log says, and what it will say."""
+    """Write the list: from the file's current mark on, with the log's mark and the next one."""
     listed, now = read_belonging(path), mark_of_file(path)
     known = listed.marks if listed is not None and (now is None or now in listed.marks) else ()
     if now is not None:
@@ -167,10 +167,10 @@ def _list(path: Path, connection: sqlite3.Connection, new: tuple[int, ...] = (),
 
 
 def set_aside_foreign_log(path: Path, settle_s: float) -> Path | None:
-    """Take the log away that lies beside a file it does not belong to; return where it is kept, None: there is none.
+    """Remove a log beside a file it does not belong to; return where it is kept, or None if there is none.
 
-    Before the database is opened, while nobody else opens it. Whoever still uses the log has it open. A file that
-    was copied over an older one is given time until it has been the same for `settle_s`.
+    Call it before the database is opened, while no one else opens it. Other users of the log have it open. A file that
+    was copied over an older one is first given time until it has been unchanged for `settle_s`.
     """
     listed = read_belonging(path)
     if listed is None:
@@ -199,7 +199,7 @@ def _is_foreign(path: Path, listed: Belonging) -> bool:
     if found is None or found != listed.file or not path.stat().st_size:
         return True
     try:
-        is_damaged = mark_of_file(path) is None  # what is damaged is saved together with its log
+        is_damaged = mark_of_file(path) is None  # a damaged file is saved together with its log
     except sqlite3.Error:
         return False
     return not is_damaged and not is_ours(path)
@@ -225,7 +225,7 @@ def committed_frames(path: Path) -> int:
         return 0
     ours = header[16:24]
     if ours not in salts[:2]:
-        if _is_header_sound(header):  # just started: the frames are from the previous log
+        if _is_header_sound(header):  # just restarted: the frames are from the previous log
             return 0
         ours = salts[0]
     return max((at for at, salt in enumerate(salts, 1) if salt == ours and commits[at - 1]), default=0)
@@ -250,10 +250,10 @@ def _size(descriptor: int) -> int:
 
 
 def copy_unlocked(path: Path, target: Path) -> None:
-    """Copy the database without its log into another file, page by page, past all locks.
+    """Copy the database without its log into another file, page by page, ignoring all locks.
 
     Raises:
-        sqlite3.DatabaseError: it is none, or cannot be read.
+        sqlite3.DatabaseError: it is not a database, or cannot be read.
     """
     uri = f"{path.as_uri()}?mode=ro&immutable=1"
     with (
@@ -264,7 +264,7 @@ def copy_unlocked(path: Path, target: Path) -> None:
 
 
 def is_settled(path: Path, settle_s: float) -> bool:
-    """Wait until the file has been the same for so long; False: it goes on changing, or is gone."""
+    """Wait until the file has not changed for `settle_s`; return False if it keeps changing or disappears."""
     end = time.monotonic() + SETTLE_MAX_S
     with contextlib.suppress(OSError):
         seen = path.stat()
@@ -277,8 +277,8 @@ def is_settled(path: Path, settle_s: float) -> bool:
 
 
 def give_own_inode(path: Path) -> None:
-    """Copy the file and put the copy in its place: whoever had it open before has another file now."""
-    import shutil  # slow to import, rarely wanted
+    """Replace the file by a copy of it, so that earlier openers have another file."""
+    import shutil  # slow to import, rarely needed
 
     copy = beside(path, ".renewed")
     copy.unlink(missing_ok=True)

@@ -1,9 +1,8 @@
-"""What open chats put into the file that took the place of a lost one (`lost_file`): their log, or what they are.
+"""Write the open chats into the file that replaced a lost one (`lost_file`): their log, or their view.
 
-A host remembers of its open chats what the model sees. Where the lost file can still be read, a chat's log is copied
-from there as it was, undo and all; else what the model sees is written again as a log of its own. A file that has an
-older state of the chat (a backup) gets what it lacks. Other chats come back from their checkpoints, later, because
-nobody waits for them.
+A host remembers the view of its open chats. If the lost file is still readable, a chat's log is copied from it
+unchanged, including undo; otherwise the view is written as a new log. A file with an older state of the chat (a backup)
+gets the missing part. Other chats are restored from their checkpoints, later, because no one waits for them.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ from codecompanion.store.log.totals import Totals, read_all_totals
 from codecompanion.store.sqlite_connection import SEE_RESTORE
 
 Extent = Literal["whole", "view", "there", "taken", "failed"]
-"""How much of a chat is in the new file: its whole log, what the model sees, nothing had to be added, nothing could be
-because another Neovim has it, or because the file could not be written."""
+"""How much of a chat is in the new file: its whole log; its view; nothing had to be added; nothing, because another
+Neovim has the chat; nothing, because the file could not be written."""
 
 
 class LiveChat(msgspec.Struct, frozen=True):
-    """An open chat as its host remembers it: `opening`, the messages of the view, `closing` are a log of their own.
+    """An open chat as its host remembers it: `opening`, the messages of the view and `closing` form a new log.
 
-    `again` is how a message is written into that log: what it says of the lost one does not hold there.
+    `rewritten` adapts a message to that log: its references to the lost log do not apply there.
     """
 
     chat_id: str
@@ -48,7 +47,7 @@ class LiveChat(msgspec.Struct, frozen=True):
 
 
 class Rebuilt(msgspec.Struct, frozen=True):
-    """What became of one open chat."""
+    """The result for one open chat."""
 
     chat_id: str
     extent: Extent
@@ -56,17 +55,17 @@ class Rebuilt(msgspec.Struct, frozen=True):
 
 
 class Noticed(msgspec.Struct, frozen=True):
-    """When a loss was noticed, and the last row that the lost file had then: what follows was only said there."""
+    """The time a loss was noticed, and the last row of the lost file then: later rows exist only there."""
 
     at: float
     last_row: int | None
 
 
 class Remains(msgspec.Struct, frozen=True):
-    """What could still be read of the lost file: the totals of its chats, and the logs of open ones.
+    """The readable content of the lost file: the totals of its chats, and the logs of open ones.
 
-    `closed`: chats that were closed between the notice and now. `scratch`: drafts, grants and their like of all these,
-    and what of other chats is newer than the notice; None: not readable.
+    `closed`: chats that were closed between the notice and now. `scratch`: drafts, grants and similar rows of all
+    these, and of other chats those newer than the notice; None: not readable. `learned`: calibrations.
     """
 
     totals: dict[str, Totals] = {}
@@ -77,14 +76,14 @@ class Remains(msgspec.Struct, frozen=True):
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """What happened to the open file, and what was done about it."""
+    """A loss of the open file, and the recovery from it."""
 
     renewed: Renewed
     rebuilt: tuple[Rebuilt, ...] = ()
     remains: Remains = Remains()
 
     def sentence(self) -> str:
-        """Return what is said of it where it concerns no chat."""
+        """Return the sentence about it that concerns no single chat."""
         state = self.renewed.state
         if state == "sound":
             return "Chat history away for a moment; nothing is lost"
@@ -96,14 +95,14 @@ class Loss(msgspec.Struct, frozen=True):
 
 
 def notice(lost: sqlite3.Connection, now: float) -> Noticed:
-    """Remember how far the lost file had come when its loss was noticed."""
+    """Return the last row of the lost file when its loss was noticed."""
     with contextlib.suppress(sqlite3.Error):
         return Noticed(now, int(lost.execute("SELECT COALESCE(max(id), 0) FROM events").fetchone()[0]))
     return Noticed(now, None)
 
 
 def read_remains(lost: sqlite3.Connection, live: Sequence[LiveChat], noticed: Noticed) -> Remains:
-    """Read what is left in memory or in the deleted file; whatever cannot be read is left out."""
+    """Return the content left in memory or in the deleted file; unreadable parts are left out."""
     totals: dict[str, Totals] = {}
     logs: dict[str, list[LogEvent]] = {}
     rows: tuple[ScratchRow, ...] | None = None
@@ -127,7 +126,7 @@ def _is_to_keep(row: ScratchRow, mine: set[str], noticed: Noticed) -> bool:
 
 
 def _read_log(lost: sqlite3.Connection, chat_id: str) -> list[LogEvent]:
-    """Return the whole log of a chat, [] when something of it cannot be read."""
+    """Return the whole log of a chat, [] when part of it cannot be read."""
     with contextlib.suppress(sqlite3.Error):
         rows, unreadable = read_rows(lost, chat_id)
         whole, damaged = decode_rows(rows)
@@ -138,7 +137,7 @@ def _read_log(lost: sqlite3.Connection, chat_id: str) -> list[LogEvent]:
 def _closed_since(
     lost: sqlite3.Connection, noticed: Noticed, live: set[str], logs: dict[str, list[LogEvent]]
 ) -> Iterator[LiveChat]:
-    """Yield the chats in which something was said since the notice, and that are not open any more."""
+    """Yield the chats with messages since the notice that are no longer open."""
     if noticed.last_row is None:
         return
     with contextlib.suppress(sqlite3.Error):
@@ -166,7 +165,7 @@ def rebuild(
     now: float,
     new_id: Callable[[], str],
 ) -> tuple[Rebuilt, ...]:
-    """Write the open chats into the new file, in the running transaction; what they lacked is on disk with its end."""
+    """Write the open chats into the new file, in the running transaction, which also makes them durable."""
     known_before = set(read_all_totals(connection))
     found = []
     for chat in (*live, *remains.closed):
@@ -185,7 +184,7 @@ def rebuild(
 
 
 def _keep_scratch(connection: sqlite3.Connection, remains: Remains, mine: set[str]) -> None:
-    """Write drafts, grants and what was learned: of our chats exactly what there was, of others what is newer."""
+    """Write drafts, grants and calibrations: for our chats exactly the old rows, for others those that are newer."""
     if remains.scratch is not None:
         for chat_id in mine:
             scratch.forget_chat(connection, chat_id)
@@ -220,7 +219,7 @@ def _write(
 
 
 def _exchange(there: Sequence[LogEvent], view: View, change_id: str) -> ViewChanged:
-    """Return the change that makes what the model sees out of an older state; the older messages stay in the log."""
+    """Return the change from an older state to the current view; the older messages stay in the log."""
     inserted, after = [], ""
     for message in view.messages:
         inserted.append(Insertion(message=message, after=after))
@@ -239,7 +238,7 @@ def _exchange(there: Sequence[LogEvent], view: View, change_id: str) -> ViewChan
 def _keep_spending(
     connection: sqlite3.Connection, totals: Mapping[str, Totals], live: set[str], known_before: set[str]
 ) -> None:
-    """Count what the other chats have cost as that of deleted ones: a budget must not start from zero (R-358)."""
+    """Count the cost of the other chats as that of deleted ones: a budget must not restart from zero (R-358)."""
     gone = [row for chat_id, row in totals.items() if chat_id not in live and chat_id not in known_before]
     if gone and not known_before:
         usd, unpriced = sum(row.cost_usd for row in gone), sum(row.unpriced for row in gone)

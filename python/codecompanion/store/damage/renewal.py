@@ -1,7 +1,7 @@
-"""Brings the open chats into the file that takes the place of a lost one, as soon as the writer notices the loss.
+"""Write the open chats into the file that replaces a lost one, as soon as the writer notices the loss.
 
-What is lost and what is written again is decided in `rebuild.py`; here is what a running store remembers for that: its
-open chats, and what was written last of each.
+`rebuild.py` decides what is lost and what is written again; this module has the state that a running store keeps for
+that: its open chats, and the newest events of each.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Renewal:
-    """The way on of one store once its file is lost; `incidents` are the sentences about it, for `:checkhealth`."""
+    """The recovery of one store from the loss of its file; `incidents` are sentences about it for `:checkhealth`."""
 
     def __init__(
         self, database: Database, owner: Owner, clock: Callable[[], float], report: Callable[[StoreError], None]
@@ -36,27 +36,27 @@ class Renewal:
         self._on_loss: Callable[[Loss], None] = lambda loss: None
 
     def watch_over(self, live: Callable[[], Sequence[LiveChat]], on_loss: Callable[[Loss], None]) -> None:
-        """Write the chats that `live` tells into the new file once the open one is lost, and tell `on_loss`.
+        """Set the source of open chats to write after a loss of the file, and the callback for the loss.
 
         Both are called in any thread, and must not use the store.
         """
         self._live, self._on_loss = live, on_loss
 
     def keep_newest(self, chat_id: str, written: Future[list[LogEvent]]) -> None:
-        """Remember what was written last of a chat until its host has it in its view."""
+        """Remember the newest events of a chat until its host has them in its view."""
         if written.exception() is None:
             self._newest[chat_id] = written.result()
 
     def forget(self, chat_id: str) -> None:
-        """Forget a chat that is not open any more."""
+        """Forget a chat that was closed."""
         self._newest.pop(chat_id, None)
 
     def renew(self, watch: FileWatch) -> bool:
-        """Use a good file in the place of the lost one, with all of it that can be had; the write lock is held.
+        """Use a good file in place of the lost one, with all recoverable content; the write lock is held.
 
-        Return False when it is to be asked again later.
+        Return False when it must be called again later.
         """
-        from codecompanion.store.damage.rebuild import Loss, notice, read_remains, with_newest  # not part of the start
+        from codecompanion.store.damage.rebuild import Loss, notice, read_remains, with_newest  # not needed at startup
 
         live = [with_newest(chat, self._newest.get(chat.chat_id, ())) for chat in self._live()]
         noticed = self._noticed = self._noticed or notice(self._database.writer, self._clock())
@@ -79,13 +79,13 @@ class Renewal:
 
     def _rebuild(self, live: Sequence[LiveChat], remains: Remains) -> tuple[Rebuilt, ...]:
         connection = self._database.writer
-        from codecompanion.store.damage.rebuild import Rebuilt, rebuild  # not part of the start
+        from codecompanion.store.damage.rebuild import Rebuilt, rebuild  # not needed at startup
 
         try:
             connection.execute("BEGIN IMMEDIATE")
             rebuilt = rebuild(connection, self._owner, live, remains, self._clock(), lambda: secrets.token_hex(6))
             connection.execute("COMMIT")
-        except Exception as error:  # whatever it is, the writer goes on with the next job
+        except Exception as error:  # on any error the writer continues with the next job
             roll_back(connection)
             self._report(explain(error, self._database.path))
             return tuple(Rebuilt(chat.chat_id, "failed") for chat in live)

@@ -1,10 +1,10 @@
-"""A damaged database: keep the file, save what can be read into a new one, say so in one sentence.
+"""Repair a damaged database: keep the file, save the readable content into a new one, report it in one sentence.
 
-Only copies are read; the damaged file itself is renamed, never written (at most SQLite folded its WAL into it when
-opening was tried). A lost first page (header and table of contents) is lent from a fresh database of ours, whose
-tables start on the same pages. Then follow a plain scan of the log, which gives the true rows first, and for what a
-broken tree hides, every page by itself (`carve`). The new file is complete before anything is renamed and
-`finish_swap` takes up an interrupted exchange, so a crash in between hides nothing.
+Only copies are read; the damaged file itself is renamed, never written (at most SQLite merged its WAL into it while
+trying to open it). A lost first page (header and table of contents) is replaced by that of a fresh database of this
+version, whose tables start on the same pages. Then follow a plain scan of the log, which returns the genuine rows
+first, and, for rows that a broken tree hides, a scan of every single page (`carve`). The new file is complete before
+anything is renamed, and `finish_swap` completes an interrupted exchange, so a crash in between hides nothing.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Saved(msgspec.Struct, frozen=True):
     missing: int
 
     def sentence(self) -> str:
-        """Return the notice: what matters fits a command line of 80 columns, the rest is in `:checkhealth`."""
+        """Return the notice: the essentials fit a command line of 80 columns, the rest is in `:checkhealth`."""
         if not self.chats:
             return f"Damaged chat history: nothing readable; {SEE_RESTORE}"
         if self.missing:
@@ -59,7 +59,7 @@ class Saved(msgspec.Struct, frozen=True):
         return f"Damaged chat history: {counted(self.chats, 'chat')} saved; {SEE_RESTORE}"
 
     def story(self) -> str:
-        """Return what was found, for `:checkhealth`."""
+        """Return the details for `:checkhealth`."""
         if not self.chats:
             return "nothing in it could be read, so an empty one was made"
         saved = f"{counted(self.chats, 'chat')} with {counted(self.entries, 'entry', 'entries')} saved"
@@ -67,7 +67,7 @@ class Saved(msgspec.Struct, frozen=True):
 
 
 class KeptFile(msgspec.Struct, frozen=True):
-    """A damaged database that was set aside, and what is known of its repair."""
+    """A damaged database that was set aside, and the story of its repair."""
 
     path: Path
     story: str
@@ -80,7 +80,7 @@ def kept_files(path: Path) -> list[KeptFile]:
 
 
 def keep_damaged(path: Path, now: float, story: str) -> Path:
-    """Give a file that cannot be used another name, and remember for `:checkhealth` what it is."""
+    """Rename an unusable file, and store an explanation for `:checkhealth`."""
     kept = _free_name(path, time.strftime("%Y%m%d-%H%M%S", time.localtime(now)))
     path.rename(kept)
     _tell(kept, story)
@@ -104,10 +104,10 @@ def _read_story(kept: Path) -> str:
 
 
 def repair(path: Path, now: float) -> StoreCorrupt:
-    """Replace the damaged database by a new one with everything readable; return what to tell the user.
+    """Replace the damaged database by a new one with everything readable; return the error for the user.
 
     Raises:
-        OSError, sqlite3.Error: the new file cannot be written; the damaged one still stands where it was.
+        OSError, sqlite3.Error: the new file cannot be written; the damaged one is still in place.
     """
     import shutil  # slow to import
 
@@ -159,7 +159,7 @@ def _free_name(path: Path, stamp: str) -> Path:
 
 
 def _rebuild(copy: Path, fresh: Path) -> Saved:
-    """Fill a new database from the copy and return how that went."""
+    """Fill a new database from the copy and return the result."""
     if not _knows_its_tables(copy):
         _lend_first_page(copy)
     create_private_file(fresh)
@@ -175,7 +175,7 @@ def _rebuild(copy: Path, fresh: Path) -> Saved:
 
 
 class _Reading:
-    """A careful reading of the copy."""
+    """A fault-tolerant reading of the copy."""
 
     def __init__(self, copy: Path) -> None:
         self._copy = copy
@@ -184,16 +184,16 @@ class _Reading:
     def _source(self) -> Iterator[sqlite3.Connection]:
         source = sqlite3.connect(self._copy, isolation_level=None)
         try:
-            # Makes SQLite read a file that is shorter than its header says.
+            # Lets SQLite read a file that is shorter than its header says.
             source.execute("PRAGMA writable_schema = ON")
             yield source
         finally:
             source.close()
 
     def events(self) -> Iterator[tuple[str, LogEvent]]:
-        """Yield every event that can still be read; most come twice."""
+        """Yield every readable event, most of them twice."""
         for chat_id, seq, ts, stored, stored_sum in itertools.chain(self._scan(), self._carve()):
-            # A wrong type in a column is damage like any other.
+            # A column of the wrong type counts as damage.
             with contextlib.suppress(msgspec.MsgspecError, TypeError, ValueError):
                 if is_event_sound(int(seq), float(ts), stored, stored_sum):
                     yield str(chat_id), LogEvent(int(seq), float(ts), from_bytes(stored))
@@ -211,7 +211,7 @@ class _Reading:
         yield from carve_events(self._copy)
 
     def count_entries(self, target: sqlite3.Connection) -> int:
-        """Return how many events there were, as far as the totals of old and new file tell."""
+        """Return the original number of events, according to the totals of the old and the new file."""
         newest: dict[str, int] = dict(target.execute("SELECT chat_id, last_seq FROM chats"))
         with self._source() as source, contextlib.suppress(*_UNREADABLE):
             for chat_id, last_seq in source.execute("SELECT chat_id, last_seq FROM chats"):
@@ -220,7 +220,7 @@ class _Reading:
         return sum(newest.values())
 
     def copy_scratch(self, target: sqlite3.Connection) -> None:
-        """Copy drafts, partial replies and calibration as far as they can be read."""
+        """Copy drafts, partial replies and calibration as far as they are readable."""
         with self._source() as source:
             with contextlib.suppress(*_UNREADABLE):
                 for row in source.execute(
@@ -233,7 +233,7 @@ class _Reading:
 
 
 def _knows_its_tables(copy: Path) -> bool:
-    """Return whether the first page can be read; looks with a connection of its own."""
+    """Return whether the first page can be read, with a separate connection."""
     with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as source:
         try:
             source.execute("PRAGMA writable_schema = ON")
@@ -243,7 +243,7 @@ def _knows_its_tables(copy: Path) -> bool:
 
 
 def _lend_first_page(copy: Path) -> None:
-    """Overwrite the first page of the copy by that of a fresh database."""
+    """Overwrite the first page of the copy with that of a fresh database."""
     pages = copy.stat().st_size // PAGE_BYTES
     if pages < 2:
         return
