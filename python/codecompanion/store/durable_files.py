@@ -1,7 +1,7 @@
-"""Files beside the database: written whole or not at all, private, on disk on return (lesson 44).
+"""Write files beside the database: completely or not at all, private, on disk on return (lesson 44).
 
-Beside the target a draft is written, flushed and renamed over it; then the folder is flushed. A process killed at any
-moment leaves the old file or the new one, at worst with a draft nobody reads (`remove_drafts`).
+A draft is written beside the target, flushed and renamed over it; then the folder is flushed. A process killed at any
+moment leaves the old file or the new one, at worst with an unused draft (`remove_drafts`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DRAFT_AGE_S = 3_600.0
 
 
 def write_durably(target: Path, content: bytes, *, also: Path | None = None) -> None:
-    """Write the file with mode 0600; `also` becomes a second name of the same content, and exists first.
+    """Write the file with mode 0600; `also` becomes a hard link to it, and exists first.
 
     Raises:
         OSError: nothing was replaced; `also` may exist.
@@ -26,7 +26,7 @@ def write_durably(target: Path, content: bytes, *, also: Path | None = None) -> 
 
 
 def write_whole(target: Path, content: bytes, *, also: Path | None = None, flush: bool = True) -> None:
-    """Do the same; without `flush` a power cut may leave an older file, or an empty one.
+    """Write the file like `write_durably`; without `flush` a power cut may leave an older file, or an empty one.
 
     Raises:
         OSError: nothing was replaced; `also` may exist.
@@ -54,16 +54,16 @@ def _add_name(draft: Path, also: Path, content: bytes) -> None:
         os.link(draft, also)
         flush_folder(also.parent)
     except FileExistsError:
-        return  # a name says what it holds: it is there already
+        return  # the name identifies the content, so it is already stored
     except OSError:  # a file system without links
         write_durably(also, content)
 
 
 def append_durably(target: Path, content: bytes) -> None:
-    """Append to the file (made with mode 0600) and flush it; a line cut by a kill is closed by the next append.
+    """Append to the file (created with mode 0600) and flush it; a line cut by a kill is ended first.
 
     Raises:
-        OSError: at most a part was written.
+        OSError: only part of it may have been written.
     """
     is_new = not target.exists()
     with os.fdopen(os.open(target, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
@@ -81,7 +81,7 @@ def append_durably(target: Path, content: bytes) -> None:
 
 def flush_folder(folder: Path) -> None:
     """Make the names in the folder durable."""
-    if os.name != "posix":  # only there can a folder be opened and flushed
+    if os.name != "posix":  # only POSIX can open and flush a folder
         return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -91,10 +91,10 @@ def flush_folder(folder: Path) -> None:
 
 
 def remove_drafts(folder: Path, *, is_locked: bool = False) -> None:
-    """Delete what killed processes left half-written.
+    """Delete the drafts of killed processes.
 
-    What is young may still be in the making, unless `is_locked`: the caller holds the lock of all who write there. The
-    user may have files of his own in that folder.
+    A recent draft may still be in progress, unless `is_locked`: the caller holds the lock of all writers there. The
+    user may have files of their own in the folder.
     """
     for draft in folder.glob(f"*.{'[0-9a-f]' * 32 if is_locked else '*'}{DRAFT_SUFFIX}"):
         with contextlib.suppress(OSError):

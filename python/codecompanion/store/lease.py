@@ -1,13 +1,13 @@
-"""Who owns a chat: one host writes it, any other may read it.
+"""Manage the leases of chats: one host writes a chat, any other may read it.
 
-Each open store holds a lock file of its own for as long as its process lives; a lease row names the owner's file.
-The lock is SQLite's own file lock on an empty database, which the operating system takes away with the process: a
-killed owner frees its chats at once, with no heartbeat, no expiry to tune, no process id that can be reused or that
-means something else in another container, and a laptop that slept keeps its chats. `event_rows.append_events` looks at
-the lease inside the transaction, so a host that lost its chat cannot write to it.
+Each open store holds its own lock file for as long as its process lives; a lease row names the owner's file. The lock
+is SQLite's own file lock on an empty database, which the operating system releases with the process: a killed owner
+frees its chats at once, without a heartbeat, an expiry to tune, or a process id that can be reused or means another
+process in another container, and a laptop that slept keeps its chats. `event_rows.append_events` checks the lease
+inside the transaction, so a host that lost its chat cannot write to it.
 
-The rows go with the database. So each owner also lists its chats in a file beside its lock: in a new database, made
-while an owner did not run, its chats are still its own (`Owner.foreign_claim`).
+The rows are lost with the database. So each owner also lists its chats in a file beside its lock: in a new database,
+created while an owner was not running, its chats still belong to it (`Owner.foreign_claim`).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from codecompanion.store.sqlite_connection import create_private_file, primary_c
 FOLDER = "owners"
 _CLAIMS = ".chats"
 REBUILDING = "rebuilding.lock"
-"""Held by the one host that restores chats from their checkpoints."""
-LEFTOVER_AGE_S = 3_600.0  # a lock file this old that nobody locks belongs to a process that died
+"""Locked by the one host that restores chats from their checkpoints."""
+LEFTOVER_AGE_S = 3_600.0  # an unlocked lock file this old belongs to a dead process
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """A chat held by a host: process id and machine are for the user to read, `owner` decides."""
+    """A chat owned by a host: process id and machine are for display, `owner` decides."""
 
     chat_id: str
     owner: str
@@ -45,7 +45,7 @@ class Lease(msgspec.Struct, frozen=True):
 
 
 class Claims(msgspec.Struct, frozen=True):
-    """What a host lists beside its lock: who it is, and which chats are its own."""
+    """The list beside a host's lock: its identity and its chats."""
 
     pid: int
     host: str
@@ -56,24 +56,24 @@ class FileLock:
     """An exclusive lock on a file, held until `release` or the death of the process."""
 
     def __init__(self, path: Path, timeout_s: float = 10.0) -> None:
-        """Take the lock; raises `sqlite3.OperationalError` when it is not free within the time."""
+        """Take the lock; raises `sqlite3.OperationalError` when it is not free within `timeout_s`."""
         self.path = path
         create_private_file(path)
         self._connection = sqlite3.connect(path, timeout=timeout_s, isolation_level=None, check_same_thread=False)
         try:
-            self._connection.execute("PRAGMA journal_mode = OFF")  # nothing is ever written to it
+            self._connection.execute("PRAGMA journal_mode = OFF")  # it is never written
             self._connection.execute("BEGIN EXCLUSIVE")
         except BaseException:
             self._connection.close()
             raise
 
     def release(self) -> None:
-        """Give the lock back; the file stays."""
+        """Release the lock; the file stays."""
         self._connection.close()
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a living process holds the lock; takes only a shared lock, so two questions never collide."""
+    """Return whether a living process holds the lock; takes only a shared lock, so two checks never collide."""
     if not path.exists():
         return False
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=0)
@@ -91,10 +91,10 @@ def _lock_file(folder: Path, owner: str) -> Path:
 
 
 class Owner:
-    """This host as an owner of chats; `folder` None for a store in memory, which nobody else can see."""
+    """This host as an owner of chats; `folder` None for a store in memory, which no one else can see."""
 
     def __init__(self, folder: Path | None) -> None:
-        """Lock a fresh file of our own."""
+        """Create and lock a file of our own."""
         self.id = uuid.uuid4().hex
         self._folder = folder
         self._claims = Claims(os.getpid(), platform.node() or "this machine")
@@ -104,7 +104,7 @@ class Owner:
             self._lock = FileLock(_lock_file(folder, self.id))
 
     def lock_again(self) -> None:
-        """Lock our file again when it was deleted: others would take us for dead."""
+        """Lock our file again after it was deleted: otherwise other hosts would consider us dead."""
         if self._folder is None or self._lock is None or self._lock.path.exists():
             return
         self._folder.mkdir(mode=0o700, exist_ok=True)
@@ -113,31 +113,31 @@ class Owner:
         self._list_claims(self._claims.since)
 
     def is_alive(self, owner: str) -> bool:
-        """Return whether the host of an owner id still runs."""
+        """Return whether the host with an owner id is still running."""
         if owner == self.id:
             return True
         return self._folder is not None and is_locked(_lock_file(self._folder, owner))
 
     def claim(self, chat_id: str, now: float) -> Lease:
-        """List the chat as ours, and return that as a lease."""
+        """List the chat as ours, and return its lease."""
         if chat_id not in self._claims.since:
             self._list_claims({**self._claims.since, chat_id: now})
         return Lease(chat_id, self.id, self._claims.pid, self._claims.host, self._claims.since[chat_id])
 
     def unclaim(self, chat_id: str) -> None:
-        """List the chat no more."""
+        """Remove the chat from our list."""
         if chat_id in self._claims.since:
             self._list_claims({chat: since for chat, since in self._claims.since.items() if chat != chat_id})
 
     def _list_claims(self, since: dict[str, float]) -> None:
         claims = msgspec.structs.replace(self._claims, since=since)
         if self._folder is not None:
-            # who dies with the machine owns nothing
+            # not flushed: after a power cut no process owns anything
             write_whole(self._folder / f"{self.id}{_CLAIMS}", msgspec.json.encode(claims), flush=False)
         self._claims = claims
 
     def foreign_claim(self, chat_id: str) -> Lease | None:
-        """Return who else lists the chat as its own and lives, None when nobody does."""
+        """Return the claim of another living host on the chat, or None."""
         for file in self._folder.glob(f"*{_CLAIMS}") if self._folder is not None else ():
             if file.stem == self.id:
                 continue
@@ -167,7 +167,7 @@ class Owner:
                     file.with_suffix(_CLAIMS).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Stop being an owner: every lease of ours is free from now on."""
+        """Stop being an owner: all our leases become free."""
         if self._lock is not None:
             self._lock.release()
             for file in (self._lock.path, self._lock.path.with_suffix(_CLAIMS)):
@@ -198,7 +198,7 @@ def refuse_foreign(connection: sqlite3.Connection, owner: Owner, chat_id: str) -
 
 
 def acquire(connection: sqlite3.Connection, owner: Owner, chat_id: str, now: float) -> Lease:
-    """Make the chat ours inside the running transaction; a dead owner's lease is taken over.
+    """Take the lease of the chat inside the running transaction; a dead owner's lease is taken over.
 
     Raises:
         LeaseHeld: another living host holds it; the text names its process and machine.
@@ -213,11 +213,11 @@ def acquire(connection: sqlite3.Connection, owner: Owner, chat_id: str, now: flo
 
 
 def release(connection: sqlite3.Connection, owner: Owner, chat_id: str) -> None:
-    """Give the chat back; somebody else's lease is left alone."""
+    """Release the chat; another host's lease stays."""
     connection.execute("DELETE FROM leases WHERE chat_id = ? AND owner = ?", (chat_id, owner.id))
     owner.unclaim(chat_id)
 
 
 def release_all(connection: sqlite3.Connection, owner: Owner) -> None:
-    """Give all chats of this host back, at its end."""
+    """Release all chats of this host, at its end."""
     connection.execute("DELETE FROM leases WHERE owner = ?", (owner.id,))

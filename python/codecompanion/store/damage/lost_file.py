@@ -147,7 +147,7 @@ class FileWatch:
         return Renewed("sound" if state == "sound" else told, is_whole=bool(saved)), remains
 
     def _what_took_its_place(self, place: Path, found: _Stamp) -> State:
-        """Return how to treat a file in the place of ours.
+        """Return how to treat a file that replaced ours.
 
         One without a chat was created by a Neovim that found no file there: ours is restored, and that one joins it.
         """
@@ -159,7 +159,7 @@ class FileWatch:
         return "replaced"
 
     def _separate(self, place: Path) -> State:
-        """Separate a file that was copied over ours; return the resulting state of ours."""
+        """Separate a file that was copied over ours; return the state of our file."""
         with contextlib.suppress(sqlite3.DatabaseError):
             if marks.mark_of_file(place) == marks.mark_of(self._database.writer):  # changed through SQLite itself
                 marks.adopt(place, self._database.writer)

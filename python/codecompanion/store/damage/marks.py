@@ -1,12 +1,13 @@
-"""Which database file a write-ahead log belongs to: a mark in the file, and beside it a list of the marks it may have.
+"""Tell which database file a write-ahead log belongs to: a mark in the file, and a list of its marks beside it.
 
-SQLite adds whatever log lies beside a file to it, and goes on with its own log when another file was copied over the
-open one. Both make one damaged file out of two good ones. So every process that folds its log in writes a new random
-mark (`application_id`, in the first page) before that, and lists it before it is written: a file whose mark is not in
-the list was put there by somebody else, while it was open (`lost_file`) or closed (`set_aside_foreign_log`).
+SQLite adds any log beside a file to it, and continues with its own log when another file was copied over the open one.
+Both turn two good files into one damaged one. So before a process merges its log, it writes a new random mark
+(`application_id`, in the first page), and lists it before writing it: a file whose mark is not in the list was put
+there by someone else, while it was open (`lost_file`) or closed (`set_aside_foreign_log`).
 
-The list also says which log it was written for: a log that came with its database is left alone. Marks are read past
-the log and without locks (`immutable`): a file that this process opened and closed would lose the locks SQLite holds.
+The list also names the log it was written for: a log that was copied with its database is left unchanged. Marks are
+read past the log and without locks (`immutable`): opening and closing a file in this process would drop SQLite's locks
+on it.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ def adopt(path: Path, connection: sqlite3.Connection) -> None:
 def change_mark(path: Path, connection: sqlite3.Connection, *, flush: bool = True) -> bool:
     """Give the file a new mark, in its own transaction, before the log is merged.
 
-    Return False, without any change, when another file is there: nothing may be merged into that. Without `flush` a
+    Return False, without any change, when the file is another one: nothing may be merged into that. Without `flush` a
     power cut may leave the older list: only for use when the log is empty once the file has the mark.
 
     Raises:

@@ -1,6 +1,6 @@
 """Write the open chats into the file that replaces a lost one, as soon as the writer notices the loss.
 
-`rebuild.py` decides what is lost and what is written again; this module has the state that a running store keeps for
+`rebuild.py` decides which events are lost and which are written again; this module has the state that a running store keeps for
 that: its open chats, and the newest events of each.
 """
 
@@ -52,7 +52,7 @@ class Renewal:
         self._newest.pop(chat_id, None)
 
     def renew(self, watch: FileWatch) -> bool:
-        """Use a good file in place of the lost one, with all recoverable content; the write lock is held.
+        """Use a good file in place of the lost one, with all recoverable content; hold the write lock.
 
         Return False when it must be called again later.
         """

@@ -1,1 +1,1 @@
-"""What is kept in files beside the database."""
+"""The files kept beside the database."""

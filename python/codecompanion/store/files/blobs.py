@@ -1,8 +1,8 @@
-"""Large contents (images, whole tool results), stored once under the sha256 of their bytes.
+"""Store large contents (images, whole tool results) once, under the sha256 of their bytes.
 
-Files beside the database, not rows in it: measured, a 10 MB row takes twice as long (written to the WAL and again to
-the database) and holds the write lock of every Neovim meanwhile; and files outlive a damaged database. A blob is on
-disk before `put` returns, so an event that names it never points at nothing.
+They are files beside the database, not rows in it: measured, a 10 MB row takes twice as long (written to the WAL and
+again to the database) and meanwhile holds the write lock of every Neovim; and files survive a damaged database. A blob
+is on disk before `put` returns, so an event never names a missing blob.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Blobs:
     """The blob folder; None keeps the blobs in memory."""
 
     def __init__(self, folder: Path | None) -> None:
-        """Use the folder; it is made with the first blob."""
+        """Use the folder, which is created with the first blob."""
         self._folder = folder
         self._in_memory: dict[str, bytes] = {}
 
@@ -33,7 +33,7 @@ class Blobs:
         """Store the bytes and return their sha256 (hex); durable on return. Any thread.
 
         Raises:
-            StoreUnavailable: the disk is full or the folder cannot be written; nothing half-written stays.
+            StoreUnavailable: the disk is full or the folder cannot be written; no partial file is left.
         """
         name = hashlib.sha256(content).hexdigest()
         if self._folder is None:
@@ -42,7 +42,7 @@ class Blobs:
         with told_as_ours(self._folder):
             target = self._folder / name
             if target.exists() and target.stat().st_size == len(content):
-                target.touch()  # it is about to be used again: not to be deleted as unused now
+                target.touch()  # keeps it from being deleted as unused before its next use
             else:
                 self._folder.mkdir(mode=0o700, exist_ok=True)
                 write_durably(target, content)
@@ -53,7 +53,7 @@ class Blobs:
 
         Raises:
             StoreError: the name is not a sha256.
-            StoreCorrupt: the content is missing, or not what was stored.
+            StoreCorrupt: the content is missing or changed.
         """
         if not _SHA256.fullmatch(name):
             raise StoreError(f"{name!r} is not the name of a stored content; expected 64 hexadecimal digits")
@@ -70,7 +70,7 @@ class Blobs:
         return content
 
     def names(self) -> Iterator[str]:
-        """Yield the name of every stored content, in no order; the folder is read as far as is asked for."""
+        """Yield the name of every stored content, in no order; the folder is read lazily."""
         if self._folder is None:
             yield from list(self._in_memory)
         elif self._folder.is_dir():
@@ -78,7 +78,7 @@ class Blobs:
                 yield from (entry.name for entry in entries if _SHA256.fullmatch(entry.name))
 
     def stored_at(self, name: str) -> float:
-        """Return when a content was last stored (seconds since the epoch), "now" for ever when it is not there."""
+        """Return when a content was last stored (seconds since the epoch), infinity when it does not exist."""
         if self._folder is None:
             return 0.0
         try:
@@ -87,7 +87,7 @@ class Blobs:
             return float("inf")
 
     def delete(self, name: str) -> None:
-        """Delete a stored content that nobody uses."""
+        """Delete an unused content."""
         if self._folder is None:
             self._in_memory.pop(name, None)
         else:

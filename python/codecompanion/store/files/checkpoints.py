@@ -1,16 +1,16 @@
-"""Checkpoints, snapshots and evidence of chats as files, so that they outlive the database (R-478).
+"""Store checkpoints, snapshots and evidence of chats as files that survive the loss of the database (R-478).
 
     transcripts/checkpoints/<chat>.json         the newest checkpoint of any kind
-    transcripts/checkpoints/<chat>/<name>.json  earlier ones; the name says time (ms), kind, messages, id
+    transcripts/checkpoints/<chat>/<name>.json  earlier ones; the name has the time (ms), kind, messages, id
     transcripts/snapshots/<chat>.json           the newest snapshot (R-463: only that one is kept)
     transcripts/spans/<chat>.jsonl              the exact words of all evidence packets, each message once
     transcripts/conversations/<chat>/           the conversations of these checkpoints (`store.files.conversations`)
 
-They do not grow without bound. Of a chat the 10 newest checkpoints are kept, at most 32 MB of them, but always the
-newest before a compaction, with their conversations; of its words the newest (`store.files.spans`). All chats together
-keep 512 MB: the files of the chat written longest ago go first. Contents are the session's business; all methods block
-and may be called from any thread, one at a time per chat. Errors come out as `StoreError`. Above 300 lines, because
-what is written, what names it and what is dropped can only be judged together.
+Their size is bounded. Of each chat the 10 newest checkpoints are kept with their conversations, at most 32 MB of them,
+but always the newest one before a compaction; of its words the newest (`store.files.spans`). All chats together keep
+512 MB: the files of the chat written longest ago are removed first. The session decides the contents; all methods block
+and may be called from any thread, one at a time per chat. Errors are raised as `StoreError`. Above 300 lines, because
+writing, naming and removing them can only be judged together.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FOLDER = "transcripts"
 KEPT, KEPT_BYTES = 10, 32 * 1024 * 1024
 ALL_BYTES = 512 * 1024 * 1024
 REACHED = "logSeq"
-"""The number of the newest log event at a checkpoint; the first key after the checksum."""
+"""The key for the sequence number of the newest log event at a checkpoint; the first key after the checksum."""
 _HEAD_BYTES = 64
 _REACHED = regex(rb'\{(?:"crc":"[0-9a-f]{8}",)?"logSeq":(\d{1,15})\b')
 _CHECKSUM = regex(rb'\{"crc":"([0-9a-f]{8})",')
@@ -45,7 +45,7 @@ _NAME = regex(r"(\d+)-([a-z_]+)-(\d+)-([A-Za-z0-9_-]+)\.json")
 
 
 class StoredCheckpoint(msgspec.Struct, frozen=True):
-    """A checkpoint in the picker. `time` is ms since the epoch; `id` is `<chat>/<name>`, or `<chat>` for the newest."""
+    """A checkpoint in the picker. `time`: ms since the epoch; `id`: `<chat>/<name>`, or `<chat>` for the newest."""
 
     id: str
     chat: str
@@ -56,7 +56,7 @@ class StoredCheckpoint(msgspec.Struct, frozen=True):
 
 
 class StoredPayload(msgspec.Struct, frozen=True):
-    """A file that a chat may be restored from: its JSON object, or why there is none."""
+    """A file that a chat may be restored from: its JSON object, or the reason why it is unreadable."""
 
     kind: str
     where: str
@@ -65,7 +65,7 @@ class StoredPayload(msgspec.Struct, frozen=True):
 
 
 class CheckpointFiles:
-    """The folder `transcripts`; made with the first write."""
+    """The folder `transcripts`, created with the first write."""
 
     def __init__(self, state_dir: Path) -> None:
         self.folder = state_dir / FOLDER
@@ -78,7 +78,7 @@ class CheckpointFiles:
     # ---- writing
 
     def begin_conversation(self, chat_id: str) -> Place:
-        """Return an empty conversation, which checkpoints may name once something was appended to it.
+        """Return an empty conversation; checkpoints may name it after the first append.
 
         Raises:
             StoreUnavailable: it cannot be written.
@@ -88,19 +88,19 @@ class CheckpointFiles:
             return Place(self._conversations.begin(file_name(chat_id)), 0)
 
     def append_conversation(self, chat_id: str, place: Place, lines: Iterable[bytes]) -> Place:
-        """Write lines of `model.conversation_lines` after that place, and return the place after them.
+        """Append lines of `model.conversation_lines` after that place, and return the place after them.
 
         Raises:
-            StoreUnavailable: they could not be written; what is before them is as it was.
+            StoreUnavailable: they could not be written; the lines before are unchanged.
         """
         with told_as_ours(self._conversations.folder):
             return self._conversations.append(file_name(chat_id), place, lines)
 
     def save_snapshot(self, chat_id: str, raw: Mapping[str, Any]) -> int:
-        """Keep the newest snapshot of the chat; return its size in bytes.
+        """Save the newest snapshot of the chat; return its size in bytes.
 
         Raises:
-            StoreUnavailable: it could not be written; the one before is still there.
+            StoreUnavailable: it could not be written; the previous one still exists.
         """
         content = with_checksum(payloads.encode_in_slices(raw))
         with told_as_ours(self._snapshots):
@@ -109,10 +109,10 @@ class CheckpointFiles:
         return len(content)
 
     def save_checkpoint(self, chat_id: str, raw: Mapping[str, Any], *, keep: bool) -> None:
-        """Make this the newest checkpoint of the chat; `keep`: also once there are newer ones.
+        """Save this as the newest checkpoint of the chat; `keep`: also keep it after newer ones.
 
         Raises:
-            StoreUnavailable: it could not be written; the one before is still the newest.
+            StoreUnavailable: it could not be written; the previous one is still the newest.
         """
         name = file_name(chat_id)
         with told_as_ours(self._checkpoints):
@@ -129,7 +129,7 @@ class CheckpointFiles:
             self._drop_conversations(name)
 
     def append_spans(self, chat_id: str, spans: Sequence[Mapping[str, Any]]) -> None:
-        """Add the words of an evidence packet; what a message said is kept once.
+        """Add the words of an evidence packet; each message is stored once.
 
         Raises:
             StoreUnavailable: they could not be written.
@@ -139,7 +139,7 @@ class CheckpointFiles:
             self._spans.append(file_name(chat_id), spans)
 
     def delete(self, chat_id: str) -> None:
-        """Delete everything that is kept of the chat.
+        """Delete all files of the chat.
 
         Raises:
             StoreUnavailable: a file could not be deleted.
@@ -158,14 +158,14 @@ class CheckpointFiles:
     # ---- reading
 
     def list_checkpoints(self, chat_id: str = "") -> list[StoredCheckpoint]:
-        """Return what can be restored (of one chat), newest first; what cannot be read is in it, too."""
+        """Return the checkpoints that can be restored (of one chat), newest first, including unreadable ones."""
         with told_as_ours(self._checkpoints):
             names = [file_name(chat_id)] if chat_id else sorted(self._names())
             found = [stored for name in names for stored in self._of_chat(name)]
         return sorted(found, key=lambda stored: stored.time, reverse=True)
 
     def payloads_of(self, chat_id: str, name: str = "") -> list[StoredPayload]:
-        """Return the files of a chat in the order they are to be tried (R-473); `name` first when it is given."""
+        """Return the files of a chat in the order to try them (R-473), starting with `name` if given."""
         chat = file_name(chat_id)
         with told_as_ours(self.folder):
             paths = [self._checkpoints / f"{chat}.json", *reversed(_kept(self._checkpoints / chat))]
@@ -179,13 +179,13 @@ class CheckpointFiles:
         return found
 
     def newest(self, chat_id: str) -> dict[str, Any] | None:
-        """Return the newest checkpoint without its conversation, None when there is none that can be read."""
+        """Return the newest checkpoint without its conversation, None when there is none or it is unreadable."""
         path = self._checkpoints / f"{file_name(chat_id)}.json"
         with told_as_ours(path):
             return _load(path, "checkpoint").raw if path.exists() else None
 
     def reached(self) -> dict[str, int]:
-        """Return how far the log of each chat had come at its newest checkpoint, by `file_name`; 0 = unknown.
+        """Return the last log event covered by each chat's newest checkpoint, by `file_name`; 0 = unknown.
 
         Reads the first bytes of each file: measured 0.1 ms per chat on a busy machine.
         """
@@ -193,7 +193,7 @@ class CheckpointFiles:
             return {name: self.reached_by(name) for name in self._names()}
 
     def reached_by(self, name: str) -> int:
-        """Return how far the log of the chat with this `file_name` had come at its newest checkpoint; 0 = unknown."""
+        """Return the last log event covered by the newest checkpoint of the chat with this `file_name`; 0 = unknown."""
         head, path = b"", self._checkpoints / f"{name}.json"
         with told_as_ours(path), contextlib.suppress(FileNotFoundError), path.open("rb") as file:
             head = file.read(_HEAD_BYTES)
@@ -201,7 +201,7 @@ class CheckpointFiles:
         return int(match[1]) if match else 0
 
     def keep_newest(self, chat_id: str) -> None:
-        """Keep the newest checkpoint of the chat even when newer ones follow.
+        """Keep the newest checkpoint of the chat even after newer ones.
 
         Raises: StoreUnavailable: it could not be kept.
         """
@@ -214,7 +214,7 @@ class CheckpointFiles:
                 write_durably(self._checkpoints / name / kept, newest.read_bytes())
 
     def load_spans(self, chat_id: str) -> list[dict[str, Any]]:
-        """Return the stored words of the chat, oldest first; a line that a kill has cut is left out."""
+        """Return the stored words of the chat, oldest first, without lines truncated by a kill."""
         with told_as_ours(self._spans.folder):
             return self._spans.load(file_name(chat_id))
 
@@ -251,7 +251,7 @@ class CheckpointFiles:
                 yield StoredCheckpoint(f"{chat}/{path.stem}", chat, match[2], int(match[1]), int(match[3]), title)
 
     def _drop_oldest_chats(self) -> None:
-        """Keep all chats together below the limit."""
+        """Keep the total size of all chats below the limit."""
         sizes = {name: (_written_last(files), _size(files)) for name in self._names() if (files := self._files(name))}
         total = sum(size for _, size in sizes.values())
         for name, (_, size) in sorted(sizes.items(), key=lambda item: item[1][0]):
@@ -275,7 +275,7 @@ class CheckpointFiles:
         return [*(path for path in newest if path.exists()), *reversed(_kept(self._checkpoints / name))]
 
     def _whole(self, name: str, stored: StoredPayload) -> StoredPayload:
-        """Return the payload with its conversation, wherever that is kept."""
+        """Return the payload with its conversation, from wherever it is stored."""
         if stored.raw is None or KEY not in stored.raw:
             return stored
         try:
@@ -301,19 +301,19 @@ class CheckpointFiles:
         remove_drafts(self._checkpoints / name)
 
     def _drop_conversations(self, name: str) -> None:
-        """Delete the conversations that no checkpoint stands for any more."""
+        """Delete the conversations that no checkpoint names."""
         if len(self._conversations.of_chat(name)) > 1:
             places = [place_in(path.read_bytes()) for path in self._states(name)]
             self._conversations.remove_unused(name, {place.name for place in places if place is not None})
 
 
 def file_name(chat_id: str) -> str:
-    """Return the name of a chat's files: its id where that can be one, else the hash of it."""
+    """Return the name of a chat's files: its id if that is a safe file name, else the hash of it."""
     return chat_id if _SAFE.fullmatch(chat_id) else hashlib.sha256(chat_id.encode("utf-8", "replace")).hexdigest()
 
 
 def _newest_entry(chat: str, loaded: StoredPayload, written_at: float) -> StoredCheckpoint:
-    """Return how the newest checkpoint of a chat is listed, whatever is in its file."""
+    """Return the list entry of a chat's newest checkpoint, whatever its file contains."""
     raw = loaded.raw or {}
     messages, count, time = raw.get("conversationHistory"), raw.get("messageCount"), raw.get("timestamp")
     return StoredCheckpoint(
@@ -371,7 +371,7 @@ def _written_last(files: Sequence[Path]) -> float:
 
 
 def _size(files: Sequence[Path]) -> int:
-    # Two names of one content take the room of one.
+    # Two hard links of one file use its size only once.
     return sum({path.stat().st_ino: path.stat().st_size for path in files}.values())
 
 

@@ -1,10 +1,10 @@
-"""The conversations of checkpoints, as files that only grow: a checkpoint names how much of one it stands for (R-478).
+"""Store the conversations of checkpoints as append-only files; a checkpoint names its part of one (R-478).
 
-    transcripts/conversations/<chat>/<number>.jsonl    what a line is: `model.conversation_lines`
+    transcripts/conversations/<chat>/<number>.jsonl    one line format: `model.conversation_lines`
 
-A line is on the disk before a checkpoint names it, so a kill at any moment leaves every checkpoint with all of its
-conversation; what no checkpoint names is cut off by the next append. A chat that is written again (resumed, compacted)
-begins a new file; the old one goes with the last checkpoint that names it.
+A line is on disk before a checkpoint names it, so after a kill at any moment every checkpoint has its complete
+conversation; lines that no checkpoint names are removed by the next append. A rewritten chat (resumed, compacted)
+starts a new file; the old one is deleted with the last checkpoint that names it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PLACE = regex(rb'\{"name":"[A-Za-z0-9_-]{1,100}","bytes":\d{1,15}(?:,"crc":(?:n
 
 
 class Place(msgspec.Struct, frozen=True):
-    """So many bytes of the file of that name are the conversation of a checkpoint."""
+    """The conversation of a checkpoint: the first `bytes` bytes of the file with that name."""
 
     name: str
     bytes: int
@@ -48,9 +48,9 @@ class _Stored(msgspec.Struct, frozen=True):
 
 
 def place_in(stored: bytes) -> Place | None:
-    """Return where a checkpoint has its conversation; None where it holds it itself, or cannot be read.
+    """Return the place of a checkpoint's conversation; None if it contains it itself, or is unreadable.
 
-    Written by us it is the last key, and nothing else is read: a checkpoint may be of megabytes.
+    In our files it is the last key, and nothing else is parsed: a checkpoint may have megabytes.
     """
     if f'"{KEY}"'.encode() not in stored:
         return None
@@ -58,20 +58,20 @@ def place_in(stored: bytes) -> Place | None:
     try:
         if _PLACE.fullmatch(last):
             return typed.read_json(last[:-1], type=Place)
-        # Not msgspec's own decoder: what was cut in the middle of a character is in there as it is.
+        # Not msgspec's own decoder, which rejects texts cut inside a character.
         return typed.convert(json.loads(stored), _Stored).place
     except (*NOT_READABLE, msgspec.ValidationError):
         return None
 
 
 class Conversations:
-    """The files of all chats below one folder; the names of chats are those of `checkpoints.file_name`."""
+    """The files of all chats below one folder; chats are named by `checkpoints.file_name`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def begin(self, chat: str) -> str:
-        """Return the name of a new file, which comes with the first append; older ones stay."""
+        """Return the name of a new file, which the first append creates; older ones stay."""
         folder = self.folder / chat
         make_private_folder(self.folder)
         make_private_folder(folder)
@@ -79,13 +79,13 @@ class Conversations:
         return next(str(number) for number in itertools.count(1) if str(number) not in taken)
 
     def append(self, chat: str, place: Place, lines: Iterable[bytes]) -> Place:
-        """Write the lines after what is named, and return what is now; on disk on return.
+        """Write the lines after the given place, and return the new place; on disk on return.
 
         Raises:
-            OSError: what is named is as before; there may be more after it, which the next append overwrites.
+            OSError: the named part is unchanged; lines after it are overwritten by the next append.
         """
         path = self.path(chat, place.name)
-        # A file that is named must be there, as long as was said: made again it would be named with a hole in it.
+        # A named file must exist with its full length: a new one would have a hole.
         made = os.O_CREAT if not place.bytes else 0
         with os.fdopen(os.open(path, os.O_RDWR | made, 0o600), "r+b") as file:
             if os.fstat(file.fileno()).st_size < place.bytes:
@@ -104,7 +104,7 @@ class Conversations:
         return Place(place.name, size, crc)
 
     def resolve(self, chat: str, raw: dict[str, Any]) -> dict[str, Any]:
-        """Return a checkpoint with its conversation and files in it, as every version before wrote it.
+        """Return a checkpoint that contains its conversation and files, as earlier versions wrote it.
 
         Raises:
             StoreCorrupt, OSError: they cannot be read.
@@ -130,7 +130,7 @@ class Conversations:
         }
 
     def remove_unused(self, chat: str, used: Collection[str]) -> None:
-        """Delete the chat's files that nothing names any more."""
+        """Delete the chat's files that nothing names."""
         for path in self.of_chat(chat):
             if path.stem not in used:
                 path.unlink(missing_ok=True)
@@ -140,5 +140,5 @@ class Conversations:
         return sorted((self.folder / chat).glob("*.jsonl"))
 
     def path(self, chat: str, name: str) -> Path:
-        """Return where a file lies."""
+        """Return the path of a file."""
         return self.folder / chat / f"{name}.jsonl"

@@ -1,7 +1,8 @@
-"""The daily log: decisions, open loops and next actions of compactions, one file per project and day (R-448).
+"""Write the daily log: decisions, open loops and next actions of compactions, one file per project and day (R-448).
 
 It is `.cowork/memory/YYYY-MM-DD.md` in a workspace that has `.cowork`, else a file in our state folder. A cloned
-repository brings its own `.cowork`: no symbolic link in it is followed, and nothing but a regular file is read.
+repository may contain a `.cowork` of its own, so symbolic links in it are not followed, and only regular files are
+read.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from codecompanion.store.sqlite_connection import make_private_folder, told_as_o
 
 KIT = ".cowork"
 MAX_BYTES = 1_000_000
-"""A log of this size or more is not read and written again: the state folder has the day's log instead."""
+"""A log of this size or more is not rewritten: the log of that day is in the state folder instead."""
 
 
 def kit_folder(root: Path) -> Path:
@@ -28,7 +29,7 @@ def kit_folder(root: Path) -> Path:
 
 
 _KEEP = "surrogateescape"
-"""Bytes that are not UTF-8 are written again as they were."""
+"""Keeps bytes that are not UTF-8 unchanged."""
 
 
 def daily_file(state_dir: Path, root: Path, day: str) -> Path:
@@ -40,7 +41,7 @@ def daily_file(state_dir: Path, root: Path, day: str) -> Path:
 
 
 def _may_hold(folder: Path, name: str) -> bool:
-    """Return whether a log may be written to the folder: what is there is neither a link, nor a device, nor huge."""
+    """Return whether a log may be written to the folder: an existing one must not be a link, a device, or huge."""
     if not os.path.lexists(folder):
         return True
     if not _is_folder(folder):
@@ -59,12 +60,12 @@ def _is_folder(path: Path) -> bool:
 def append_to_daily_log(
     state_dir: Path, root: Path, sections: Sequence[tuple[str, Sequence[str]]], now: float
 ) -> Path | None:
-    """Add bullets below the headings of today's log; None when there is nothing to write.
+    """Add bullets below the headings of today's log; return None when there are none.
 
     Raises:
         StoreUnavailable: it could not be written.
     """
-    from codecompanion.formats.sanitise import sanitise_memory  # not part of the start
+    from codecompanion.formats.sanitise import sanitise_memory  # not needed at startup
 
     bullets = [(heading, [_encodable(sanitise_memory(item, 1000)) for item in items]) for heading, items in sections]
     if not any(items for _, items in bullets):
@@ -89,7 +90,7 @@ def _encodable(text: str) -> str:
 
 
 def add_bullets(text: str, sections: Sequence[tuple[str, Sequence[str]]], clock: str) -> str:
-    """Return the log with `- [flush HH:MM] …` right after each heading; a heading that is missing is appended."""
+    """Return the log with `- [flush HH:MM] …` right after each heading; missing headings are appended."""
     lines = text.splitlines()
     for heading, items in sections:
         fresh = [f"- [flush {clock}] {' '.join(item.split())}" for item in items if item.strip()]

@@ -1,8 +1,8 @@
-"""Files of the memory: summaries that outlive a chat are written, any of them read and deleted (R-446…R-449).
+"""Read, write and delete the files of the memory: summaries that outlive a chat (R-446…R-449).
 
-A summary is one Markdown file; one that looks sensitive goes into a folder that no tool reads. The newest 200 of each
-project are kept. What is written was sanitised (R-242): it is data to whoever reads it. All functions block; any thread
-may call them.
+A summary is one Markdown file; one that looks sensitive is stored in a folder that no tool reads. The newest 200 of
+each project are kept. The text is sanitised when written (R-242), and is data to its readers. All functions block; any
+thread may call them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from codecompanion.store.sqlite_connection import make_private_folder, told_as_o
 MAX_CHARS, KEPT_FILES = 10_000, 200
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 MAX_UNDO_BYTES, MAX_UNDO = 1_000_000, 50
-"""The largest file, and how many of them, that a deletion keeps for its undo."""
+"""Maximum size and number of deleted files kept for undo."""
 MemoryKind = Literal["summary", "flush"]
 _NO_MEMORY = regex(
     r"<\s*/?\s*no[-_ ]?memory\s*/?\s*>|[\[#@]no[-_]?memory\b|\bno[-_]memory\s*:\s*(?:true|yes)\b"
@@ -47,10 +47,10 @@ _SENSITIVE = regex(
 
 
 def compile_exclusions(patterns: Sequence[str], key: str) -> tuple[re.Pattern[str], ...]:
-    """Return the user's exclusion patterns (regular expressions, case ignored).
+    """Return the user's exclusion patterns (regular expressions, case-insensitive).
 
     Raises:
-        InputError: one is no regular expression; names the option and the pattern.
+        InputError: one is not a valid regular expression; names the option and the pattern.
     """
     compiled = []
     for pattern in patterns:
@@ -62,7 +62,7 @@ def compile_exclusions(patterns: Sequence[str], key: str) -> tuple[re.Pattern[st
 
 
 def why_refused(texts: Sequence[str], exclusions: Sequence[re.Pattern[str]]) -> str:
-    """Return why nothing of these texts may be remembered (R-449), "" when it may.
+    """Return why these texts may not be remembered (R-449), "" when they may.
 
     `texts` are the summary and the user's own words after it: a summariser may have dropped the directive.
     """
@@ -73,12 +73,12 @@ def why_refused(texts: Sequence[str], exclusions: Sequence[re.Pattern[str]]) -> 
 
 
 def looks_sensitive(text: str) -> bool:
-    """Return whether the text should be out of reach of later chats (R-449)."""
+    """Return whether the text should be hidden from later chats (R-449)."""
     return bool(_SENSITIVE.search(text))
 
 
 class DeletedFile(msgspec.Struct, frozen=True):
-    """A deleted file of the memory; `time`: when it was written (seconds since the epoch). `sources`: of its text."""
+    """A deleted file of the memory; `time`: last written (seconds since the epoch); `sources`: of its text."""
 
     path: Path
     content: bytes
@@ -91,7 +91,7 @@ def _no_sources(_: object) -> None:
 
 
 class MemoryFiles:
-    """Writing, reading and deleting the files of the memory (`memory_places`)."""
+    """Writes, reads and deletes the files of the memory (`memory_places`)."""
 
     def __init__(self, memory_dir: Path, state_dir: Path) -> None:
         self.places = MemoryPlaces(memory_dir, state_dir)
@@ -107,14 +107,14 @@ class MemoryFiles:
         project: str,
         before: Callable[[Path], None] = _no_sources,
     ) -> Path:
-        """Keep a summary of a project (its mark); at most 10,000 characters of it. Return the file.
+        """Save a summary of a project (its mark), at most 10,000 characters; return the file.
 
-        `before(path)` records the sources of its text, which must not be lost when the host is killed.
+        `before(path)` records the sources of its text, which must survive a kill of the host.
 
         Raises:
             StoreUnavailable: it could not be written.
         """
-        from codecompanion.formats.sanitise import sanitise_memory  # not part of the start
+        from codecompanion.formats.sanitise import sanitise_memory  # not needed at startup
 
         clean, heading = sanitise_memory(text, MAX_CHARS), " ".join(sanitise_memory(title, 200).split()) or "(untitled)"
         folder = self.places.summaries(project, private=looks_sensitive(clean))
@@ -146,10 +146,10 @@ class MemoryFiles:
     def delete(self, path: Path, forget: Callable[[], tuple[Source, ...]] = tuple) -> bool:
         """Delete a file of the memory; return whether `restore` can undo it. `forget` returns the sources of its text.
 
-        What was deleted is kept in the host's memory alone: it is gone when Neovim ends.
+        The deleted content is kept only in the host's memory, until Neovim ends.
 
         Raises:
-            StoreError: it is not a file of the memory, or is gone.
+            StoreError: it is not a file of the memory, or does not exist.
             StoreUnavailable: it cannot be deleted.
         """
         places = self.places
@@ -169,10 +169,10 @@ class MemoryFiles:
         return content is not None
 
     def restore(self, before: Callable[[DeletedFile], None] = _no_sources) -> DeletedFile:
-        """Write the file that was deleted last again, and return it; `before` records the sources of its text.
+        """Restore the file that was deleted last, and return it; `before` records the sources of its text.
 
         Raises:
-            StoreError: none was deleted, or there is another file of its name by now.
+            StoreError: none was deleted, or another file has its name.
             StoreUnavailable: it cannot be written; the next call tries again.
         """
         if not self._deleted:
@@ -190,10 +190,10 @@ class MemoryFiles:
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
-        """Hold the lock of notes while one is read and written again: another Neovim may be changing it.
+        """Hold the lock of notes while one is read and rewritten: another Neovim may be changing it.
 
         Raises:
-            StoreUnavailable: another one holds it for too long.
+            StoreUnavailable: another process holds it for too long.
         """
         with told_as_ours(self.places.memory_dir):
             make_private_folder(self.places.state_dir)
@@ -204,7 +204,7 @@ class MemoryFiles:
             turn.release()
 
     def _make_folders(self, folder: Path) -> None:
-        """Make a folder and those above it, for their owner alone."""
+        """Create a folder and its parents, for their owner only."""
         places = (self.places.memory_dir, self.places.state_dir)
         above = [one for one in folder.parents if any(one == place or place in one.parents for place in places)]
         for one in (*reversed(above), folder):

@@ -1,12 +1,13 @@
-"""The files of the memory, and finding them (R-447, R-448, R-550).
+"""Locate and list the files of the memory (R-447, R-448, R-550).
 
-    memories/                                 notes for every project, and what earlier versions wrote
+    memories/                                 notes for every project, and files of earlier versions
     memories/projects/<mark>/                 notes of one project
-    memories/projects/<mark>/summaries/       summaries that compactions wrote
+    memories/projects/<mark>/summaries/       summaries written by compactions
     <state>/private-memories/<mark>/          summaries that look sensitive; no tool reads them (R-449)
     <state>/daily/<mark>/                     daily logs of a workspace without `.cowork`
 
-`<mark>` is the name of the project's folder and a hash of its path. No symbolic link is followed. All functions block.
+`<mark>` is the name of the project's folder and a hash of its path. Symbolic links are not followed. All functions
+block.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ from codecompanion.store.sqlite_connection import told_as_ours
 
 PROJECTS, SUMMARIES, PRIVATE_FOLDER, DAILY_FOLDER = "projects", "summaries", "private-memories", "daily"
 MAX_FILES = 10_000
-"""The newest files of the memory that are looked at."""
+"""Maximum number of memory files read, the newest first."""
 MAX_DEPTH = 6
 _UNSAFE = regex(r"[^A-Za-z0-9_.-]")
 
 
 class MemoryFile(msgspec.Struct, frozen=True):
-    """A file of the memory. `time`: when it was written (seconds since the epoch); `size` in bytes.
+    """A file of the memory. `time`: last written (seconds since the epoch); `size` in bytes.
 
-    `project` is the mark of its project, "" = for every project, or written before projects were known. `name` is the
-    path below `memories`, with `/` ("" = elsewhere). `is_log`: a daily log.
+    `project`: the mark of its project, "" = for every project, or from before projects were recorded. `name`: the path
+    below `memories`, with `/` ("" = elsewhere). `is_log`: a daily log.
     """
 
     path: Path
@@ -55,7 +56,7 @@ def mark_of(folder: Path) -> str:
 
 
 class MemoryPlaces(msgspec.Struct, frozen=True):
-    """Where the memory is. `memory_dir` belongs to the tool `memory`, `state_dir` to us alone."""
+    """The folders of the memory. `memory_dir` belongs to the tool `memory`, `state_dir` only to us."""
 
     memory_dir: Path
     state_dir: Path
@@ -69,9 +70,9 @@ class MemoryPlaces(msgspec.Struct, frozen=True):
         return self.state_dir / PRIVATE_FOLDER / mark if private else self.project_dir(mark) / SUMMARIES
 
     def find(self, mark: str, root: Path, *, everything: bool = False) -> list[MemoryFile]:
-        """Return the newest files of a project and those for every project, newest first.
+        """Return the newest files of a project and of all projects in common, newest first.
 
-        `root` is the workspace of the daily log; `everything`: those of all projects.
+        `root`: the workspace of the daily log; `everything`: the files of all projects.
 
         Raises:
             StoreUnavailable: a folder cannot be read.
@@ -91,13 +92,13 @@ class MemoryPlaces(msgspec.Struct, frozen=True):
             return sorted({one.name for folder in folders for one in _folders_in(folder)})
 
     def count(self, marks: Collection[str]) -> int:
-        """Return how many notes and summaries these projects have; daily logs are not counted."""
+        """Return the number of notes and summaries of these projects, without daily logs."""
         folders = [folder for one in marks for folder in (self.project_dir(one), self.summaries(one, private=True))]
         with told_as_ours(self.memory_dir):
             return sum(1 for folder in folders for _ in _files(folder))
 
     def has_any(self, mark: str, root: Path) -> bool:
-        """Return whether there may be a file for the project; looks at a few folders only.
+        """Return whether the project may have a file; checks only a few folders.
 
         Raises:
             StoreUnavailable: a folder cannot be read.
@@ -132,7 +133,7 @@ class MemoryPlaces(msgspec.Struct, frozen=True):
 
 
 def _files(folder: Path, skip: str = "", depth: int = MAX_DEPTH) -> Iterator[tuple[Path, os.stat_result]]:
-    """Yield the files below a folder but for hidden ones, drafts and links; `skip` is a folder right in it."""
+    """Yield the files below a folder, without hidden ones, drafts and links; `skip` names a direct subfolder."""
     for entry in _entries(folder):
         if entry.name == skip or entry.name.startswith(".") or entry.name.endswith(".new"):
             continue

@@ -1,6 +1,6 @@
-"""The exact words of all evidence packets of a chat, each message once: a line each (R-468, R-478).
+"""Store the exact words of a chat's evidence packets, each message once, one per line (R-468, R-478).
 
-Once they are more than 4 MB the newest half is kept.
+Above 4 MB the newest half is kept.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ SPANS_BYTES = 4 * 1024 * 1024
 
 
 class Spans:
-    """The files of all chats below one folder; the names of chats are those of `checkpoints.file_name`."""
+    """The files of all chats below one folder; chats are named by `checkpoints.file_name`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._known: dict[str, set[str]] = {}
 
     def path(self, chat: str) -> Path:
-        """Return where the words of a chat lie."""
+        """Return the path of a chat's words."""
         return self.folder / f"{chat}.jsonl"
 
     def append(self, chat: str, spans: Sequence[Mapping[str, Any]]) -> None:
-        """Add the words of a packet; what a message said is kept once.
+        """Add the words of a packet; each message is stored once.
 
         Raises:
             OSError: they could not be written.
@@ -48,13 +48,13 @@ class Spans:
             _halve(path)
 
     def load(self, chat: str) -> list[dict[str, Any]]:
-        """Return the stored words, oldest first; a line that a kill has cut is left out."""
+        """Return the stored words, oldest first, without lines truncated by a kill."""
         path = self.path(chat)
         lines = path.read_bytes().splitlines() if path.exists() else []
         return [span for line in lines if (span := _decode_line(line)) is not None]
 
     def forget(self, chat: str) -> None:
-        """Forget what was written: the file is being deleted."""
+        """Drop the cache of a chat whose file is being deleted."""
         self._known.pop(chat, None)
 
 

@@ -1,7 +1,7 @@
-"""Copying the beginning of a chat's log into a new chat, inside one transaction (`session.actions.forking`).
+"""Copy the beginning of a chat's log into a new chat, inside one transaction (`session.actions.forking`).
 
-Rows are copied as they are, with their times, and are found by the index entries of those they were copied from; only
-what the totals need is read.
+Rows are copied unchanged, with their times, and share the full-text entries of their originals; only the rows needed
+for the totals are read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _COPY = f"""
         SELECT seq, turn, ts, type, payload, sum, ROW_NUMBER() OVER (ORDER BY seq) AS place FROM events WHERE {_TAKEN}
     ) ORDER BY seq
 """  # noqa: S608 - a constant
-# Indexing the text again would take longer than everything else together.
+# Indexing the text again would take longer than all other steps together.
 _SHARE_TEXT = f"""
     INSERT INTO shared_text(event_id, text_id)
     SELECT copy.id, COALESCE(shared_text.text_id, taken.id)
@@ -58,10 +58,10 @@ def copy_chat(
     payloads: Sequence[EventPayload],
     ts: float,
 ) -> None:
-    """Make the chat out of another one's events up to `last_seq`, without some, and append the payloads.
+    """Create the chat from another one's events up to `last_seq`, without some, and append the payloads.
 
     Raises:
-        StoreUnavailable: there is such a chat already.
+        StoreUnavailable: the chat already exists.
     """
     if connection.execute("SELECT 1 FROM chats WHERE chat_id = ?", (chat_id,)).fetchone():
         raise StoreUnavailable(f"there is a chat {chat_id!r} already; nothing was copied")
@@ -79,13 +79,13 @@ def copy_chat(
 def _totals(
     connection: sqlite3.Connection, from_chat: str, chat_id: str, last_seq: int, left_out: Collection[int], ts: float
 ) -> Totals:
-    """Return the totals of the copy: those of the other chat when it was copied whole, else what its messages say."""
+    """Return the totals of the copy: the other chat's if it was copied whole, else the sums of its messages."""
     totals = read_totals(connection, from_chat)
     if totals is not None and totals.last_seq == last_seq and not left_out:
         totals.created = ts
         return totals
     totals = Totals(created=ts)
     for event_ts, stored in connection.execute(_READ, (chat_id,)):
-        with contextlib.suppress(msgspec.MsgspecError):  # a damaged row stays one
+        with contextlib.suppress(msgspec.MsgspecError):  # a damaged row stays damaged
             totals.count(from_bytes(stored), event_ts)
     return totals
