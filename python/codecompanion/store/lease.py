@@ -53,7 +53,7 @@ class Claims(msgspec.Struct, frozen=True):
 
 
 class FileLock:
-    """An exclusive lock on a file, held until `release` or the death of the process."""
+    """An exclusive lock on a file, until `release` or the death of the process."""
 
     def __init__(self, path: Path, timeout_s: float = 10.0) -> None:
         """Take the lock; raises `sqlite3.OperationalError` when it is not free within `timeout_s`."""

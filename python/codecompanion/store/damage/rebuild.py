@@ -149,7 +149,7 @@ def _closed_since(
 
 
 def with_newest(chat: LiveChat, written: Sequence[LogEvent]) -> LiveChat:
-    """Return the chat with what was stored, but is not in its view yet: the answer of the store was on its way."""
+    """Return the chat with events stored but not in its view yet, because the store's answer is still on its way."""
     view = chat.view
     for event in written:
         if event.seq > view.last_seq:

@@ -1,7 +1,7 @@
 """Write the open chats into the file that replaces a lost one, as soon as the writer notices the loss.
 
-`rebuild.py` decides which events are lost and which are written again; this module has the state that a running store keeps for
-that: its open chats, and the newest events of each.
+`rebuild.py` decides which events are lost and which are written again; this module has the state that a running store
+keeps for that: its open chats, and the newest events of each.
 """
 
 from __future__ import annotations

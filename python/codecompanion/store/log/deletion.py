@@ -1,8 +1,8 @@
-"""Deleting a chat: its events with their search index, its totals, drafts and lease, and contents only it used.
+"""Delete a chat: its events with their search index, its totals, drafts and lease, and contents only it used.
 
-Everything in the database goes in one transaction. Files go afterwards: a kill in between leaves contents that no chat
-uses, and the next deletion removes them too. A content younger than `YOUNG_S` is left for later, because another
-Neovim may have stored it for an event that is not logged yet.
+All rows are deleted in one transaction, and files afterwards: a kill in between leaves contents that no chat uses, and
+the next deletion removes them too. A content younger than `YOUNG_S` is left for later, because another Neovim may have
+stored it for an event that is not logged yet.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from codecompanion.store.log.event_rows import is_searchable
 
 YOUNG_S = 600.0
 SLICE = 200
-"""So many contents are looked at in a row; measured 24 µs each, and whoever wants to write waits for it."""
+"""Contents checked per slice; measured 24 µs each, during which other writes wait."""
 SWEEP_S = 5.0
-"""So long the contents of deleted chats hold up the closing; what is left goes with the next deletion."""
+"""Seconds that the removal of unused contents may delay closing; the rest is removed with the next deletion."""
 _UNINDEX = "INSERT INTO message_text(message_text, rowid, text) VALUES ('delete', ?, ?)"
 
-# Texts that no other chat has; a copy always has a larger id than its text, so no new event gets the id of one in use.
+# Texts that no other chat has; a copy always has a larger id than its text, so new events never reuse an id in use.
 _OWN_TEXTS = """
     SELECT COALESCE(text_id, events.id) AS text, payload
     FROM events LEFT JOIN shared_text ON shared_text.event_id = events.id
@@ -57,12 +57,12 @@ _DELETIONS = (
 
 
 def delete_chat(connection: sqlite3.Connection, chat_id: str) -> int:
-    """Delete what the database knows of the chat, inside the running transaction; return how many events that were."""
-    # Freed pages are overwritten: what was deleted cannot be read from the file, nor come back by a salvage.
+    """Delete the chat's rows, inside the running transaction; return the number of its events."""
+    # Overwrites freed pages, so deleted content can neither be read from the file nor restored by a salvage.
     connection.execute("PRAGMA secure_delete = ON")
     for text_id, stored in connection.execute(_OWN_TEXTS, (chat_id,)):
         connection.execute("DELETE FROM message_inner WHERE rowid = ?", (text_id,))
-        with contextlib.suppress(msgspec.MsgspecError):  # a damaged row cannot be found either
+        with contextlib.suppress(msgspec.MsgspecError):  # a damaged row is not in the index
             payload = from_bytes(stored)
             if isinstance(payload, MessageAdded) and is_searchable(payload.message):
                 connection.execute(_UNINDEX, (text_id, storable(payload.message.text)))
@@ -75,7 +75,7 @@ def delete_chat(connection: sqlite3.Connection, chat_id: str) -> int:
 
 
 def delete_unused_blobs(connection: sqlite3.Connection, blobs: Blobs, names: Iterable[str], now: float) -> int:
-    """Delete those of the stored contents that no chat uses; return how many."""
+    """Delete the stored contents that no chat uses; return their number."""
     deleted = 0
     for name in names:
         used = connection.execute("SELECT 1 FROM blob_uses WHERE sha256 = ? LIMIT 1", (name,)).fetchone()
@@ -86,7 +86,7 @@ def delete_unused_blobs(connection: sqlite3.Connection, blobs: Blobs, names: Ite
 
 
 class Sweeper:
-    """Removes contents that no chat uses any more, slice by slice: what is to be written meanwhile comes in between."""
+    """Removes unused contents slice by slice, so that other writes can run in between."""
 
     def __init__(
         self,
@@ -99,17 +99,17 @@ class Sweeper:
         self._running: set[Future[None]] = set()
 
     def sweep_after(self, deletion: Future[int]) -> None:
-        """Go through the contents once the rows are gone for good."""
+        """Remove the unused contents after the rows were deleted."""
         names, swept = self._blobs.names(), Future[None]()
         self._running.add(swept)
         deletion.add_done_callback(lambda done: self._go_on(done, names, swept))
 
     def wait(self) -> None:
-        """Wait for running sweeps, but not for long."""
+        """Wait for running sweeps, for a limited time."""
         wait(tuple(self._running), SWEEP_S)
 
     def _go_on(self, before: Future[int], names: Iterator[str], swept: Future[None]) -> None:
-        """Take the next slice (in the writer's thread)."""
+        """Process the next slice (in the writer's thread)."""
         some: tuple[str, ...] = ()
         if before.exception() is None:
             try:

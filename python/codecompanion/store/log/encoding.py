@@ -1,4 +1,4 @@
-"""Events and texts as bytes: what SQLite and msgspec refuse is kept too."""
+"""Encode events and texts as bytes, including values that SQLite and msgspec reject."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from codecompanion.model.history import (
 
 
 def storable(text: str) -> str:
-    """Return the text with lone surrogates (bytes that were no UTF-8) replaced: SQLite columns hold UTF-8 only."""
+    """Return the text with lone surrogates (bytes that were not UTF-8) replaced, as SQLite columns must be UTF-8."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def to_bytes(payload: EventPayload) -> bytes:
-    """Return the payload as JSON; lone surrogates, which msgspec refuses, go as JSON escapes: nothing is lost."""
+    """Return the payload as JSON; lone surrogates, which msgspec rejects, become JSON escapes, without any loss."""
     try:
         return encode_payload(payload)
     except UnicodeEncodeError:
@@ -29,7 +29,7 @@ def to_bytes(payload: EventPayload) -> bytes:
 
 
 def from_bytes(stored: bytes) -> EventPayload:
-    """Return the payload from what `to_bytes` wrote; raises `msgspec.MsgspecError` when it is damaged."""
+    """Return the payload written by `to_bytes`; raises `msgspec.MsgspecError` when it is damaged."""
     try:
         return decode_payload(stored)
     except (*NOT_READABLE, TypeError) as error:

@@ -1,7 +1,7 @@
 """The event log in SQL: append, read, index (R-003).
 
-Appending happens inside a transaction of `writer_thread.Writer` and keeps three things in step: the events themselves
-(the truth), one row of totals per chat (`totals.py`), and the full-text index over what was said. Nothing here
+Events are appended inside a transaction of `writer_thread.Writer`, which keeps three things in step: the events
+themselves (the truth), one row of totals per chat (`totals.py`), and the full-text index of all messages. Nothing here
 ever changes an event; `deletion` deletes whole chats.
 """
 
@@ -31,7 +31,7 @@ from codecompanion.store.sqlite_connection import is_damage
 
 _INSERT = "INSERT INTO events(chat_id, seq, turn, ts, type, payload, sum) VALUES (?, ?, ?, ?, ?, ?, ?)"
 NEWEST = 2**63 - 1
-"""No entry has a higher number: so many SQLite can count."""
+"""Greater than any sequence number: SQLite's largest integer."""
 _SELECT_SINCE = "SELECT seq, ts, payload, sum FROM events WHERE chat_id = ? AND seq > ? AND seq <= ? ORDER BY seq"
 _SELECT_SEQS = "SELECT seq FROM events WHERE chat_id = ? AND seq > ? AND seq <= ? ORDER BY seq"
 _SELECT_ONE = "SELECT seq, ts, payload, sum FROM events WHERE chat_id = ? AND seq = ?"
@@ -40,7 +40,7 @@ _SELECT_BEFORE = (
 )
 _SELECT_NEWEST = "SELECT seq, ts, payload, sum FROM events WHERE chat_id = ? ORDER BY seq DESC LIMIT ?"
 _CALL_WITHIN = 32
-"""Messages between a call and its result: the results of its other calls."""
+"""Maximum number of messages between a call and its result: the results of its other calls."""
 
 
 def turn_of(payload: EventPayload) -> str:
@@ -50,7 +50,7 @@ def turn_of(payload: EventPayload) -> str:
 
 
 def is_findable(message: Message) -> bool:
-    """Return whether a search should find the message: not the system prompt, rules and memory of every chat."""
+    """Return whether a search may find the message: not the system prompt, rules and memory of every chat."""
     return message.role != "system" and message.tag not in STARTING_TAGS
 
 
@@ -68,9 +68,10 @@ def append_events(
     after_seq: int = 0,
     spent: Totals | None = None,
 ) -> list[LogEvent]:
-    """Append to the log of the chat inside the running transaction; the first event makes the chat.
+    """Append to the log of the chat inside the running transaction; the first event creates the chat.
 
-    `after_seq`: the numbers begin after it, although the chat does not reach so far. `spent`: what it had cost before.
+    `after_seq`: numbering continues after it, although the log ends earlier. `spent`: totals of the chat's earlier
+    cost.
 
     A reply clears the chat's partial reply and a user message the draft it was typed as, in the same transaction, so
     that no crash can show a text twice.
@@ -106,7 +107,7 @@ def insert_event(connection: sqlite3.Connection, chat_id: str, event: LogEvent) 
 def index_text(
     connection: sqlite3.Connection, row_id: int | None, chat_id: str, seq: int, payload: EventPayload
 ) -> None:
-    """Let a message be found by its row."""
+    """Add a message's row to the search index."""
     if isinstance(payload, MessageAdded) and is_searchable(payload.message):
         text = storable(payload.message.text)
         connection.execute("INSERT INTO message_text(rowid, text) VALUES (?, ?)", (row_id, text))
@@ -116,7 +117,7 @@ def index_text(
 def index_inner(
     connection: sqlite3.Connection, row_id: int | None, chat_id: str, seq: int, payload: EventPayload
 ) -> None:
-    """Let a message be found by what does not stand in its text as a word; a row that is there already is replaced."""
+    """Add a message's inner words to the search index, replacing an existing row."""
     if isinstance(payload, MessageAdded) and is_findable(payload.message):
         call = _answered_call(connection, chat_id, seq, payload.message)
         words = storable(inner_words(payload.message, call))
@@ -125,7 +126,7 @@ def index_inner(
 
 
 def _answered_call(connection: sqlite3.Connection, chat_id: str, seq: int, message: Message) -> ToolCall | None:
-    """Return the call a result answers, when it stands shortly before; ids may repeat, so the nearest one counts."""
+    """Return the call that a result answers, if it comes shortly before; ids may repeat, so the nearest counts."""
     if message.tool_call_id is None:
         return None
     for (stored,) in connection.execute(_SELECT_BEFORE, (chat_id, seq, _CALL_WITHIN)):
@@ -140,9 +141,9 @@ def _answered_call(connection: sqlite3.Connection, chat_id: str, seq: int, messa
 
 
 def read_tail(connection: sqlite3.Connection, chat_id: str, limit: int) -> tuple[list[LogEvent], TailState] | None:
-    """Return the newest events, up to `limit`, and what the whole log comes to; None when that is not known.
+    """Return the newest events, up to `limit`, and the state of the whole log; None when it is unknown.
 
-    That is also so when one of these events is damaged or missing: then the whole log has to be looked at.
+    Also None when one of these events is damaged or missing: then the whole log must be read.
     """
     stored = read_state(connection, chat_id)
     if stored is None:
@@ -161,9 +162,9 @@ def read_tail(connection: sqlite3.Connection, chat_id: str, limit: int) -> tuple
 
 
 def restore_events(connection: sqlite3.Connection, events: Iterable[tuple[str, LogEvent]]) -> dict[str, int]:
-    """Write salvaged events (chat id, event) as they were: seqs and times are kept, gaps stay gaps.
+    """Write salvaged events (chat id, event) unchanged: seqs and times are kept, gaps stay gaps.
 
-    Returns how many events of each chat were written; one that is there twice is written once.
+    Returns the number of events written per chat; duplicates are written once.
     """
     written: dict[str, int] = {}
     for chat_id, event in events:
@@ -192,7 +193,7 @@ def count_again(connection: sqlite3.Connection, chat_id: str) -> None:
 
 
 def restore_messages(connection: sqlite3.Connection, chat_id: str, restored: Mapping[int, Message], now: float) -> int:
-    """Replace damaged or missing rows by these messages, by number; return how many were written."""
+    """Replace damaged or missing rows by these messages, by sequence number; return the number of rows written."""
     for seq, message in restored.items():
         connection.execute("DELETE FROM events WHERE chat_id = ? AND seq = ?", (chat_id, seq))
         insert_event(connection, chat_id, LogEvent(seq, message.ts or now, MessageAdded(message=message)))
@@ -229,10 +230,10 @@ Row = tuple[int, float, bytes, int | None]
 def read_rows(
     connection: sqlite3.Connection, chat_id: str, since: int = 0, until: int = NEWEST
 ) -> tuple[list[Row], list[int]]:
-    """Return the rows with `since < seq <= until`, and the seqs that could not be read because a page is damaged.
+    """Return the rows with `since < seq <= until`, and the seqs that are unreadable because a page is damaged.
 
     Raises:
-        sqlite3.DatabaseError: the index is damaged, so that not even the seqs are known.
+        sqlite3.DatabaseError: the index is damaged, so the seqs are unknown as well.
     """
     try:
         return connection.execute(_SELECT_SINCE, (chat_id, since, until)).fetchall(), []

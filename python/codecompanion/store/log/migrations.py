@@ -1,14 +1,14 @@
-"""The database format, one numbered migration per change; `PRAGMA user_version` says how far a file has come.
+"""Define the database format, one numbered migration per change; `PRAGMA user_version` is the version of a file.
 
-A step is a statement, or a function where SQL would not do. A migration is never edited after a release: the next
-change is a new entry. A new payload type of `history` needs one too, if only an empty one: an older plugin must refuse
-such a log, not take its entries for damaged ones. Each runs in one transaction together with its version number, so a
-crash leaves the file at one version or the next. A file of a newer version is refused untouched.
+A step is a statement, or a function where SQL is not enough. A migration is never edited after a release: the next
+change is a new entry. A new payload type of `history` also needs one, if only an empty one: an older plugin must refuse
+such a log rather than treat its entries as damaged. Each runs in one transaction together with its version number, so a
+crash leaves the file at one version or the next. A file of a newer version is refused unchanged.
 
 `events` is the truth, all other tables can be rebuilt from it or are scratch. It is an ordinary rowid table: measured
 with 10,000 rows of 1 KB, one keyed by (chat_id, seq) WITHOUT ROWID is three times the size and no faster to read.
-`message_text` is contentless, so that no text is stored twice; its rowid is `events.id`, or for a message that was
-copied the `text_id` in `shared_text`; `message_inner` has the same rowids.
+`message_text` is contentless, so that no text is stored twice; its rowid is `events.id`, or for a copied message the
+`text_id` in `shared_text`; `message_inner` has the same rowids.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ MIGRATIONS: tuple[Migration, ...] = (
         "ALTER TABLE calibration ADD COLUMN extra REAL NOT NULL DEFAULT 0",
     ),
     (
-        # New payloads: policy_event, request_ended. What a chat has cost is kept up to date from here on.
+        # New payloads: policy_event, request_ended. The cost of a chat is kept up to date from this version on.
         "ALTER TABLE chats ADD COLUMN cost_usd REAL NOT NULL DEFAULT 0",
         "ALTER TABLE chats ADD COLUMN unpriced INTEGER NOT NULL DEFAULT 0",
         """UPDATE chats SET (cost_usd, unpriced) = (
@@ -88,8 +88,8 @@ MIGRATIONS: tuple[Migration, ...] = (
         )""",
     ),
     (
-        # New payload: chat_forked. The picker shows what was asked and where a branch comes from without reading logs;
-        # a chat can be deleted, and with it the contents that no other chat uses.
+        # New payload: chat_forked. The picker shows questions and the origin of a branch without reading logs; a chat
+        # can be deleted, together with contents that no other chat uses.
         "ALTER TABLE chats ADD COLUMN first_question TEXT NOT NULL DEFAULT ''",
         "ALTER TABLE chats ADD COLUMN last_question TEXT NOT NULL DEFAULT ''",
         "ALTER TABLE chats ADD COLUMN forked_from TEXT NOT NULL DEFAULT ''",
@@ -99,14 +99,14 @@ MIGRATIONS: tuple[Migration, ...] = (
             chat_id TEXT NOT NULL,
             PRIMARY KEY (sha256, chat_id)
         ) WITHOUT ROWID""",
-        # What was spent in chats that were deleted still counts for the budget of all chats.
+        # The cost of deleted chats still counts for the budget of all chats.
         "CREATE TABLE deleted_spending (usd REAL NOT NULL, unpriced INTEGER NOT NULL)",
         fill_previews,
         fill_blob_uses,
     ),
     (
-        # A copied message is found by the index entry of the one it was copied from: making a branch of a long chat
-        # does not index its text again.
+        # A copied message is found by the index entry of its original: forking a long chat does not index its text
+        # again.
         """CREATE TABLE shared_text (
             event_id INTEGER PRIMARY KEY,
             text_id INTEGER NOT NULL
@@ -114,17 +114,18 @@ MIGRATIONS: tuple[Migration, ...] = (
         "CREATE INDEX shared_text_by_text ON shared_text(text_id)",
     ),
     (
-        # A search finds the words inside names, unspaced writing and tool calls. The rows of older versions are taken
-        # in afterwards, newest first, while nobody waits (`inner_index`); the last one has a lower id than `below`.
+        # A search finds the words inside names, unspaced writing and tool calls. The rows of older versions are indexed
+        # afterwards, newest first, in the background (`inner_index`); the last one has a lower id than `below`.
         f"CREATE VIRTUAL TABLE message_inner USING fts5(words, tokenize='{TOKENIZER}')",
         "CREATE TABLE inner_missing (below INTEGER NOT NULL)",
         "INSERT INTO inner_missing SELECT max(id) + 1 FROM events HAVING max(id) IS NOT NULL",
     ),
     (
-        # How far an endpoint's reports lie from the count is known again after a restart, and what the figures mean.
+        # The spread of an endpoint's reports around the count survives a restart, and so does the version of the
+        # figures.
         "ALTER TABLE calibration ADD COLUMN above REAL NOT NULL DEFAULT 1",
         "ALTER TABLE calibration ADD COLUMN below REAL NOT NULL DEFAULT 1",
-        # What stands in an older file was learned with another counting of marks: 0 is no version of today's figures.
+        # Older figures were learned with another counting of marks: 0 is never a current version.
         "ALTER TABLE calibration ADD COLUMN figures INTEGER NOT NULL DEFAULT 0",
     ),
     (
@@ -154,7 +155,7 @@ def version_of(connection: sqlite3.Connection) -> int:
 
 
 def migrate(connection: sqlite3.Connection, name: str, migrations: Sequence[Migration] = MIGRATIONS) -> int:
-    """Bring the file up to the newest version and return how many steps that took.
+    """Migrate the file to the newest version and return the number of steps.
 
     Raises:
         StoreUnavailable: the file is newer than this code; it was not changed.
@@ -166,7 +167,7 @@ def migrate(connection: sqlite3.Connection, name: str, migrations: Sequence[Migr
             "update the plugin; the file was not changed"
         )
     wanted = migrations[found:]
-    # A new file is made in one transaction: each waits for the disk four times.
+    # A new file is created in one transaction, as each waits for the disk four times.
     groups = [wanted] if not found else [[migration] for migration in wanted]
     for group in groups:
         connection.execute("BEGIN IMMEDIATE")

@@ -1,8 +1,8 @@
-"""What is kept beside the log of a chat so that no log has to be read: previews of its questions, uses of blobs.
+"""Keep data derived from a chat's log, so that no log must be read: previews of its questions, uses of blobs.
 
-Both can be rebuilt from the log. `fill_…` do that for files of older versions (`migrations`): they read stored JSON as
-it was then and know no types of ours. The newest question is looked for from the end, so that a long log costs as
-little as a short one.
+Both can be rebuilt from the log. The `fill_…` functions do so for files of older versions (`migrations`): they read
+stored JSON as it was then, without the current types. The newest question is searched from the end, so a long log costs
+as little as a short one.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _FROM_END = f"{_FROM_START} DESC"
 
 
 def preview_of(text: str) -> str:
-    """Return the beginning of a text on one line, as SQLite can store it."""
+    """Return the beginning of a text on one line, storable in SQLite."""
     return cut_line(text[: 4 * PREVIEW_CHARS], PREVIEW_CHARS).encode("utf-8", "replace").decode("utf-8")
 
 
 def blobs_in(stored: bytes) -> set[str]:
-    """Return the names of the blobs a stored payload uses: every JSON string that is a sha256."""
+    """Return the names of the blobs that a stored payload uses: every JSON string that is a sha256."""
     return {name.decode("ascii") for name in _BLOB_NAME.findall(stored)}
 
 
 def note_blobs(connection: sqlite3.Connection, chat_id: str, stored: bytes) -> None:
-    """Remember which blobs a payload of the chat uses."""
+    """Record which blobs a payload of the chat uses."""
     for name in blobs_in(stored):
         connection.execute("INSERT OR IGNORE INTO blob_uses(sha256, chat_id) VALUES (?, ?)", (name, chat_id))
 
@@ -62,7 +62,7 @@ def fill_blob_uses(connection: sqlite3.Connection) -> None:
 
 
 def _questions(connection: sqlite3.Connection, chat_id: str, query: str) -> Iterator[str]:
-    """Yield what the user typed, from one end of the log."""
+    """Yield the user's typed messages, from one end of the log."""
     for (stored,) in connection.execute(query, (chat_id,)):
         with contextlib.suppress(*NOT_READABLE, AttributeError, TypeError):
             message = json.loads(stored).get("message")

@@ -1,8 +1,8 @@
-"""What is worth keeping but is no history: drafts, the partial reply of a running stream, grants, calibration.
+"""Keep data that is not history: drafts, the partial reply of a running stream, grants, calibration.
 
-Permits belong to a repository, its path stands in place of the chat. A copy of a chat that somebody else owns has a
-draft of its own; it comes to whoever opens the chat when its host is gone.
-Rows are overwritten in place, without an fsync of their own: they survive a killed host, not a power cut.
+Permits belong to a repository: its path replaces the chat id. A copy of a chat owned by another host has its own draft,
+which is given to the next owner of the chat when the host is gone. Rows are overwritten in place, without an fsync of
+their own: they survive a killed host, not a power cut.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from codecompanion.model.messages import Message, is_typed_by_user
 Kind = Literal["draft", "partial", "grants", "permits"]
 _COPY = "draft:"
 BETWEEN = "\n\n"
-"""What stands between two drafts that were made one (`chat/wire/draft.lua`)."""
+"""Separator of two drafts that were joined (`chat/wire/draft.lua`)."""
 
 
 class Calibration(msgspec.Struct, frozen=True):
-    """What the counter learned of a model: reported tokens = `extra` + `ratio` × estimate, from `weight` tokens.
+    """The learned calibration of a model: reported tokens = `extra` + `ratio` × estimate, from `weight` tokens.
 
-    `above` and `below`: how far reports lay from the count, as multiples of what is usual. `figures` is the version of
-    what all these mean, 0 = one from before there were versions.
+    `above` and `below`: the spread of reports around the count, as multiples of the usual one. `figures`: the version
+    of these figures' definition, 0 = before there were versions.
     """
 
     adapter: str
@@ -40,7 +40,7 @@ class Calibration(msgspec.Struct, frozen=True):
 
 
 class ScratchRow(msgspec.Struct, frozen=True):
-    """One kept text, as it stands in the database."""
+    """One stored text, as a row of the database."""
 
     chat_id: str
     kind: str
@@ -49,7 +49,7 @@ class ScratchRow(msgspec.Struct, frozen=True):
 
 
 def read_rows(connection: sqlite3.Connection) -> list[ScratchRow]:
-    """Return everything that is kept; a damaged row is left out."""
+    """Return all rows; damaged ones are left out."""
     rows = connection.execute(
         "SELECT chat_id, kind, text, updated FROM scratch WHERE typeof(text) = 'blob' AND typeof(chat_id) = 'text'"
         " AND typeof(kind) = 'text' AND typeof(updated) IN ('real', 'integer')"
@@ -58,7 +58,7 @@ def read_rows(connection: sqlite3.Connection) -> list[ScratchRow]:
 
 
 def keep_newer(connection: sqlite3.Connection, row: ScratchRow) -> None:
-    """Write the row, unless there is one that is at least as new."""
+    """Write the row, unless an equally new or newer one exists."""
     connection.execute(
         "INSERT INTO scratch(chat_id, kind, text, updated) VALUES (?, ?, ?, ?) ON CONFLICT(chat_id, kind) DO UPDATE"
         " SET text = excluded.text, updated = excluded.updated WHERE excluded.updated > scratch.updated",
@@ -67,21 +67,21 @@ def keep_newer(connection: sqlite3.Connection, row: ScratchRow) -> None:
 
 
 def forget_chat(connection: sqlite3.Connection, chat_id: str) -> None:
-    """Forget everything that is kept of the chat."""
+    """Delete all rows of the chat."""
     connection.execute("DELETE FROM scratch WHERE chat_id = ? AND kind <> 'permits'", (chat_id,))
 
 
 def copy_kind(owner: str, copy: str) -> str:
-    """Return the kind of what is typed into a copy of a chat that somebody else owns."""
+    """Return the kind of a draft in a copy of a chat owned by another host."""
     return f"{_COPY}{owner}:{copy}"
 
 
 def take_drafts(
     connection: sqlite3.Connection, chat_id: str, copy: str, kind: str, is_gone: Callable[[str], bool], now: float
 ) -> tuple[str, str]:
-    """Return the draft of this kind ("" of a copy) and what was typed into copies of those who are gone.
+    """Return the draft of this kind ("" of a copy), and the texts typed into copies whose hosts are gone.
 
-    The latter is kept as part of the former from now on. What `copy` has typed itself is in its input: it is dropped.
+    The latter become part of the draft. The text of `copy` itself is dropped, because it is still in its input.
     """
     draft = load_text(connection, chat_id, kind) if kind == "draft" else ""
     kinds = connection.execute(
@@ -101,7 +101,7 @@ def take_drafts(
 
 
 def save_text(connection: sqlite3.Connection, chat_id: str, kind: Kind | str, text: str, now: float) -> None:
-    """Keep the newest text; an empty one removes the row. Bytes that were no UTF-8 survive as lone surrogates."""
+    """Save the newest text; an empty one deletes the row. Bytes that are not UTF-8 survive as lone surrogates."""
     if not text:
         clear_text(connection, chat_id, kind)
         return
@@ -112,18 +112,18 @@ def save_text(connection: sqlite3.Connection, chat_id: str, kind: Kind | str, te
 
 
 def load_text(connection: sqlite3.Connection, chat_id: str, kind: Kind | str) -> str:
-    """Return the text kept last, "" when there is none."""
+    """Return the last saved text, "" when there is none."""
     row = connection.execute("SELECT text FROM scratch WHERE chat_id = ? AND kind = ?", (chat_id, kind)).fetchone()
     return bytes(row[0]).decode("utf-8", "surrogatepass") if row else ""
 
 
 def clear_text(connection: sqlite3.Connection, chat_id: str, kind: Kind | str) -> None:
-    """Forget the text."""
+    """Delete the text."""
     connection.execute("DELETE FROM scratch WHERE chat_id = ? AND kind = ?", (chat_id, kind))
 
 
 def clear_superseded(connection: sqlite3.Connection, chat_id: str, message: Message, now: float) -> None:
-    """Forget the scratch text that has now become this message of the log."""
+    """Delete the scratch text that has now become this message of the log."""
     if message.role == "assistant":
         clear_text(connection, chat_id, "partial")
     elif is_typed_by_user(message):
@@ -131,12 +131,12 @@ def clear_superseded(connection: sqlite3.Connection, chat_id: str, message: Mess
         if draft.strip() == sent.strip():
             clear_text(connection, chat_id, "draft")
         elif draft.startswith(sent + BETWEEN):
-            # A message that waited, kept in front of what was typed meanwhile.
+            # A waiting message was kept before the text typed meanwhile.
             save_text(connection, chat_id, "draft", draft[len(sent + BETWEEN) :], now)
 
 
 def save_calibration(connection: sqlite3.Connection, calibration: Calibration) -> None:
-    """Keep the newest calibration of an adapter's model."""
+    """Save the newest calibration of an adapter's model."""
     connection.execute(
         "INSERT OR REPLACE INTO calibration(adapter, model, ratio, weight, extra, updated, above, below, figures) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -145,7 +145,7 @@ def save_calibration(connection: sqlite3.Connection, calibration: Calibration) -
 
 
 def load_calibration(connection: sqlite3.Connection) -> list[Calibration]:
-    """Return everything the counter learned; a damaged row, with a text where a number belongs, is left out."""
+    """Return all calibrations; damaged rows, with a text in place of a number, are left out."""
     rows = connection.execute(
         "SELECT CAST(adapter AS BLOB), CAST(model AS BLOB), ratio, weight, extra, updated, above, below, figures "
         "FROM calibration WHERE typeof(weight) = 'integer' AND typeof(figures) = 'integer' "

@@ -1,8 +1,8 @@
-"""What the end of a log does not say about itself, so that a stored chat can be shown from its newest events alone.
+"""Store the state of a chat at its end, so that the chat can be shown from its newest events alone.
 
-One row for each chat, written in the transaction of the events it covers. It is believed only up to `covers_seq`: an
-older plugin that has the same file open appends events without it, and `TailState.after` takes those in afterwards. A
-row that is damaged or absent, as in a file of an older version, costs one reading of the whole log and is written then.
+One row per chat, written in the transaction of the events it covers. It is valid up to `covers_seq`: an older plugin
+with the same file open appends events without it, and `TailState.after` adds those later. A damaged or missing row, as
+in a file of an older version, costs one reading of the whole log and is then written.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from codecompanion.model.messages import is_typed_by_user
 from codecompanion.store.log.encoding import storable
 
 MAX_CHOICES = 8
-"""Choices of a model that are kept: those before the newest events are needed, and few fall among these."""
+"""Number of model choices kept: those before the newest events are needed, and few are made within these."""
 _SELECT = "SELECT covers_seq, state, sum FROM tail_state WHERE chat_id = ?"
 _SAVE = "INSERT OR REPLACE INTO tail_state(chat_id, covers_seq, state, sum) VALUES (?, ?, ?, ?)"
 
 
 class ModelChoice(msgspec.Struct, frozen=True, array_like=True):
-    """The chat talks to this adapter and model from event `seq` on."""
+    """From event `seq` on, the chat uses this adapter and model."""
 
     seq: int
     adapter: str
@@ -34,7 +34,7 @@ class ModelChoice(msgspec.Struct, frozen=True, array_like=True):
 
 
 class TailState(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What all events up to `covers_seq` come to. `typed` counts the messages of the user, `purpose` is the chat's."""
+    """The state after all events up to `covers_seq`. `typed` counts the user's messages, `purpose` is the chat's."""
 
     covers_seq: int = 0
     typed: int = 0
@@ -44,7 +44,7 @@ class TailState(msgspec.Struct, frozen=True, omit_defaults=True):
     models: tuple[ModelChoice, ...] = ()
 
     def after(self, events: Iterable[LogEvent]) -> TailState:
-        """Return the state after more events; those that are covered already are passed over."""
+        """Return the state after more events; already covered ones are skipped."""
         covers_seq, typed, title, policy, purpose = self.covers_seq, self.typed, self.title, self.policy, self.purpose
         models = list(self.models)
         for event in events:
@@ -93,14 +93,14 @@ def save_state(connection: sqlite3.Connection, chat_id: str, state: TailState) -
 
 
 def forget_state(connection: sqlite3.Connection, chat_id: str) -> None:
-    """Delete the chat's state: events that it covers are not what they were."""
+    """Delete the chat's state, because events that it covers have changed."""
     connection.execute("DELETE FROM tail_state WHERE chat_id = ?", (chat_id,))
 
 
 def keep_state(connection: sqlite3.Connection, chat_id: str, before_seq: int, events: Sequence[LogEvent]) -> None:
-    """Bring the state to the end of a log that ended with `before_seq` and got these events.
+    """Update the state to the end of a log that ended with `before_seq` and got these events.
 
-    One that does not cover the log so far is left as it is: it stays true of what it covers.
+    A state that does not reach `before_seq` stays unchanged: it remains valid for the events it covers.
     """
     state = read_state(connection, chat_id) if before_seq or (events and events[0].seq > 1) else TailState()
     if state is not None and state.covers_seq == before_seq:

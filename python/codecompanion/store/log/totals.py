@@ -1,4 +1,4 @@
-"""One row of totals for each chat, for the picker and the budget: kept in step with its events (R-358)."""
+"""One row of totals per chat, for the picker and the budget, kept in step with its events (R-358)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _SELECT_SUMS = f"SELECT sum, chat_id, {_TOTALS} FROM chats"  # noqa: S608 - like
 
 
 class SessionInfo(msgspec.Struct, frozen=True):
-    """A stored chat in the picker. `updated` is seconds since the epoch, `messages` counts what user and model said.
+    """A stored chat in the picker. `updated`: seconds since the epoch; `messages`: from the user and the model.
 
-    `owned`: another living Neovim has it open, so it can only be read here. `first_question` and `last_question` are
-    the beginnings of what the user typed first and last. `forked_from` is the chat this one is a branch of, `family`
-    the first chat of that tree ("" for a chat that was never forked from another).
+    `owned`: another living Neovim has it open, so here it is read-only. `first_question` and `last_question`: the
+    beginnings of the user's first and last message. `forked_from`: the chat this one is a branch of; `family`: the
+    first chat of that tree ("" for a chat that was never forked from another).
     """
 
     id: str
@@ -46,7 +46,7 @@ class SessionInfo(msgspec.Struct, frozen=True):
 
 
 class Spent(msgspec.Struct, frozen=True):
-    """What provider calls have cost in US dollars, and how many had no known price and are not in that sum."""
+    """The cost of provider calls in US dollars, and the number of calls without a known price, which it excludes."""
 
     usd: float = 0.0
     unpriced: int = 0
@@ -72,7 +72,7 @@ class Totals(msgspec.Struct):
     purpose: str = ""
 
     def count(self, payload: history.EventPayload, ts: float) -> None:
-        """Take one more event into account. A new name makes a chat no newer."""
+        """Add one more event. Renaming a chat does not make it newer."""
         self.last_seq += 1
         if not (isinstance(payload, history.TitleSet) and payload.by_user):
             self.updated = ts
@@ -84,11 +84,11 @@ class Totals(msgspec.Struct):
                 self.adapter, self.model = storable(payload.adapter), storable(payload.model)
             case history.TitleSet():
                 self.title = storable(payload.title)
-                self.purpose = "" if payload.by_user else self.purpose  # whoever names a chat wants to find it
+                self.purpose = "" if payload.by_user else self.purpose  # a user who names a chat wants to find it
             case history.ChatForked():
                 self.forked_from, self.family = payload.from_chat, payload.family
                 self.purpose = ""
-                self.cost_usd, self.unpriced = 0.0, 0  # what was copied was paid for in the other chat
+                self.cost_usd, self.unpriced = 0.0, 0  # copied events were paid for in the other chat
             case history.MessageAdded(message=message) if is_typed_by_user(message):
                 self.messages += 1
                 self.last_question = preview_of(message.text)
@@ -104,7 +104,7 @@ class Totals(msgspec.Struct):
 
 
 def read_spent(connection: sqlite3.Connection, chat_id: str | None = None) -> Spent:
-    """Return what one chat has cost, or all of them together, deleted ones too; from totals, whatever their length."""
+    """Return the cost of one chat, or of all including deleted ones, from the totals, whatever their length."""
     row = connection.execute(
         """SELECT TOTAL(usd), COALESCE(SUM(unpriced), 0) FROM (
             SELECT cost_usd AS usd, unpriced FROM chats WHERE ?1 IS NULL OR chat_id = ?1
@@ -116,7 +116,7 @@ def read_spent(connection: sqlite3.Connection, chat_id: str | None = None) -> Sp
 
 
 def read_totals(connection: sqlite3.Connection, chat_id: str) -> Totals | None:
-    """Return the chat's row of totals, None when there is no such chat."""
+    """Return the chat's row of totals, None when the chat does not exist."""
     row = connection.execute(_SELECT_TOTALS, (chat_id,)).fetchone()
     return Totals(*row) if row else None
 
@@ -147,9 +147,9 @@ def list_rows(
     limit: int = 1,
     empty: bool = False,
 ) -> list[tuple[SessionInfo, str | None]]:
-    """Return the chats worth resuming (something was said, or a draft waits), newest first, each with its owner.
+    """Return the chats worth resuming (with messages or a draft), newest first, each with its owner.
 
-    Those without a window (`purpose`) are found by their id alone. `empty`: those in which nothing was said, too.
+    Those without a window (`purpose`) are found only by their id. `empty`: include chats without messages.
     """
     rows = connection.execute(
         """SELECT owner, chats.chat_id, title, updated, messages, cwd, adapter, model, 0, created, first_question,

@@ -1,1 +1,1 @@
-"""Search over everything ever said."""
+"""Search over all messages."""

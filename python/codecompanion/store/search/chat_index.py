@@ -1,4 +1,4 @@
-"""The same search as in the store, over messages that are in no store: built once in memory, then asked (R-516)."""
+"""Search messages that are in no store with the store's search, by an index built once in memory (R-516)."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _DATE_CHARS = 80
 
 
 class ChatIndex:
-    """An index of one chat, to be closed. Messages are named by their places in it."""
+    """An index of one chat, which must be closed. Messages are identified by their indexes in it."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
-        """Build it; takes about a second for 20,000 messages."""
+        """Build the index; takes about a second for 20,000 messages."""
         self._messages = messages
         self._connection = sqlite3.connect(":memory:", isolation_level=None)
         for statement in _TABLES:
@@ -56,16 +56,16 @@ class ChatIndex:
             self._today = datetime.date.fromtimestamp(latest) if latest > 0 else self._today
 
     def find(self, query: str, limit: int) -> list[int]:
-        """Return the places of the messages the query may mean, best first. "Yesterday" is seen from the last one."""
+        """Return the indexes of messages the query may mean, best first; "yesterday" is relative to the last."""
         question = read_question(storable(query), self._today)
         return list(itertools.islice(find_rows(self._connection, question, None, self._read), limit))
 
     def snippets(self, query: str, places: Sequence[int]) -> list[str]:
-        """Return the piece of each of the messages around the words found."""
+        """Return the snippet of each message around the matched words."""
         return make_snippets([self._messages[place] for place in places], read_question(storable(query), self._today))
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         self._connection.close()
 
     def _read(self, rows: Iterable[Row]) -> Mapping[Row, Message]:
@@ -84,7 +84,7 @@ def _inner(messages: Sequence[Message]) -> Iterable[tuple[int, str]]:
 
 
 def _time_in(text: str) -> float:
-    """Return the time of a date at the beginning of the text, 0.0 when there is none."""
+    """Return the time of a date at the start of the text, 0.0 when there is none."""
     day = date_of(text[:_DATE_CHARS])
     if day is None:
         return 0.0

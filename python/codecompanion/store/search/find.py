@@ -1,7 +1,7 @@
-"""Search over everything ever said, also what was cleared or compacted away: one ranking for a phrase and a question.
+"""Search all messages, including cleared and compacted ones, with one ranking for phrases and questions.
 
-The index stores no text; the few hits are read from the log and their snippets made by a throw-away index in memory.
-`find_rows` needs no store: any database with `events`, `message_text` and `message_inner` will do (`chat_index`).
+The index stores no text; the few hits are read from the log and their snippets made by a temporary index in memory.
+`find_rows` needs no store: any database with `events`, `message_text` and `message_inner` works (`chat_index`).
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from codecompanion.store.search.ranking import Matches, Row, Surroundings, own_s
 from codecompanion.store.search.snippets import make_snippets
 
 COMMON = 2_000
-"""A word in more messages than that only counts where rarer ones led."""
+"""A word in more messages than this counts only in messages found by rarer words."""
 POOL = 150
-"""Of so many of the best the neighbours are looked at too."""
+"""Number of best messages whose neighbours are also scored."""
 SIDE = 3
-"""Neighbours known on each side of a message of the pool."""
+"""Number of neighbours on each side of a message of the pool."""
 FEW_WORDS = 3
-"""Somebody who types fewer words looks for these words, not for what was said beside them."""
+"""A query with fewer words is a search for these words only, not for neighbouring messages."""
 INNER_SHARE = 0.6
-"""What a word inside a name counts, compared with one of the text."""
+"""Weight of a word inside a name, relative to a word of the text."""
 RARE = 0.5
-"""Rare words count more than the index has it by this power of its weight."""
+"""Exponent that raises the index's weight of rare words."""
 
 _Place = tuple[str, str, int, float]
 Read = Callable[[Iterable[Row]], Mapping[Row, Message]]
 
 
 class SearchHit(msgspec.Struct, frozen=True):
-    """A message that was found. `snippet` marks the words found with « »; `ts` is seconds since the epoch."""
+    """A message that was found. `snippet` marks the matched words with « »; `ts` is seconds since the epoch."""
 
     chat_id: str
     title: str
@@ -63,7 +63,7 @@ def search_messages(
     seqs: Collection[int] | None = None,
     limit: int = 50,
 ) -> list[SearchHit]:
-    """Return the best hits (of one chat, of these places in its log), best first. Damaged rows are left out."""
+    """Return the best hits (in one chat, at these positions of its log), best first. Damaged rows are left out."""
     question = read_question(storable(query), today)
     read = reader_of(connection)
     ranked = find_rows(connection, question, chat_id, read)
@@ -83,7 +83,7 @@ def search_messages(
 
 
 def _places(connection: sqlite3.Connection, rows: Sequence[Row]) -> dict[Row, _Place]:
-    """Return chat, title, place in the log and time of each row."""
+    """Return chat, title, position in the log and time of each row."""
     found = connection.execute(
         "SELECT events.id, events.chat_id, chats.title, events.seq, events.ts FROM events "
         "JOIN chats ON chats.chat_id = events.chat_id WHERE events.id IN (SELECT value FROM json_each(?))",
@@ -110,7 +110,7 @@ def reader_of(connection: sqlite3.Connection) -> Read:
 
 
 def find_rows(connection: sqlite3.Connection, question: Question, chat_id: str | None, read: Read) -> Iterator[Row]:
-    """Yield the rows of the messages the question may mean, best first."""
+    """Yield the rows of the messages that the question may mean, best first."""
     matches = _look_up(connection, question, chat_id)
     if not matches.totals:
         yield from _find_whole(connection, question, chat_id)
@@ -131,7 +131,7 @@ def find_rows(connection: sqlite3.Connection, question: Question, chat_id: str |
 
 
 def _look_up(connection: sqlite3.Connection, question: Question, chat_id: str | None) -> Matches:
-    """Return what the index has of each term, the rarest first."""
+    """Return the matches of each term, the rarest first."""
     size = max(1, connection.execute("SELECT count(*) FROM message_text_docsize").fetchone()[0])
     matches = Matches([], {}, {}, {})
     counted = sorted(((_count(connection, term), number) for number, term in enumerate(question.terms)))
@@ -170,7 +170,7 @@ def _count(connection: sqlite3.Connection, term: Term) -> int:
 
 
 def _common_hits(connection: sqlite3.Connection, term: Term, wanted: Iterable[Row], score: float) -> dict[Row, float]:
-    """Return which of the wanted rows have a word that stands in very many: to score them all would take long."""
+    """Return the wanted rows that contain a very common word: scoring all of its rows would take too long."""
     found = connection.execute("SELECT rowid FROM message_text WHERE message_text MATCH ?", (term.in_text,))
     texts = {row for (row,) in found}
     copies = connection.execute(
@@ -185,7 +185,7 @@ def _has_copies(connection: sqlite3.Connection) -> bool:
 
 
 def _text_hits(connection: sqlite3.Connection, question: Question, term: Term, chat_id: str | None) -> dict[Row, float]:
-    """Return what the text has; the last of a few words may be the beginning of one, as may one that is nowhere."""
+    """Return the matches in the text; the last of a few words, or one without matches, may be a prefix."""
     if not term.in_text:
         return {}
     is_last = not term.bonus and question.last_word and term.in_text == f'"{question.last_word}"'
@@ -196,7 +196,7 @@ def _text_hits(connection: sqlite3.Connection, question: Question, term: Term, c
 
 
 def _rows_with(connection: sqlite3.Connection, expression: str, chat_id: str | None) -> list[Row]:
-    """Return the rows with inner words; each has them once, so that only their number says how rare they are."""
+    """Return the rows with inner words; each row has a word once, so only the number of rows shows its rarity."""
     return [row for row, _ in _found(connection, "message_inner", "0", expression, chat_id)]
 
 
@@ -208,7 +208,7 @@ def _matching(connection: sqlite3.Connection, expression: str, chat_id: str | No
 def _found(
     connection: sqlite3.Connection, index: str, score: str, expression: str, chat_id: str | None
 ) -> Iterable[tuple[Row, float]]:
-    """Return the rows that match, also those of copied messages, which have no entry of their own."""
+    """Return the rows that match, including copied messages, which have no entry of their own."""
     select = f"SELECT events.id, {score} FROM {index} "  # noqa: S608 - constants, here and below
     direct = f"JOIN events ON events.id = {index}.rowid"
     copied = f"JOIN shared_text ON text_id = {index}.rowid JOIN events ON events.id = event_id"
@@ -220,7 +220,7 @@ def _found(
 
 
 def _find_whole(connection: sqlite3.Connection, question: Question, chat_id: str | None) -> list[Row]:
-    """Return what has the words as they stand; where nothing does, what has any of them."""
+    """Return the rows with the exact phrase or, if there are none, with any of its words."""
     for expression in (question.whole, question.any_word):
         if expression:
             found = _matching(connection, expression, chat_id)
@@ -230,7 +230,7 @@ def _find_whole(connection: sqlite3.Connection, question: Question, chat_id: str
 
 
 def _surroundings(connection: sqlite3.Connection, rows: Sequence[Row]) -> Surroundings:
-    """Return which messages stand beside those of the rows, `SIDE` on each side."""
+    """Return the messages beside those of the rows, `SIDE` on each side."""
     around = Surroundings({}, {})
     places = connection.execute(
         "SELECT id, chat_id, seq FROM events WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(rows),)
@@ -251,7 +251,7 @@ def _surroundings(connection: sqlite3.Connection, rows: Sequence[Row]) -> Surrou
 
 
 def _days(connection: sqlite3.Connection, rows: Iterable[Row]) -> dict[Row, datetime.date]:
-    """Return the day each message was said, as far as that is known."""
+    """Return the day of each message, if known."""
     days = {}
     for row, ts in connection.execute(
         "SELECT id, ts FROM events WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(rows)),)

@@ -1,7 +1,7 @@
-"""Takes messages that an older version stored into the index of inner words, a few at a time, while nobody waits.
+"""Index the inner words of messages stored by older versions, a few at a time in the background.
 
-Until it is done they are found by the words of their text, as before. The place is kept in the file: a process that
-ends is followed by the next one, and two that have the file open share the work.
+Until then they are found by the words of their text, as before. The position is stored in the file: when a process
+ends, the next one continues, and two with the file open share the work.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from codecompanion.store.log.event_rows import index_inner
 
 AT_ONCE = 20
 MAX_BYTES = 200_000
-"""Rows and bytes of one step: some milliseconds; what somebody waits for is written between two steps."""
+"""Rows and bytes per step, some milliseconds; foreground writes run between two steps."""
 PAUSE_S = 0.02
 
 Step = Callable[[sqlite3.Connection], bool]
@@ -44,7 +44,7 @@ def take_in_some(connection: sqlite3.Connection) -> bool:
     size = 0
     for count, (last, text_id, chat_id, seq, stored) in enumerate(rows, 1):
         if stored is not None:
-            with contextlib.suppress(msgspec.MsgspecError):  # a damaged row cannot be found either
+            with contextlib.suppress(msgspec.MsgspecError):  # a damaged row is not in the index
                 index_inner(connection, text_id, chat_id, seq, from_bytes(stored))
             size += len(stored)
         if count == AT_ONCE or size > MAX_BYTES:
@@ -55,10 +55,10 @@ def take_in_some(connection: sqlite3.Connection) -> bool:
 
 
 class Completion:
-    """The thread that goes through an old file; `stop` ends it between two steps."""
+    """The thread that indexes an old file; `stop` ends it between two steps."""
 
     def __init__(self, submit: Callable[[Step], Future[bool]], *, is_needed: bool) -> None:
-        """Begin, when something is missing. `submit` queues a step to the writer."""
+        """Start if rows are missing from the index. `submit` queues a step to the writer."""
         self.ended: Future[None] = Future()
         self._submit = submit
         self._stopped = threading.Event()
@@ -69,7 +69,7 @@ class Completion:
             self.ended.set_result(None)
 
     def stop(self) -> None:
-        """End; what is missing is left for the next process."""
+        """Stop; the next process indexes the rest."""
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -79,6 +79,6 @@ class Completion:
             while not self._submit(take_in_some).result():
                 if self._stopped.wait(PAUSE_S):
                     break
-        except StoreError:  # the disk is full or the file is damaged: whoever writes next is told
+        except StoreError:  # the disk is full or the file is damaged: the next write reports it
             self._stopped.set()
         self.ended.set_result(None)

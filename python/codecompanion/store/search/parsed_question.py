@@ -1,7 +1,7 @@
-"""What a question looks for: its words, the names and paths in it, the days it names (R-516). No database, no clock.
+"""Parse a search question: its words, the names and paths in it, the days it names (R-516). No database, no clock.
 
-The words a question is made of ("what", "did", "the") are left out as long as others remain. A word stands for all its
-forms; a name such as `parseTable`, `read_file` or `src/app.ts` for itself and, at less weight, for the words inside.
+Question words ("what", "did", "the") are dropped as long as others remain. A word matches all its forms; a name such as
+`parseTable`, `read_file` or `src/app.ts` matches itself and, at less weight, the words inside.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from codecompanion.store.log.inner_words import pairs_of, pieces_of, unspaced_ru
 from codecompanion.store.search.periods import Period, find_periods
 
 MAX_TERMS = 32
-"""Of a long question (a pasted traceback): names first, then its words in their order."""
+"""Limit for a long question (a pasted traceback): names first, then its words in order."""
 
 _WORD = regex(r"[^\W_]+")
 _QUOTED = regex(r'"([^"]+)"|“([^“”]+)”|«([^«»]+)»')
@@ -35,9 +35,9 @@ _QUOTED_WEIGHT = 2.0
 
 
 class Term(msgspec.Struct, frozen=True):
-    """Something to look for, as an FTS5 query on the text and one on the inner words; "" = not there.
+    """A search term, as an FTS5 query on the text and one on the inner words; "" = none.
 
-    A `bonus` counts on top, for messages that have it themselves; any other term also counts for their neighbours.
+    A `bonus` is added for messages that contain it themselves; any other term also counts for their neighbours.
     """
 
     in_text: str
@@ -47,9 +47,9 @@ class Term(msgspec.Struct, frozen=True):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A question, ready to be searched for: `count` different things, in so many `words` that say something.
+    """A parsed question: `count` distinct terms, in `words` meaningful words.
 
-    `whole` finds its words as they stand, side by side. The `last_word` may be the beginning of one.
+    `whole` matches its words as a phrase. The `last_word` may be a prefix.
     """
 
     terms: tuple[Term, ...]
@@ -63,12 +63,12 @@ class Question(msgspec.Struct, frozen=True):
 
 
 def has_words(text: str) -> bool:
-    """Return whether there is anything to search for."""
+    """Return whether the text contains a word to search for."""
     return _WORD.search(text) is not None
 
 
 def read_question(text: str, today: datetime.date) -> Question:
-    """Return what the text looks for; `today` is what "yesterday" is seen from."""
+    """Return the parsed question; "yesterday" is relative to `today`."""
     words = _WORD.findall(text.lower())
     content = [word for word in dict.fromkeys(words) if word not in _stop_words()]
     terms = [*_names(text), *_words(content), *_pairs(words), *_quoted(text)]
@@ -86,7 +86,7 @@ def read_question(text: str, today: datetime.date) -> Question:
 
 
 def _count_words(text: str) -> int:
-    """Return how many words that say something were typed: a path is one, four letters without a space are one."""
+    """Return the number of meaningful words typed: a path counts as one, and so do four letters without a space."""
     stop, count = _stop_words(), 0
     for chunk in text.lower().split():
         if not stop.issuperset(_WORD.findall(chunk)):
@@ -95,7 +95,7 @@ def _count_words(text: str) -> int:
 
 
 def _names(text: str) -> Iterator[Term]:
-    """Yield the paths and names of several words: side by side they weigh more than apart."""
+    """Yield the paths and names of several words: they weigh more adjacent than apart."""
     for joined in _JOINED.findall(text):
         words = _WORD.findall(joined.lower())
         if len(words) > 1:
@@ -125,7 +125,7 @@ def _words(content: list[str]) -> Iterator[Term]:
 
 
 def _pairs(words: list[str]) -> Iterator[Term]:
-    """Yield neighbouring words that both say something."""
+    """Yield adjacent words that are both meaningful."""
     stop = _stop_words()
     for pair in itertools.pairwise(words):
         if stop.isdisjoint(pair):
@@ -140,7 +140,7 @@ def _quoted(text: str) -> Iterator[Term]:
 
 
 def _phrase(words: Sequence[str]) -> str:
-    """Return the words side by side, as FTS5 wants them; they hold letters and digits only."""
+    """Return the words as an FTS5 phrase; they consist of letters and digits only."""
     return f'"{" ".join(words)}"' if words else ""
 
 

@@ -1,4 +1,4 @@
-"""The days a question names: "in May 2023", "on 16 August", "last Tuesday", "two weeks ago", "2023-05-08".
+"""Find the days a question names: "in May 2023", "on 16 August", "last Tuesday", "two weeks ago", "2023-05-08".
 
 English names of months and days, and dates in digits. A month alone may be of any year.
 """
@@ -30,24 +30,24 @@ _AGO = regex(rf"\b(\d{{1,3}}|an?|{'|'.join(_NUMBERS[1:])})\s+(day|week|month|yea
 _LAST = regex(rf"\b(last|past|this)\s+(week|weekend|month|year|{'|'.join(_DAYS)})\b")
 _NEAR = {"today": 0, "tonight": 0, "this morning": 0, "yesterday": 1, "last night": 1}
 _UNITS = {"day": (1, 0), "week": (7, 3), "month": (30, 10), "year": (365, 90)}
-"""Days in one, and how far off "two weeks ago" may be."""
+"""Days in the unit, and the tolerance of "two weeks ago" in days."""
 
 
 class Period(msgspec.Struct, frozen=True):
-    """The days from `first` to `last`. In `any_year` both are days of 2000, a leap year."""
+    """The days from `first` to `last`. With `any_year` both are days of 2000, a leap year."""
 
     first: datetime.date
     last: datetime.date
     any_year: bool = False
 
     def days_off(self, day: datetime.date) -> int:
-        """Return how many days the day lies after the period: 0 within, negative before it."""
+        """Return the number of days from the period to the day: 0 within, negative before it."""
         day = day.replace(year=2000) if self.any_year else day
         return (day - self.first).days if day < self.first else max(0, (day - self.last).days)
 
 
 def find_periods(question: str, today: datetime.date) -> list[Period]:
-    """Return the periods the question names, as seen from `today`."""
+    """Return the periods the question names, relative to `today`."""
     text = question.lower()
     found = [*_dates(text), *_relative(text, today)]
     return found or [one for match in _YEAR.finditer(text) for one in _period(int(match[1]), None, None)]
@@ -74,7 +74,7 @@ def _dates(text: str) -> Iterator[Period]:
 
 
 def _period(year: int | None, month: int | None, day: int | None) -> Iterator[Period]:
-    """Yield the period, or nothing for a 31 June."""
+    """Yield the period, or nothing for an impossible date such as 31 June."""
     try:
         first = datetime.date(year or 2000, month or 1, day or 1)
         if day:
@@ -109,13 +109,13 @@ def _around(today: datetime.date, days: int, off: int) -> Period:
 
 
 def _end_of_month(day: datetime.date) -> datetime.date:
-    from calendar import monthrange  # slow to import, rarely wanted
+    from calendar import monthrange  # slow to import, rarely needed
 
     return day.replace(day=monthrange(day.year, day.month)[1])
 
 
 def _calendar(unit: str, today: datetime.date, *, back: bool) -> Period:
-    """Return the week, weekend, month or year that `today` lies in, or the one before."""
+    """Return the week, weekend, month or year that contains `today`, or the one before."""
     if unit == "month":
         first = today.replace(day=1)
         first = (first - datetime.timedelta(1)).replace(day=1) if back else first

@@ -1,8 +1,8 @@
-"""Puts the messages a question may mean in order: how many of its words, how rare, what stands beside them, when.
+"""Rank the messages a question may mean: by the number and rarity of matched words, by neighbours, and by time.
 
 The weights are fitted on half of the LoCoMo dialogues (`bench/bench_recall.py`). A reply seldom repeats the words of
-the question it answers, so a message also counts for what its neighbours say, most of all a reply to a question; one
-that only asks is seldom what is looked for.
+the question it answers, so a message also gets a share of its neighbours' scores, above all a reply to a question; a
+message that only asks is seldom the wanted one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAX_READ_FOR_WHEN = 60
 _READ_CHARS = 2_000
 _SHORT_CHARS = 1_000
 _QUESTION = regex(r"[^\W_][\"'”’)*]*\?+(?![^\s\"'”’)*!])|？")
-"""A question mark after a word and before a space: not the one of a pattern or an address."""
+"""A question mark after a word and before a space, not one in a pattern or an address."""
 _TIME = regex(
     r"\b(?:yesterday|today|tonight|tomorrow|ago|since|recently|(?:last|next|this) \w+|\w+day|weekend|(?:19|20)\d\d"
     r"|january|february|march|april|june|july|august|september|october|november|december|\d{1,2}[:/.]\d{2})\b",
@@ -43,7 +43,7 @@ Row = int
 
 
 class Matches(msgspec.Struct):
-    """What the index says: the rows of each term with their scores, and of each row what it has in all."""
+    """The matches in the index: the rows of each term with their scores, and the totals of each row."""
 
     terms: list[dict[Row, float]]
     totals: dict[Row, float]
@@ -52,7 +52,7 @@ class Matches(msgspec.Struct):
 
 
 class Surroundings(msgspec.Struct):
-    """Which message stands before and after which, by row, as far as that is known."""
+    """The messages before and after each row, if known."""
 
     before: dict[Row, Row]
     after: dict[Row, Row]
@@ -75,7 +75,7 @@ def score_rows(
     messages: Mapping[Row, Message],
     days: Mapping[Row, datetime.date],
 ) -> dict[Row, float]:
-    """Return the score of each row with everything that counts."""
+    """Return the final score of each row."""
     scores = {row: _with_neighbours(question, matches, row, around, messages) for row in rows}
     for row in scores:
         if asks_only(messages.get(row)):
@@ -103,7 +103,7 @@ def _with_neighbours(
 
 
 def asks(message: Message | None) -> bool:
-    """Return whether somebody asks something in the message; tool output with a question mark does not."""
+    """Return whether the message asks something; tool output with a question mark does not count."""
     if message is None or message.role not in ("user", "assistant"):
         return False
     text = message.text
@@ -116,7 +116,7 @@ def asks_only(message: Message | None) -> bool:
 
 
 def _in_time(question: Question, day: datetime.date | None) -> float:
-    """Return what a message of that day gains: things are told on the day or soon afterwards."""
+    """Return the bonus of a message from that day: events are reported on their day or soon afterwards."""
     if day is None:
         return 0.0
     gain = 0.0

@@ -1,4 +1,4 @@
-"""The piece of a message around the words that were found, which are marked with « »."""
+"""Make snippets: the part of a message around the matched words, which are marked with « »."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NEEDLE = regex(r'"([^"]+)"')
 
 
 def make_snippets(messages: Sequence[Message], question: Question) -> list[str]:
-    """Return the piece of each message around the words found; its beginning where only a neighbour has them."""
+    """Return the snippet of each message around the matched words; its beginning if only a neighbour has them."""
     texts = [storable(message.text) for message in messages]
     expression = " OR ".join(f"({term.in_text})" for term in question.terms if term.in_text) or question.any_word
     marked: dict[int, str] = {}
@@ -42,12 +42,12 @@ def make_snippets(messages: Sequence[Message], question: Question) -> list[str]:
 
 
 def _calls_of(message: Message) -> str:
-    """Return the calls of a reply without text, to be read."""
+    """Return the calls of a reply without text, as readable text."""
     return storable("\n".join(f"{call.name}({call.arguments})" for call in message.tool_calls))
 
 
 def _around_names(text: str, needles: set[str]) -> str:
-    """Return the piece around the first of the names that hold one of the words, its beginning when there is none."""
+    """Return the part around the first name that contains one of the words, else the beginning."""
     wanted = sorted(needles, key=len, reverse=True)
     found = re.search("|".join(map(re.escape, wanted)), text, re.IGNORECASE) if wanted else None
     start = max(0, found.start() - _CHARS // 3) if found else 0
