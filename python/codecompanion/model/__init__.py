@@ -1,1 +1,1 @@
-"""A conversation as values: messages, cycles, what must hold of them, the log of events and its view, transcripts."""
+"""A conversation as values: messages, cycles, invariants, the log of events and its view, transcripts."""

@@ -1,4 +1,4 @@
-"""What a change of the view says of itself: what the user reads on its card, and what follows from it later."""
+"""The details of a view change: those shown on its card, and those needed later."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ import msgspec
 
 
 class ChangeReport(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
-    """The report of one `ViewChanged`; which fields it has depends on who made the change.
+    """The report of one `ViewChanged`; its fields depend on the origin of the change.
 
     Any change by the policy: `stage` (its id, "server" for a provider's own compaction, "by hand"), `trigger`
-    ("proactive", "reactive", "manual"), `details` (figures of its strategies). Edits: `cleared` (tool results),
-    `call_ids` of them, `code` (for how many messages code was cleared, counted in `cleared`), `cut` (percent that is
-    left of each result that was cut, R-524), `tier` and `counts` (messages before and after) where the policy's card
-    shows them (R-137).
+    ("proactive", "reactive", "manual"), `details` (figures of its strategies). Edits: `cleared` (tool results), their
+    `call_ids`, `code` (the number of messages with cleared code, included in `cleared`), `cut` (percent kept of each
+    truncated result, R-524), `tier` and `counts` (messages before and after) if the policy's card shows them (R-137).
 
-    Compactions: `compaction_id`, `summariser`, `messages` and `cycles` that were summarised, `duration_ms`, `summary`,
-    the card's `title` and `folded`, the id of the message it stands `before` (None in older logs), `artifact` the
-    summary was rendered from (R-319), `origin` of a provider's own.
+    Compactions: `compaction_id`, `summariser`, the summarised `messages` and `cycles`, `duration_ms`, `summary`, the
+    card's `title` and `folded`, the id of the message it is shown `before` (None in older logs), `artifact` the summary
+    was rendered from (R-319), `origin` of a provider's own.
 
-    By the user: `title` of the message, `names` of what was detached, `turn` of the new answer (regenerated: undoing
-    takes that answer back, too), `superseded` by the same attachment, newer. Repairs: calls `completed`, results
+    By the user: `title` of the message, `names` of detached items, `turn` of the new answer (regenerated: undoing
+    removes that answer as well), `superseded` by a newer attachment of the file. Repairs: calls `completed`, results
     `dropped`.
     """
 

@@ -1,9 +1,9 @@
 """The stored state of a chat outside the log: payloads of schema `session_runtime_v2` (CoWork OS R-461, R-462, R-467).
 
-A `Snapshot` is the state at one moment, a `Checkpoint` a snapshot with a structured summary and the exact words it
-stands for. Keys are those of CoWork OS (camelCase, times in milliseconds), so that its files can be read. Payloads of
-other versions may hold more: `merge_unknown` carries what we do not know over into what is written next. Making them
-is `context.checkpoints.snapshot`'s business, writing them `store.files.checkpoints`'.
+A `Snapshot` is the state at one moment, a `Checkpoint` a snapshot with a structured summary and the exact words behind
+it. Keys are those of CoWork OS (camelCase, times in milliseconds), so its files can be read. Payloads of other versions
+may have more keys: `merge_unknown` carries unknown ones over to the next payload written.
+`context.checkpoints.snapshot` builds payloads, `store.files.checkpoints` writes them.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ Form = Literal["v2", "legacy"]
 
 
 class _Group(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Base of everything stored; every field has a default, so that a payload with less can be read."""
+    """Base of all stored values; every field has a default, so that incomplete payloads can be read."""
 
 
 class TranscriptState(_Group, frozen=True, kw_only=True):
-    """What was said last, and the cached summary of a chat that has one (R-459)."""
+    """The last user and assistant texts, and the cached summary of a chat that has one (R-459)."""
 
     last_user_message: str = ""
     last_assistant_text: str = ""
@@ -41,7 +41,7 @@ class TranscriptState(_Group, frozen=True, kw_only=True):
 
 
 class ToolResultRef(_Group, frozen=True, kw_only=True):
-    """One tool call and where its result is kept."""
+    """One tool call and the message with its result."""
 
     call_id: str
     message_id: str = ""
@@ -50,20 +50,20 @@ class ToolResultRef(_Group, frozen=True, kw_only=True):
 
 
 class ToolingState(_Group, frozen=True, kw_only=True):
-    """How often each tool ran, and the newest results."""
+    """The number of runs of each tool, and the newest results."""
 
     usage_counts: dict[str, int] = {}
     results: tuple[ToolResultRef, ...] = ()
 
 
 class FilesState(_Group, frozen=True, kw_only=True):
-    """The files that were read: path → (cycle, bytes) of the last time."""
+    """The files that were read: path → (cycle, bytes) of the last read."""
 
     read: dict[str, tuple[int, int]] = {}
 
 
 class LoopState(_Group, frozen=True, kw_only=True):
-    """Where the agent loop stands, and its compactions."""
+    """The position of the agent loop, and its compactions."""
 
     cycle: int = 0
     compaction_count: int = 0
@@ -75,14 +75,14 @@ class LoopState(_Group, frozen=True, kw_only=True):
 
 
 class RecoveryState(_Group, frozen=True, kw_only=True):
-    """The last turn that failed, and how many did since one went well."""
+    """The last failed turn, and the number of failures since the last success."""
 
     last_failure: str = ""
     retries: int = 0
 
 
 class QueueState(_Group, frozen=True, kw_only=True):
-    """Messages that wait for a request boundary."""
+    """Messages waiting for a request boundary."""
 
     pending_follow_ups: tuple[str, ...] = ()
 
@@ -94,7 +94,7 @@ class VerificationState(_Group, frozen=True, kw_only=True):
 
 
 class UsageTotals(_Group, frozen=True, kw_only=True):
-    """Everything the chat has cost; `cost` in US dollars, as far as prices were known."""
+    """The total cost of the chat; `cost` in US dollars, as far as prices were known."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -158,7 +158,7 @@ class Span(_Group, frozen=True, kw_only=True):
 
 
 class EvidencePacket(_Group, frozen=True, kw_only=True):
-    """The verbatim half of a checkpoint. `span_hash` is over the whole texts, whatever was cut to fit."""
+    """The verbatim half of a checkpoint. `span_hash` covers the whole texts, before any truncation."""
 
     generated_at: int = 0
     span_hash: str = ""
@@ -167,7 +167,7 @@ class EvidencePacket(_Group, frozen=True, kw_only=True):
 
 
 class SourceMetadata(_Group, frozen=True, kw_only=True):
-    """What made us write the checkpoint, and how many messages had been exchanged."""
+    """The event that triggered the checkpoint, and the number of messages exchanged before it."""
 
     trigger_event_type: str = ""
     meaningful_exchange_count: int = 0
@@ -190,7 +190,7 @@ class Checkpoint(Snapshot, frozen=True, kw_only=True):
 S = TypeVar("S", bound=Snapshot)
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 _AT_ONCE = 250
-"""Of a long list this many are encoded at once: about a millisecond."""
+"""Maximum items of a long list encoded at once: about a millisecond."""
 
 
 def form_of(raw: object) -> Form | None:
@@ -206,11 +206,11 @@ def decode(stored: bytes, where: str) -> dict[str, Any]:
     """Return the JSON object of a file.
 
     Raises:
-        StoreCorrupt: it is none; names the file.
+        StoreCorrupt: it has no JSON object; names the file.
     """
     try:
         raw = json.loads(stored)
-    except NOT_READABLE as error:  # bytes that are no UTF-8 are a ValueError, too
+    except NOT_READABLE as error:  # bytes that are not UTF-8 are also a ValueError
         raise StoreCorrupt(f"{where} is damaged ({error})") from error
     if not isinstance(raw, dict):
         raise StoreCorrupt(f"{where} is damaged (no JSON object)")
@@ -218,7 +218,7 @@ def decode(stored: bytes, where: str) -> dict[str, Any]:
 
 
 def read(raw: Mapping[str, Any], kind: type[S], where: str) -> S:
-    """Return a V2 payload as a value; keys it does not know are left to `merge_unknown`.
+    """Return a V2 payload as a value; unknown keys are left to `merge_unknown`.
 
     Raises:
         StoreCorrupt: a known key has a value of the wrong type; names the file and the key.
@@ -230,19 +230,19 @@ def read(raw: Mapping[str, Any], kind: type[S], where: str) -> S:
 
 
 def write(payload: Snapshot, previous: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the payload as a JSON object, with what `previous` held under keys nobody here knows (R-462)."""
+    """Return the payload as a JSON object, with the unknown keys of `previous` (R-462)."""
     fresh: dict[str, Any] = msgspec.to_builtins(payload)
-    # A snapshot may follow a checkpoint: what only that one has is known all the same.
+    # A snapshot may follow a checkpoint, whose additional keys are also known.
     return merge_unknown(fresh, previous or {}, Checkpoint)
 
 
 def encode(raw: Mapping[str, Any]) -> bytes:
-    """Return the JSON of a payload; lone surrogates go as escapes."""
+    """Return the JSON of a payload; lone surrogates are escaped."""
     return _ENCODER.encode(raw).encode("ascii")
 
 
 def encode_in_slices(raw: Mapping[str, Any]) -> bytes:
-    """Return the same of a large payload: other threads wait for a slice of a long list instead of the whole."""
+    """Return the JSON of a large payload; other threads wait for a slice of a long list, not for all of it."""
     return _written(raw).encode("ascii")
 
 
@@ -256,13 +256,13 @@ def _written(value: Any) -> str:
 
 
 def encode_each(values: Sequence[Mapping[str, Any]]) -> list[bytes]:
-    """Return the JSON of each of these: to begin once for every one takes longer than most of them."""
+    """Return the JSON of each value; one call per value would take longer than encoding most of them."""
     found: list[bytes] = []
     for start in range(0, len(values), _AT_ONCE):
         some = values[start : start + _AT_ONCE]
-        # An empty string between them: inside of a string its quotes would be escaped.
+        # Separated by empty strings: inside a string their quotes would be escaped.
         apart = _ENCODER.encode([one for value in some for one in (value, "")])[1:-4].split(',"",')
-        # A list in one of them may hold an empty string, too.
+        # A list in a value may also contain an empty string.
         found += [one.encode("ascii") for one in apart] if len(apart) == len(some) else map(encode, some)
     return found
 
@@ -280,7 +280,7 @@ def merge_unknown(fresh: dict[str, Any], previous: Mapping[str, Any], kind: type
 
 
 def _without_nulls(value: Any) -> Any:
-    """Return the value without keys that are null: other writers mean "not there"."""
+    """Return the value without null keys, which other writers use for missing ones."""
     if isinstance(value, Mapping):
         return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
     return value

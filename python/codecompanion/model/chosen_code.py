@@ -1,7 +1,7 @@
-"""What the user pinned of the project, or took out of a question: a projection of the log (issue 11, `/context`).
+"""The code that the user pinned or excluded from a question: a projection of the log (issue 11, `/context`).
 
-A pin lasts as long as the chat, wherever its definition moves to; what was taken out is out of the next question that
-gets code. Values only.
+A pin lasts as long as the chat, wherever its definition moves to; an exclusion applies to the next question that gets
+code. Values only.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import msgspec
 from codecompanion.model.history import EventPayload, LogEvent, PolicyEvent
 
 CHOICE_EVENT, GATHERED_EVENT = "code_chosen", "code_gathered"
-"""The names under which the log keeps a choice, and how gathering went."""
+"""The names of the log events for a choice, and for the result of gathering."""
 
 
 class ChosenPiece(msgspec.Struct, frozen=True):
-    """A piece by its path and what is defined there; one without a name by its lines, 1-based, 0 = the whole file.
+    """A piece by its path and the definition there; without a name by its lines, 1-based, 0 = the whole file.
 
-    `start` and `end`: where it stood when it was chosen, or was last sent. `anchor` is a line of it, `anchor_at` which
-    one, from 0: by that a piece without a name is found again.
+    `start` and `end`: its lines when it was chosen or last sent. `anchor` is one of its lines, `anchor_at` the index of
+    that line: a piece without a name is found by it again.
     """
 
     path: str
@@ -33,21 +33,21 @@ class ChosenPiece(msgspec.Struct, frozen=True):
     anchor_at: int = 0
 
     def is_at(self, other: ChosenPiece) -> bool:
-        """Return whether both are the same place as it is now."""
+        """Return whether both are currently the same place."""
         return (self.path, self.start) == (other.path, other.start)
 
     def is_same(self, other: ChosenPiece) -> bool:
-        """Return whether both can be the same piece, wherever it has moved to."""
+        """Return whether both can be the same piece, wherever it moved to."""
         return (self.path, self.name) == (other.path, other.name)
 
     @property
     def place(self) -> str:
-        """Return where it stands, in words."""
+        """Return its place in words."""
         return " ".join(filter(None, (f"{self.path}:{self.start}" if self.start else self.path, self.name)))
 
 
 class ChosenCode(msgspec.Struct, frozen=True):
-    """What holds now, in the order it was chosen."""
+    """The current choices, in the order they were made."""
 
     pinned: tuple[ChosenPiece, ...] = ()
     left_out: tuple[ChosenPiece, ...] = ()
@@ -58,7 +58,7 @@ _LOOKED_AT, _SAYS_MUCH, _MAX_ANCHOR = 60, 6, 200
 
 
 def anchor_of(text: str) -> tuple[str, int]:
-    """Return the line by which a text can be found again in its file, and which one it is: the first that says much."""
+    """Return the line by which a text can be found again in its file, and its index: the first distinctive one."""
     lines = text.split("\n")[:_LOOKED_AT]
     says = [len(set(filter(str.isalnum, line))) for line in lines]
     best = next((at for at, count in enumerate(says) if count >= _SAYS_MUCH), says.index(max(says)))
@@ -66,12 +66,12 @@ def anchor_of(text: str) -> tuple[str, int]:
 
 
 def choice_event(piece: ChosenPiece, choice: str) -> PolicyEvent:
-    """Return what the log keeps of a choice: "pinned", "left_out", or "" = neither any more."""
+    """Return the log event of a choice: "pinned", "left_out", or "" to cancel either."""
     return PolicyEvent(name=CHOICE_EVENT, fields={**msgspec.to_builtins(piece), "choice": choice})
 
 
 def chosen_after(chosen: ChosenCode, payload: EventPayload) -> ChosenCode:
-    """Return what holds after one more event of the log."""
+    """Return the choices after one more event of the log."""
     if not isinstance(payload, PolicyEvent):
         return chosen
     if payload.name == GATHERED_EVENT and payload.fields.get("message_id"):
@@ -80,7 +80,7 @@ def chosen_after(chosen: ChosenCode, payload: EventPayload) -> ChosenCode:
 
 
 def chosen_in(events: Iterable[LogEvent]) -> ChosenCode:
-    """Return what holds after a whole log."""
+    """Return the choices after a whole log."""
     chosen = NOTHING_CHOSEN
     for event in events:
         chosen = chosen_after(chosen, event.payload)
@@ -88,7 +88,7 @@ def chosen_in(events: Iterable[LogEvent]) -> ChosenCode:
 
 
 def nearest(piece: ChosenPiece, among: Sequence[ChosenPiece]) -> ChosenPiece | None:
-    """Return which of several pieces this one is, None = none of them."""
+    """Return the piece among several that matches this one best, or None."""
     same = [one for one in among if piece.is_same(one)]
     return min(same, key=lambda one: abs(one.start - piece.start), default=None)
 
@@ -106,7 +106,7 @@ def _piece(fields: Mapping[str, Any]) -> ChosenPiece:
 
 
 def _line(value: object) -> int:
-    """Return a line of a log that may be damaged."""
+    """Return a line number from a log that may be damaged."""
     return value if isinstance(value, int) else 0
 
 
@@ -122,7 +122,7 @@ def _after_choice(chosen: ChosenCode, fields: Mapping[str, Any]) -> ChosenCode:
 
 
 def _after_question(chosen: ChosenCode, fields: Mapping[str, Any]) -> ChosenCode:
-    """Return the choices after a question that got code: nothing is left out any more, and pins stand where they do."""
+    """Return the choices after a question that got code: exclusions end, and pins get their current lines."""
     sent = [_piece(one) for one in fields.get("pieces", ()) if one.get("source") == "pinned"]
     pinned, groups = list(chosen.pinned), dict[tuple[str, str], list[int]]()
     for number, one in enumerate(pinned):
@@ -130,7 +130,7 @@ def _after_question(chosen: ChosenCode, fields: Mapping[str, Any]) -> ChosenCode
             groups.setdefault((one.path, one.name), []).append(number)
     for (path, name), numbers in groups.items():
         now = sorted((one for one in sent if (one.path, one.name) == (path, name)), key=lambda one: one.start)
-        if len(now) == len(numbers):  # definitions of one name keep their order
+        if len(now) == len(numbers):  # definitions with one name keep their order
             for number, one in zip(sorted(numbers, key=lambda n: pinned[n].start), now, strict=True):
                 pinned[number] = msgspec.structs.replace(pinned[number], start=one.start, end=one.end)
     return ChosenCode(tuple(pinned))

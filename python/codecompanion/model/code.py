@@ -1,4 +1,4 @@
-"""The vocabulary of code search: what a parser finds in a file, a chunk of it, a found snippet (R-222, R-239, R-249).
+"""The vocabulary of code search: the results of a parser, a chunk of a file, a found snippet (R-222, R-239, R-249).
 
 Lines are 1-based and inclusive; paths are relative to the project's root, with `/`; scores are 0..1 unless a name says
 otherwise.
@@ -16,9 +16,9 @@ DefinitionKind = Literal[
 
 
 class Definition(msgspec.Struct, frozen=True):
-    """A definition: its name, its lines with decorators and doc comment, the line its name stands on, its signature.
+    """A definition: its name, its lines with decorators and doc comment, the line of its name, its signature.
 
-    `parent`: the names of the definitions around it, joined by ".", "" = none.
+    `parent`: the names of the enclosing definitions, joined by ".", "" = none.
     """
 
     name: str
@@ -31,14 +31,14 @@ class Definition(msgspec.Struct, frozen=True):
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """A name that is used on a line but not defined there."""
+    """A name used on a line but not defined there."""
 
     name: str
     line: int
 
 
 class ImportStatement(msgspec.Struct, frozen=True):
-    """An import statement, verbatim: its lines and the names it brings into the file."""
+    """An import statement, verbatim: its lines and the names it imports."""
 
     start: int
     end: int
@@ -47,7 +47,7 @@ class ImportStatement(msgspec.Struct, frozen=True):
 
 
 class ParsedFile(msgspec.Struct, frozen=True):
-    """What a parser found in one file. `language` "" = none is known; `is_parsed`: by a grammar, not by patterns."""
+    """The result of parsing one file. `language` "" = unknown; `is_parsed`: by a grammar, not by patterns."""
 
     language: str = ""
     definitions: tuple[Definition, ...] = ()
@@ -57,7 +57,7 @@ class ParsedFile(msgspec.Struct, frozen=True):
 
 
 class CodeChunk(msgspec.Struct, frozen=True):
-    """A piece of a file as it is indexed: whole definitions where a parse exists. `symbol` = "parent.name" or ""."""
+    """A piece of a file as indexed: whole definitions where a parse exists. `symbol` = "parent.name" or ""."""
 
     path: str
     start: int

@@ -1,9 +1,10 @@
-"""A stored conversation as lines, each of which says only what changed since the one before (R-461, R-478).
+"""Store a conversation as lines, each with the changes since the previous one (R-461, R-478).
 
     {"history": [[0, 12], {message}, [14, 20]], "files": {"a.py": [3, 2000]}}
 
 A pair is a run of messages of the conversation so far, an object is a message in the transcript format; `files` are
-files that were read since: path → (cycle, bytes). So a checkpoint costs what is new, however long the chat is.
+files read since: path → (cycle, bytes). So the cost of a checkpoint depends on the changes, not on the length of the
+chat.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ Run = tuple[int, int]
 
 
 def parts_of(before: Sequence[T], after: Sequence[T]) -> tuple[list[Run | T], int]:
-    """Return how `after` is made of runs of `before` and of what is new, and how many it begins with that stay.
+    """Return `after` as runs of `before` and new items, and the number of leading items that stay.
 
-    The same object is the same message. What only grew is not looked at.
+    Messages are compared by identity. Unchanged leading items are not examined.
     """
     grown = grown_from(tuple(before), tuple(after))
     parts: list[Run | T] = [(0, grown)] if grown else []
@@ -47,7 +48,7 @@ def parts_of(before: Sequence[T], after: Sequence[T]) -> tuple[list[Run | T], in
 def lines_of(
     parts: Sequence[Run | T], kept: int, files: Mapping[str, Sequence[int]], encode: Callable[[T], bytes]
 ) -> Iterator[bytes]:
-    """Yield the lines; where messages only joined after the first `kept`, each has a line of its own."""
+    """Yield the lines; if messages were only added after the first `kept`, each gets its own line."""
     read = json.dumps(files, separators=(",", ":")).encode("ascii")
     joined = [part for part in parts if not isinstance(part, tuple)]
     if not kept and len(joined) < len(parts):
@@ -61,7 +62,7 @@ def lines_of(
 
 
 def read_lines(lines: Iterable[bytes], where: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the conversation and the files read that the lines come to.
+    """Return the conversation and the files read, rebuilt from the lines.
 
     Raises:
         StoreCorrupt: a line is damaged; names the file.

@@ -13,8 +13,8 @@ from codecompanion.model.messages import Message, is_typed_by_user, with_changes
 def assign_cycles(messages: Iterable[Message]) -> tuple[Message, ...]:
     """Return the messages with a cycle each; recorded cycles stay and set the counter (R-509).
 
-    Cycles start at 1 and rise with every message the human typed; tagged user messages (summaries, rules,
-    attachments) open none.
+    Cycles start at 1 and rise with every message the user typed; tagged user messages (summaries, rules, attachments)
+    open none.
     """
     assigned: list[Message] = []
     current, opened = 1, False
@@ -40,5 +40,5 @@ def is_aged(cycle: int | None, current: int, keep_cycles: int) -> bool:
 
 
 def turn_name(cycle: int | None) -> str:
-    """Return the name of a turn as placeholders, summaries and traces write it: a cycle and a turn are one (R-002)."""
+    """Return the name of a turn in placeholders, summaries and traces: a turn is a cycle (R-002)."""
     return f"turn-{cycle or 1}"

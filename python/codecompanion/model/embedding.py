@@ -1,7 +1,7 @@
-"""Vectors of texts: what turns texts into them, and how one is asked for (R-232, R-239).
+"""Vectors of texts: the interface of the models that make them, and its settings (R-232, R-239).
 
-A vector is float32, of length 1 (cosine is then a plain product), or empty: the text was blank, or the model gave
-nothing usable. Vectors of different embedders, told apart by `Embedder.name`, are never compared.
+A vector is float32, of length 1 (cosine is then a plain product), or empty: the text was blank, or the model returned
+nothing usable. Vectors of different embedders, distinguished by `Embedder.name`, are never compared.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ else:
 class EmbeddingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How vectors are made: by an endpoint (`url`, `model`) or by a model on disk (`onnx`); neither = not at all.
 
-    `url`: an OpenAI-compatible address. `key`: where the key is found, as in an adapter's entry (`ENV_NAME`, `cmd:…`,
+    `url`: an OpenAI-compatible address. `key`: the source of the key, as in an adapter's entry (`ENV_NAME`, `cmd:…`,
     `file:…`, "" = none). `onnx`: a folder with `model.onnx` and `tokenizer.json`. `dimensions` 0 = the model's own
-    number. The prefixes stand before a question and before a piece of code; None = what the model's makers say.
+    number. The prefixes precede a question and a piece of code; None = as the model's makers specify.
     """
 
     url: str = ""
@@ -43,7 +43,7 @@ class EmbeddingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class QuestionEmbedder(Protocol):
-    """A model that makes vectors of questions. `name` is its identity in a cache: the same name, comparable vectors."""
+    """A model that makes vectors of questions. `name` identifies it in a cache: equal names, comparable vectors."""
 
     name: str
 
@@ -56,15 +56,15 @@ class QuestionEmbedder(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Close connections, let go of the model."""
+        """Close connections and release the model."""
         ...
 
 
 class Embedder(QuestionEmbedder, Protocol):
-    """A model that makes vectors of pieces of code, too.
+    """A model that also makes vectors of pieces of code.
 
-    `is_paid`: somebody may bill for it, so a large run is announced. `shortened` counts the texts that were cut because
-    the model takes no longer ones, `unusable` those it gave nothing usable for.
+    `is_paid`: its use may be billed, so a large run is announced. `shortened`: the number of texts truncated to the
+    model's limit; `unusable`: the number of texts without a usable vector.
     """
 
     is_paid: bool
@@ -73,11 +73,11 @@ class Embedder(QuestionEmbedder, Protocol):
 
     @property
     def batch_size(self) -> int:
-        """Return how many texts keep it busy; it may shrink while an endpoint's limits are found out."""
+        """Return how many texts to send at once; it may shrink while an endpoint's limits are being found."""
         ...
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of pieces of code, in their order, an empty one for a blank text.
+        """Return the vectors of pieces of code, in order, an empty one for a blank text.
 
         Raises:
             AdapterError: with one sentence for the user; none of the texts has a vector.
@@ -86,7 +86,7 @@ class Embedder(QuestionEmbedder, Protocol):
 
 
 def unit_vector(numbers: Iterable[float]) -> Vector:
-    """Return the numbers scaled to length 1; empty when there are none, all are 0, or one is not finite (R-232)."""
+    """Return the numbers scaled to length 1; empty if there are none, all are 0, or one is not finite (R-232)."""
     try:
         vector = array("f", numbers)
     except OverflowError:

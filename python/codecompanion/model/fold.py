@@ -1,4 +1,4 @@
-"""What a list comes to, kept from one look to the next: where it has only grown, only what is new is read."""
+"""Keep the result of folding a growing list, so that only new items are read."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ S = TypeVar("S")
 
 
 def grown_from(before: Sequence[T], now: Sequence[T]) -> int:
-    """Return how many items the lists begin with: all of `before` when `now` is the same with more after it, else 0.
+    """Return the length of `before` if `now` starts with all of it, else 0.
 
-    Tuples ask for identity before equality: 0.1 ms for 10,000 messages that are the same objects.
+    Tuples compare identity before equality: 0.1 ms for 10,000 messages that are the same objects.
     """
     return len(before) if now[: len(before)] == before else 0
 
 
 class Fold(Generic[T, S]):
-    """Reads a growing list bit by bit: `read` gets what the list came to so far, `empty` at first, and what is new."""
+    """Folds a growing list incrementally: `read` gets the result so far, `empty` at first, and the new items."""
 
     def __init__(self, empty: S, read: Callable[[S, tuple[T, ...]], S]) -> None:
         self._empty, self._read = empty, read
@@ -26,7 +26,7 @@ class Fold(Generic[T, S]):
         self.result = empty
 
     def of(self, items: Sequence[T]) -> S:
-        """Return what these items come to."""
+        """Return the result for these items."""
         items = tuple(items)
         known = grown_from(self.items, items)
         self.result = self._read(self.result if known else self._empty, items[known:])
@@ -34,5 +34,5 @@ class Fold(Generic[T, S]):
         return self.result
 
     def forget(self) -> None:
-        """Read the next list from its beginning."""
+        """Start the next list from its beginning."""
         self.items, self.result = (), self._empty

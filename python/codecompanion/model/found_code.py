@@ -1,4 +1,4 @@
-"""What a search in the code of a project finds (R-237, R-238)."""
+"""The results of a search in the code of a project (R-237, R-238)."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Literal
 import msgspec
 
 SearchTier = Literal["hybrid", "fts", "vector", "terms"]
-"""The document's tiers (R-227). A joined ranking is named after the first of them that took part in it."""
+"""The document's tiers (R-227). A combined ranking is named after the first of them that contributed."""
 WantedTier = SearchTier | Literal["auto"]
-"""`auto` = the joined ranking."""
+"""`auto` = the combined ranking."""
 
 COMMON = "+common"
-"""Ends the method of a project file that was added because the question is broad (R-236, R-238), as in `fts+common`."""
+"""Suffix of the method of a project file added for a broad question (R-236, R-238), as in `fts+common`."""
 
 
 class FoundCode(msgspec.Struct, frozen=True):
-    """A piece of a file that a search found: lines 1-based and inclusive, `score` 0..1, `text` as the file is now.
+    """A piece of a file found by a search: lines 1-based and inclusive, `score` 0..1, `text` as currently on disk.
 
-    `method`: the tier that found it, followed by `COMMON` for a project file nobody searched for. `symbol` =
-    "parent.name" or ""; `kind` as of a chunk; `signals` = name and share of the score, for whoever asks why (R-268).
+    `method`: the tier that found it, followed by `COMMON` for a project file that was not searched for. `symbol` =
+    "parent.name" or ""; `kind` as of a chunk; `signals` = name and share of the score, to explain it (R-268).
     """
 
     path: str
@@ -34,9 +34,9 @@ class FoundCode(msgspec.Struct, frozen=True):
 
 
 class SearchOutcome(msgspec.Struct, frozen=True):
-    """The results of one search, best first; the tier that answered; how long it took; what stepped aside and why.
+    """The results of one search, best first; the tier that answered; its duration; unused tiers and why.
 
-    `is_partial`: the index was not complete, so some files were searched as text only. `not_used` are sentences such as
+    `is_partial`: the index was incomplete, so some files were searched as text only. `not_used`: sentences such as
     "hybrid: no embeddings are configured".
     """
 

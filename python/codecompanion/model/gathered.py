@@ -1,6 +1,6 @@
-"""What was gathered for a question: its classification, every piece with its score and tokens, the text (R-201, R-268).
+"""The result of gathering for a question: classification, pieces with scores and tokens, text (R-201, R-268).
 
-Values only. The gatherers make them (`session/gather/`), the chat logs, sends and shows them. Lines are 1-based and
+Values only. The gatherers create them (`session/gather/`), the chat logs, sends and shows them. Lines are 1-based and
 inclusive, paths relative to the project's root with `/`, scores 0..1, tokens those of R-245 (characters / 4).
 """
 
@@ -13,27 +13,27 @@ import msgspec
 Confidence = Literal["high", "medium", "low"]
 
 CONFIDENCE_VALUES: dict[str, float] = {"high": 0.9, "medium": 0.7, "low": 0.4}
-"""R-206; what is none of them counts as medium."""
+"""R-206; any other value counts as medium."""
 
 NAMED_LINES = "lines"
-"""The kind of a snippet that is the lines the user named of a file."""
+"""The kind of a snippet of lines that the user named in a file."""
 WHOLE_FILES = frozenset({"mention", "active"})
-"""The sources of snippets that are files, whole unless they are cut."""
+"""The sources of snippets that are whole files, unless truncated."""
 PIN_IS_GONE = "Pinned code is gone:"
-"""How a note begins that says so."""
+"""Start of the note about it."""
 
 GatherSource = Literal[
     "mention", "pinned", "active", "ast", "search", "common", "architecture", "memory", "team", "map"
 ]
-"""Who found a piece: a file the user named, what they pinned, the active file, the AST search, the index, …"""
+"""The finder of a piece: a file the user named, their pins, the active file, the AST search, the index, …"""
 
 
 class Classification(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a question is about the project, and what about (R-204). `source`: who said so; "forced": nobody.
+    """Whether a question is about the project, and about which part (R-204). `source`: the classifier; "forced": none.
 
-    `likelihood`: that it is about the project, by the evidence of the index, None = nobody estimated it; `is_broad`: it
-    names the project and nothing specific in it. `overruled`: who had said that it is not, where code was asked for
-    all the same.
+    `likelihood`: that it is about the project, by the evidence of the index, None = not estimated; `is_broad`: it names
+    the project and nothing specific in it. `overruled`: the classifier that had denied it, if code was requested
+    anyway.
     """
 
     is_codebase_related: bool = False
@@ -51,7 +51,7 @@ class Classification(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NamedLines(msgspec.Struct, frozen=True):
-    """Lines of a file as the user wrote them after its name, `@a.py:10-20`: 1-based, inclusive, not checked."""
+    """Lines of a file as the user wrote them after its name, `@a.py:10-20`: 1-based, inclusive, unchecked."""
 
     name: str
     start: int
@@ -59,7 +59,7 @@ class NamedLines(msgspec.Struct, frozen=True):
 
 
 class QuestionTypes(msgspec.Struct, frozen=True, kw_only=True):
-    """What kind of question it is (R-212); several may be true."""
+    """The kinds of a question (R-212); several may be true."""
 
     is_implementation: bool = False
     is_architectural: bool = False
@@ -81,10 +81,10 @@ class QuestionTypes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Snippet(msgspec.Struct, frozen=True, kw_only=True):
-    """Lines of a file that may go to the model (R-243, R-249), or a text without lines (0): a memory, a map.
+    """Lines of a file that may be sent (R-243, R-249), or a text without lines (0): a memory, a map.
 
     `kind`: function, class, interface, type, variable, block, …; `name` "" = none. `is_selected`: the user chose the
-    file. `is_cut`: only its beginning stands in `text`. `source` and `scores` (name, points) say where it comes from.
+    file. `is_cut`: `text` has only its beginning. `source` and `scores` (name, points) explain its origin.
     """
 
     path: str
@@ -101,21 +101,21 @@ class Snippet(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def tokens(self) -> int:
-        """Return its tokens (R-245)."""
+        """Return the tokens of the text (R-245)."""
         return chars_to_tokens(len(self.text))
 
 
 class Dropped(msgspec.Struct, frozen=True):
-    """A snippet that does not go to the model, and why, as one sentence."""
+    """A snippet that is not sent, and why, as one sentence."""
 
     snippet: Snippet
     why: str
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
-    """What fits into the budget, best first, the user's files before all others (R-249).
+    """The snippets that fit into the budget, best first, the user's files before all others (R-249).
 
-    `above`: chosen too, but the model still sees it (in the messages `above_ids`): it is named, and takes no room.
+    `above`: chosen too, but still visible to the model in the messages `above_ids`: they are named, and use no room.
     """
 
     snippets: tuple[Snippet, ...] = ()
@@ -126,7 +126,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def total_tokens(self) -> int:
-        """Return the tokens of what is in it."""
+        """Return the tokens of the snippets."""
         return sum(snippet.tokens for snippet in self.snippets)
 
     @property
@@ -136,13 +136,13 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Gathered(msgspec.Struct, frozen=True, kw_only=True):
-    """All that came of one question (R-201). `text` "" = the plain message is sent (R-202).
+    """The complete result for one question (R-201). `text` "" = the plain message is sent (R-202).
 
-    `found`: every snippet before the selection; `selection`: the code in the text, and what was dropped and why;
-    `beside`: what else is in the text, without lines: a map, the architecture, the team, memories.
-    `timed_out`: gatherers that missed their deadline (R-203); `failed`: gatherer → why, one sentence; `notes`:
-    sentences for the user (a file that was not found, cut, refused). `tier`: how the index answered (R-227), "" = it
-    was not asked; `is_index_partial`: what it did not have yet was searched as text.
+    `found`: every snippet before the selection; `selection`: the code in the text, and dropped snippets with reasons;
+    `beside`: the other parts of the text, without lines: a map, the architecture, the team, memories. `timed_out`:
+    gatherers that missed their deadline (R-203); `failed`: gatherer → reason, one sentence; `notes`: sentences for the
+    user (a file that was not found, truncated, refused). `tier`: how the index answered (R-227), "" = not asked;
+    `is_index_partial`: files missing from it were searched as text.
     """
 
     question: str
@@ -163,12 +163,12 @@ class Gathered(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Return the files that stand in the text, in its order."""
+        """Return the files in the text, in order."""
         return tuple(dict.fromkeys(snippet.path for snippet in self.selection.snippets if snippet.path))
 
 
 def chars_to_tokens(chars: int) -> int:
-    """Return the tokens of so many characters: ceil(chars / 4) (R-245)."""
+    """Return the token count of this many characters: ceil(chars / 4) (R-245)."""
     return -(-chars // 4)
 
 

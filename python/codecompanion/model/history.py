@@ -1,8 +1,8 @@
-"""The append-only log of a chat: what may be in it, and how it is stored (R-003, R-301).
+"""The append-only log of a chat: its event types, and how they are stored (R-003, R-301).
 
-`LogEvent`s are what happened, stored by `store.log.event_rows`; what the next request contains follows from them
+`LogEvent`s record what happened, stored by `store.log.event_rows`; the next request is derived from them
 (`model.view`). Every change of the view other than appending is one `ViewChanged` event whose operations name message
-ids, so that it can be undone by projecting without it (R-545). All payloads stand in this one file: it is the format.
+ids, so it can be undone by projecting without it (R-545). All payloads are in this one file, which defines the format.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ class ChatCreated(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="c
 
 
 class TitleSet(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="title_set"):
-    """The chat's title: the first words of its first message, or what the user called it (`by_user`)."""
+    """The chat's title: the first words of its first message, or the user's own (`by_user`)."""
 
     title: str
     by_user: bool = False
 
 
 class ChatForked(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="chat_forked"):
-    """Everything before this event is a copy of chat `from_chat`; what was paid for it is counted there.
+    """All events before this one are a copy of chat `from_chat`; their cost is counted there.
 
-    `at_message`: the message that was edited and is not in the copy, "" when the whole chat was copied. `family` is
-    the first chat of the tree of branches.
+    `at_message`: the message that was edited and is not in the copy, "" when the whole chat was copied. `family`: the
+    first chat of the tree of branches.
     """
 
     from_chat: str
@@ -57,31 +57,31 @@ class ChatForked(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="ch
 
 
 class ModelSet(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="model_set"):
-    """The chat talks to another adapter or model from here on."""
+    """From here on, the chat uses another adapter or model."""
 
     adapter: str
     model: str
 
 
 class PolicySet(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="policy_set"):
-    """The chat's context is managed by another policy from here on; "" = by the configured one."""
+    """From here on, another policy manages the chat's context; "" = the configured one."""
 
     policy: str
 
 
 class PauseEnded(Payload, frozen=True, omit_defaults=True, tag="pause_ended"):
-    """The user asked for a compaction where nothing could be compacted: nothing that was undone is paused any more."""
+    """The user requested a compaction where nothing could be compacted: this ends the pause after an undo."""
 
 
 class MessageAdded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="message_added"):
-    """A message joins history and view, at the end. `submit` says which submit of which editor brought it."""
+    """A message joins history and view, at the end. `submit` identifies the editor's submit that brought it."""
 
     message: Message
     submit: str = ""
 
 
 class ServerEdited(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What a provider left out of a request by itself (R-541): its own word for it, tokens, tool uses or turns."""
+    """Content that a provider left out of a request (R-541): the provider's word for it, tokens, tool uses or turns."""
 
     kind: str
     cleared_tokens: int = 0
@@ -105,7 +105,7 @@ class ReadTwice(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class UsageReported(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="usage_reported"):
-    """What the provider counted for the call that gave `message_id`.
+    """The provider's token counts for the call that gave `message_id`.
 
     `other_passes` were billed with it and are no part of the context (R-538): the provider's own compaction, or, with
     an empty `usage`, a call that gave no reply (`message_id` then names the compaction). `cost_usd` is for all of them
@@ -131,7 +131,7 @@ class UsageReported(Payload, frozen=True, omit_defaults=True, kw_only=True, tag=
 
 
 class Insertion(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A message put into the view after message `after` ("" = at the very front)."""
+    """A message inserted into the view after message `after` ("" = at the very front)."""
 
     message: Message
     after: str = ""
@@ -156,7 +156,7 @@ class ViewChanged(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="v
 
 
 class ChangeUndone(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="change_undone"):
-    """The change `change_id` no longer counts; `redone` brings it back.
+    """The change `change_id` no longer counts; `redone` restores it.
 
     `by_user` false: a provider's own compaction that ended with its provider (R-542); it is not offered for redo.
     """
@@ -167,9 +167,9 @@ class ChangeUndone(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="
 
 
 class CompactionStarted(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="compaction_started"):
-    """A compaction runs; without an ending it gets a synthetic `CompactionFailed` on load (reason interrupted).
+    """A compaction runs; without an end event it gets a synthetic `CompactionFailed` on load (reason interrupted).
 
-    `failed_event` is the policy's own name for that end, "" = none (R-332).
+    `failed_event`: the policy's own name for that end, "" = none (R-332).
     """
 
     compaction_id: str
@@ -195,7 +195,7 @@ class TurnStarted(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="t
 
 
 class TurnEnded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="turn_ended"):
-    """Control went back to the user."""
+    """The turn ended, and control is back with the user."""
 
     turn_id: str
     reason: Literal["done", "stopped", "failed", "limit", "interrupted"]
@@ -203,10 +203,10 @@ class TurnEnded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="tur
 
 
 class Shaping(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """How the messages of a request differ from the view, since the request before it (R-328).
+    """How the messages of a request differ from the view, since the previous request (R-328).
 
-    `replaced` are sent in place of the messages with their ids, `packets` before the turn of their cycle, `dropped`
-    (ids) no longer. `whole`: it counts from the view itself, not from the request before.
+    `replaced` are sent instead of the messages with their ids, `packets` before the turn of their cycle; `dropped`
+    (ids) are no longer sent. `whole`: relative to the view itself, not to the previous request.
     """
 
     replaced: tuple[Message, ...] = ()
@@ -216,14 +216,13 @@ class Shaping(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class RequestSent(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="request_sent"):
-    """What one provider request was: for `/trace` and the inspector.
+    """One provider request, for `/trace` and the inspector.
 
-    `mix` is the estimate by parts: `prompt` (instructions), `conversation`, `tools`. `shaping` holds what was left out
-    of this request alone, in tokens: `prompt`, `tools`, `results`, `packet`, `packet_omitted`. `limits`: the size of
-    the `window`, and from where on an `edit` and a `compaction` were due, in tokens; without what was off or unknown.
-    `prompt` and `tools` name the stored system prompt and tool schemas, "" in logs of earlier versions. A request for
-    a summary has one message, which `prompt` names, and says in `asked` what it asked for; `in_place`, the message
-    followed the chat as it was.
+    `mix` is the estimate by parts: `prompt` (instructions), `conversation`, `tools`. `shaping`: content left out of
+    this request alone, in tokens: `prompt`, `tools`, `results`, `packet`, `packet_omitted`. `limits`: the size of the
+    `window`, and the thresholds of an `edit` and a `compaction`, in tokens; unknown or disabled ones are omitted.
+    `prompt` and `tools` name the stored system prompt and tool schemas, "" in logs of earlier versions. A summary
+    request has one message, which `prompt` names, and `asked` describes it; `in_place`: the message followed the chat.
     """
 
     turn_id: str
@@ -246,14 +245,14 @@ class RequestSent(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="r
 
 
 class Retry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """An attempt of a request that failed: why, and how long the next one waited."""
+    """A failed attempt of a request: the reason, and the wait before the next one."""
 
     reason: str
     wait_ms: int = 0
 
 
 class RequestEnded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="request_ended"):
-    """How a provider request ended: its stop reason, `failed` or `stopped`. One without an end was interrupted."""
+    """The end of a provider request: its stop reason, `failed` or `stopped`. Without this event it was interrupted."""
 
     request_id: str
     result: str
@@ -263,7 +262,7 @@ class RequestEnded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="
 
 
 class ChangeShown(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What a tool's fold shows of its change of a file; `diff` is cut to what is drawn."""
+    """The change of a file shown in a tool's fold; `diff` is truncated to the drawn part."""
 
     change_id: str
     path: str
@@ -273,7 +272,7 @@ class ChangeShown(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class ToolRan(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="tool_ran"):
-    """How a tool call went; the result itself is a `MessageAdded`."""
+    """The outcome of a tool call; the result itself is a `MessageAdded`."""
 
     call_id: str
     message_id: str
@@ -289,7 +288,7 @@ FileChangeState = Literal["written", "unsaved", "failed", "unknown", "interrupte
 
 
 class PlacesGone(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Which places of a tool's change its file does not have, counted from 0 as the diff has them, of so many."""
+    """The hunks of a tool's change that its file lacks, as 0-based indexes in its diff; `of`: their total number."""
 
     change_id: str
     places: tuple[int, ...]
@@ -297,11 +296,11 @@ class PlacesGone(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class FileChangeStarted(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="file_change_started"):
-    """A file is about to be changed. `before` and `after` are the sha256 of the contents, "" = there is no file.
+    """A file is about to be changed. `before` and `after` are the sha256 of the contents, "" = no file.
 
-    `path` is absolute, `name` is how it is shown. A file may be there although `before` is "": one too large to be
-    kept, or a symbolic link to `link`. `reverts` are the changes that this one takes back, `gone` is what is missing
-    of the tools' changes afterwards. It changes no view.
+    `path` is absolute, `name` is the displayed path. A file may exist although `before` is "": one too large to be
+    kept, or a symbolic link to `link`. `reverts`: the changes that this one undoes; `gone`: the hunks of the tools'
+    changes that are missing afterwards. It does not change the view.
     """
 
     change_id: str
@@ -318,10 +317,10 @@ class FileChangeStarted(Payload, frozen=True, omit_defaults=True, kw_only=True, 
 
 
 class FileChangeEnded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="file_change_ended"):
-    """How a change of a file ended; without an end the host was interrupted, and the file is as before or as after.
+    """The end of a file change; without this event the host was interrupted, and the file is in either state.
 
-    `unsaved`: it was made in the editor's buffer, which had unsaved changes. `after` is what the content became when
-    that is not what was asked for (format on save).
+    `unsaved`: it was made in the editor's buffer, which had unsaved changes. `after`: the actual content if it differs
+    from the requested one (format on save).
     """
 
     change_id: str
@@ -333,10 +332,10 @@ class FileChangeEnded(Payload, frozen=True, omit_defaults=True, kw_only=True, ta
 
 
 class PolicyEvent(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="policy_event"):
-    """What a policy says happened, under its own documented name (R-328, R-423, R-453).
+    """An event of a policy under its own documented name (R-328, R-423, R-453).
 
-    `context.named_events` knows the names and makes the `fields` (plain JSON values). Events of one compaction
-    carry its `compaction_id` (R-332). It changes no view.
+    `context.named_events` defines the names and builds the `fields` (plain JSON values). Events of one compaction carry
+    its `compaction_id` (R-332). It does not change the view.
     """
 
     name: str
@@ -381,7 +380,7 @@ _ENCODER = msgspec.json.Encoder()
 
 @cache
 def _decoder() -> msgspec.json.Decoder[EventPayload]:
-    return typed.json_decoder(EventPayload)  # reads the annotations of all of them: not part of the start
+    return typed.json_decoder(EventPayload)  # reads the annotations of all types: not needed at startup
 
 
 def encode_payload(payload: EventPayload) -> bytes:

@@ -1,7 +1,7 @@
-"""What must hold of every list of messages: tool pairing (R-004) and legal cut points (lesson 25).
+"""The invariants of every list of messages: tool pairing (R-004) and legal cut points (lesson 25).
 
-Call ids repeat in real histories, so calls and results are paired by position: a result belongs to the newest
-earlier call with its id that has no result yet.
+Call ids repeat in real histories, so calls and results are paired by position: a result belongs to the newest earlier
+call with its id that has no result yet.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CallPosition = tuple[int, int]
 
 
 class Pairing(msgspec.Struct, frozen=True):
-    """Which result belongs to which call. `orphans` are indexes of results without a call."""
+    """The pairing of results and calls. `orphans` are indexes of results without a call."""
 
     call_of: dict[int, CallPosition]
     result_of: dict[CallPosition, int]
@@ -47,7 +47,7 @@ def pair_tool_calls(messages: Sequence[Message]) -> Pairing:
 
 
 def violations(messages: Sequence[Message]) -> list[str]:
-    """Return one sentence per breach of R-004; empty when every call and result has its partner."""
+    """Return one sentence per violation of R-004; empty when every call and result has its partner."""
     pairing = pair_tool_calls(messages)
     found = [f"result {index} ({messages[index].tool_call_id}) has no call" for index in pairing.orphans]
     for index, position in pairing.unanswered:
@@ -56,7 +56,7 @@ def violations(messages: Sequence[Message]) -> list[str]:
 
 
 def with_partners(messages: Sequence[Message], kept: frozenset[int]) -> frozenset[int]:
-    """Return the kept indexes, grown until no kept call or result lacks its partner."""
+    """Return the kept indexes, extended until every kept call or result has its partner."""
     pairing = pair_tool_calls(messages)
     results: dict[int, list[int]] = {}
     for result, (assistant, _) in pairing.call_of.items():

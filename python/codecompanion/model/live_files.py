@@ -1,7 +1,7 @@
-"""The attached files and buffers of a chat, and what the model knows of each: a projection of the log.
+"""The attached files and buffers of a chat, and the model's knowledge of each: a projection of the log.
 
-An attachment that is live is told to the model again when it has changed, before the user's next message. What the
-model was shown last is the base of the next diff; edits by its own tools are part of what it knows.
+A live attachment is sent to the model again after it changed, before the user's next message. The version last shown to
+the model is the base of the next diff; edits by its own tools are part of its knowledge.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from codecompanion.model.history import (
 from codecompanion.model.messages import UPDATE_TAG, Message
 
 LIVE_EVENT = "attachment_live"
-"""The name under which the log keeps that an attachment is live from here on, or no more."""
+"""The name of the log event that turns live updates of an attachment on or off."""
 LIVE_TAGS = frozenset({"file", "buffer"})
 GONE, UNREADABLE = "gone", "unreadable"
-"""What stands for the sha256 of a text where there is none."""
+"""In place of the sha256 of a text that does not exist."""
 _NOT_DONE = ("failed", "unknown", "interrupted")
 
 
 class Edit(msgspec.Struct, frozen=True):
-    """A change that a tool of the chat, or a revert, has made: sha256 of the file's bytes before and after it."""
+    """A change made by a tool of the chat, or by a revert: sha256 of the file's bytes before and after it."""
 
     change_id: str
     call_id: str
@@ -40,10 +40,10 @@ class Edit(msgspec.Struct, frozen=True):
 
 
 class LiveFile(msgspec.Struct, frozen=True):
-    """One attached file. `item` is its attachment, `shown` the sha256 of the text that the model was shown last.
+    """One attached file. `item` is its attachment, `shown` the sha256 of the text last shown to the model.
 
-    `parts`: the messages it takes to know that text, the whole one first; `edits`: what tools changed since. `outside`:
-    where it lies, when that is not below the workspace.
+    `parts`: the messages that together show that text, the full one first; `edits`: later changes by tools. `outside`:
+    its location if that is not below the workspace.
     """
 
     kind: str
@@ -82,7 +82,7 @@ def files_after(files: Files, payload: EventPayload) -> Files:
 
 
 def files_in(events: Iterable[LogEvent], undone: Sequence[str] = ()) -> Files:
-    """Return the attached files after a whole log; changes that were undone do not count."""
+    """Return the attached files after a whole log, ignoring undone changes."""
     files, left_out = NO_FILES, frozenset(undone)
     for event in events:
         if not (isinstance(event.payload, ViewChanged) and event.payload.change_id in left_out):
@@ -91,7 +91,7 @@ def files_in(events: Iterable[LogEvent], undone: Sequence[str] = ()) -> Files:
 
 
 def live_event(path: str, live: bool) -> PolicyEvent:
-    """Return what the log keeps of the choice."""
+    """Return the log event of the choice."""
     return PolicyEvent(name=LIVE_EVENT, fields={"path": path, "live": live})
 
 

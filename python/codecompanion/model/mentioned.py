@@ -1,4 +1,4 @@
-"""What a message says of itself beside its text: what it mentions of the editor, and what of it stands elsewhere."""
+"""Metadata of a message: the editor content it mentions, and its references to other messages."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import msgspec
 
 
 class ShownLines(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a fenced text of a message shows: so many lines of a file from `first` on, 1-based; `path` "" = no lines.
+    """The content of a fenced text in a message: lines of a file starting at `first`, 1-based; `path` "" = none.
 
-    `whole`: it is all of the file.
+    `whole`: it is the whole file.
     """
 
     path: str = ""
@@ -17,10 +17,10 @@ class ShownLines(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Mentioned(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a message of editor context is: `written` as the question has it, `title` in a few words for lists.
+    """The metadata of a message of editor context: `written` as in the question, `title` in a few words for lists.
 
-    `paths`: the files that it shows; `shows`: what each of its fenced texts is, in their order. `fingerprint`: the same
-    for all that show the same, "" where something is left out.
+    `paths`: the files it shows; `shows`: the content of each of its fenced texts, in order. `fingerprint`: equal for
+    equal content, "" if part of it is omitted.
     """
 
     written: str
@@ -31,10 +31,10 @@ class Mentioned(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Reference(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A sentence of a message that names what stands in other messages (`ids`), in place of sending it again.
+    """A sentence of a message that refers to text in other messages (`ids`) instead of sending it again.
 
-    `gone` stands there instead while any of them is not in the view as it was (`model.references`); `more_tokens`: so
-    many it takes more. `restores`: that is the text itself, which the user attached.
+    `gone` replaces it while any of them is not in the view unchanged (`model.references`), and takes `more_tokens`
+    more. `restores`: it is the text itself, which the user attached.
     """
 
     ids: tuple[str, ...]

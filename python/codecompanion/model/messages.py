@@ -1,7 +1,7 @@
-"""The message model (R-001, R-548): values that every other module passes around.
+"""The message model (R-001, R-548): the values that every other module passes around.
 
-Everything here is frozen; a change makes a new value (`msgspec.structs.replace`). A removed message leaves the
-view, never the log (R-003).
+Everything here is frozen; a change creates a new value (`msgspec.structs.replace`). A removed message leaves the view,
+never the log (R-003).
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from codecompanion.model.mentioned import Mentioned, Reference
 Role = Literal["system", "user", "assistant", "tool"]
 SourceKind = Literal["user", "model", "plugin", "file", "outside", "page", "server", "command"]
 
-# Tags of R-548 that mean "attached by the user, replaceable by a reference placeholder" (R-522); any
-# other tag is summarised like what the user typed.
+# Tags of R-548 for attachments of the user, replaceable by a reference placeholder (R-522); messages with any other tag
+# are summarised like typed messages.
 FILE_TAGS = frozenset({"file"})
 BUFFER_TAGS = frozenset({"buffer", "editor_context"})
 IMAGE_TAG = "image"
 RULES_TAG = "rules"
 MEMORY_TAG = "memory_recall"
-"""What is remembered of the project, attached to a new chat (R-420); such a message is always `pinned`."""
+"""The memory of the project, attached to a new chat (R-420); such a message is always `pinned`."""
 STARTING_TAGS = frozenset({RULES_TAG, MEMORY_TAG})
-"""What a new chat begins with, before anybody has said anything."""
+"""The messages that a new chat starts with."""
 SUMMARY_TAG = "compact_summary"
 TAGS = frozenset(
     """buffer compact_summary diagnostics diff document editor_context file image quickfix rules selection
@@ -33,33 +33,33 @@ TAGS = frozenset(
 PIN_TAG = "pin"
 """An instruction the user pinned for the whole chat (R-361); such a message is always `pinned`."""
 REVERTED_TAG = "reverted"
-"""A line of ours: the user took back what a tool did to a file."""
+"""A line written by the plugin: the user reverted a tool's change of a file."""
 REAPPLIED_TAG = "reapplied"
-"""The same when the user brought it back."""
+"""A line written by the plugin: the user reapplied it."""
 GO_ON_TAG = "go_on"
-"""A user message of ours that asks the model to go on with a reply that was cut; it opens no cycle."""
+"""A user message written by the plugin that asks the model to continue a truncated reply; it opens no cycle."""
 GATHERED_TAG = "gathered_context"
-"""Code that was gathered for the question it stands in front of (R-253); it opens no cycle (R-002)."""
+"""Code gathered for the question after it (R-253); it opens no cycle (R-002)."""
 UPDATE_TAG = "file_update"
-"""What has changed in an attached file since the model saw it; it stands in front of the question, too."""
+"""The changes of an attached file since the model saw it; placed before the question."""
 EDITOR_TAG = "editor_context"
-"""What a message mentions of the editor (`#{diagnostics}`), right before it; such a message has `mentioned`."""
+"""Editor content that a message mentions (`#{diagnostics}`), placed right before it; has `mentioned`."""
 LOOKING_TAG = "looking_at"
-"""A line of ours: which file and lines the user is looking at."""
+"""A line written by the plugin: the file and lines the user is looking at."""
 UNSHOWN_TAGS = frozenset({GO_ON_TAG, LOOKING_TAG, REAPPLIED_TAG, REVERTED_TAG, SUMMARY_TAG})
-"""What a chat does not show as a message: a count of messages that a reader meets leaves it out."""
+"""Not shown as messages in a chat; message counts shown to a reader exclude them."""
 _OURS = frozenset({GATHERED_TAG, GO_ON_TAG, LOOKING_TAG, PIN_TAG, SUMMARY_TAG, UPDATE_TAG})
 
 
 class TextPart(msgspec.Struct, frozen=True, gc=False, tag="text", omit_defaults=True):
-    """Text of a message that also has other parts. `phase`: what Responses calls commentary or final answer."""
+    """Text of a message that also has other parts. `phase`: commentary or final answer, in the terms of Responses."""
 
     text: str
     phase: str = ""
 
 
 class ImagePart(msgspec.Struct, frozen=True, gc=False, tag="image", omit_defaults=True):
-    """An image: either `sha256` of a stored blob, or a `url` (http or data URL, command line only)."""
+    """An image: either the `sha256` of a stored blob, or a `url` (http or data URL, command line only)."""
 
     mime: str = "image/png"
     sha256: str = ""
@@ -82,10 +82,11 @@ class DocumentPart(msgspec.Struct, frozen=True, gc=False, tag="document", omit_d
 
 
 class ReasoningPart(msgspec.Struct, frozen=True, gc=False, tag="reasoning", omit_defaults=True):
-    """The model's reasoning. `field` is the wire field it came in (`reasoning_content`, `reasoning`).
+    """The model's reasoning. `field` is its wire field (`reasoning_content`, `reasoning`).
 
-    `encrypted` is what the provider wants back untouched (a signed or encrypted block, as JSON), `origin` who made it
-    (`Adapter.origin`): it is never sent to anybody else (R-542), and never edited (lesson 26). `text` may be empty.
+    `encrypted`: data that the provider wants back unchanged (a signed or encrypted block, as JSON); `origin`: the
+    provider that made it (`Adapter.origin`). It is never sent to another provider (R-542), and never edited (lesson
+    26). `text` may be empty.
     """
 
     text: str
@@ -95,11 +96,11 @@ class ReasoningPart(msgspec.Struct, frozen=True, gc=False, tag="reasoning", omit
 
 
 class CompactionPart(msgspec.Struct, frozen=True, gc=False, tag="compaction", omit_defaults=True):
-    """What a provider's own compaction left in place of the history before it (R-537, R-539).
+    """The result of a provider's own compaction, in place of the history before it (R-537, R-539).
 
-    `encrypted` is a JSON array of the blocks or items to send back verbatim to `origin`, and to nobody else (R-542).
-    `text` is the readable summary when there is one, `tokens` its size when the provider told it. `on_demand`: it was
-    asked for (R-540); after such a one Anthropic does not compact by itself.
+    `encrypted`: a JSON array of the blocks or items to send back verbatim to `origin`, and to no other provider
+    (R-542). `text`: the readable summary, if any; `tokens`: its size, if reported. `on_demand`: it was requested
+    (R-540); after such a compaction Anthropic does not compact by itself.
     """
 
     origin: str
@@ -110,7 +111,7 @@ class CompactionPart(msgspec.Struct, frozen=True, gc=False, tag="compaction", om
 
 
 class CallMark(msgspec.Struct, frozen=True, gc=False, tag="call"):
-    """The place of `tool_calls[position]` among the parts; a call without a mark stands after all of them."""
+    """The place of `tool_calls[position]` among the parts; a call without a mark follows all of them."""
 
     position: int
 
@@ -120,9 +121,9 @@ Content = str | tuple[Part, ...]
 
 
 class ToolCall(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """One call the model asked for. `arguments` is the JSON text exactly as the model wrote it.
+    """One call requested by the model. `arguments` is the JSON text exactly as the model wrote it.
 
-    `encrypted` is what the provider `origin` wants back with the call (Gemini's thought signature), as JSON.
+    `encrypted`: data that the provider `origin` wants back with the call (Gemini's thought signature), as JSON.
     """
 
     id: str
@@ -146,7 +147,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def prompt_tokens(self) -> int:
-        """Return the size of the prompt the provider counted."""
+        """Return the size of the prompt as counted by the provider."""
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
 
 
@@ -162,12 +163,12 @@ class Source(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class GatheredPiece(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A piece of code in a gathered message (R-249, R-268): where it stands, who found it, how well it fits.
+    """A piece of code in a gathered message (R-249, R-268): its place, its finder, and its score.
 
-    Lines are 1-based and inclusive, 0 = no lines; `score` is 0..1; `tokens` as the budget counted them. `source` says
-    which gatherer found it, `name` what is defined there, "" = nothing that has a name. `is_cut`: the rest of it is
-    missing; `of`: the lines of the whole, 0 = not known. `is_above`: only its name went, for its text still stood
-    unchanged in an earlier message. `is_file`: it is all of the file.
+    Lines are 1-based and inclusive, 0 = no lines; `score` is 0..1; `tokens` as counted in the budget. `source`: the
+    gatherer that found it; `name`: the definition there, "" = none. `is_cut`: the rest of it is missing; `of`: the
+    lines of the whole, 0 = unknown. `is_above`: only its name was sent, because its text was still unchanged in an
+    earlier message. `is_file`: it is the whole file.
     """
 
     path: str
@@ -185,10 +186,10 @@ class GatheredPiece(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class AttachedFile(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Which text of a file a message shows: its sha256, or why there is none (`model.live_files`).
+    """The text of a file that a message shows: its sha256, or why there is none (`model.live_files`).
 
-    `live`: the model is told when the file changes. `is_diff`: the message holds only what is different from before.
-    `outside`: where it really lies, when that is not below the workspace ("" = below it): the user attached that one.
+    `live`: the model is notified when the file changes. `is_diff`: the message has only the differences. `outside`: its
+    real location if that is not below the workspace ("" = below it): the user attached that one.
     """
 
     sha256: str
@@ -200,13 +201,13 @@ class AttachedFile(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 class Message(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One message of the history or the view (R-001).
 
-    `tokens` is the cached, uncalibrated estimate of the whole message (0: not counted yet). `blob` is the sha256 of
-    the full text when `content` is only its head and tail. `cut` marks a reply whose stream ended early. `left_out`: so
-    many characters of a tool result were left out so that it fits (0 = none, or a placeholder stands for all of it).
-    `gathered`: what a message of gathered code is made of, `mentioned`: what one of editor context is; both stay when
-    the text itself is cleared. `file`: which text of which file an attachment, or what
-    has changed in it, shows. `references`: what of its text stands in other messages. `sources`: where its text comes
-    from, as far as nothing else of it says that (`model.provenance`).
+    `tokens`: the cached, uncalibrated estimate of the whole message (0 = not counted yet). `blob`: the sha256 of the
+    full text if `content` is only its head and tail. `cut`: the stream of the reply ended early. `left_out`: the number
+    of characters cut from a tool result to make it fit (0 = none, or a placeholder replaces all of it). `gathered`: the
+    pieces of a message of gathered code; `mentioned`: the metadata of editor context; both stay when the text is
+    cleared. `file`: the version of the file that an attachment or update shows. `references`: its references to text in
+    other messages. `sources`: the sources of its text that cannot be derived from its other fields
+    (`model.provenance`).
     """
 
     id: str
@@ -258,14 +259,14 @@ class Message(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def compaction(self) -> CompactionPart | None:
-        """Return the provider's compaction that the message holds, None for any other message."""
+        """Return the provider's compaction in the message, None for any other message."""
         if isinstance(self.content, str):
             return None
         return next((part for part in self.content if isinstance(part, CompactionPart)), None)
 
 
 class ToolSpec(msgspec.Struct, frozen=True):
-    """A tool as the model sees it. `parameters` is a JSON schema of type object."""
+    """A tool as shown to the model. `parameters` is a JSON schema of type object."""
 
     name: str
     description: str
@@ -273,23 +274,23 @@ class ToolSpec(msgspec.Struct, frozen=True):
 
 
 def replaced_text(message: Message, text: str) -> Content:
-    """Return the message's content with another text; images and documents in it stay."""
+    """Return the message's content with another text; its images and documents stay."""
     parts = () if isinstance(message.content, str) else message.content
     others = tuple(part for part in parts if not isinstance(part, TextPart))
     return (TextPart(text), *others) if others else text
 
 
 def with_changes(message: Message, **changes: Any) -> Message:
-    """Return a copy with the given fields changed; a new content drops the count and what was left out (R-112)."""
+    """Return a copy with the given fields changed; new content resets `tokens` and `left_out` (R-112)."""
     if "content" in changes:
         changes = {"tokens": 0, "left_out": 0, **changes}
     return msgspec.structs.replace(message, **changes)
 
 
 def is_protected(message: Message) -> bool:
-    """Return whether no strategy may touch the message: system prompt, rules, pinned (K8).
+    """Return whether no strategy may change the message: system prompt, rules, pinned (K8).
 
-    A summary is never protected, whatever its role: the next one takes its place (R-421).
+    A summary is never protected, whatever its role: the next one replaces it (R-421).
     """
     if message.tag == SUMMARY_TAG:
         return False
@@ -302,22 +303,22 @@ def is_system_prompt(message: Message) -> bool:
 
 
 def is_typed_by_user(message: Message) -> bool:
-    """Return whether the human typed the message: it opens a cycle (R-002)."""
+    """Return whether the user typed the message, which opens a cycle (R-002)."""
     return message.role == "user" and message.tag is None
 
 
 def goes_along(message: Message) -> bool:
-    """Return whether the message went along with the question after it: code gathered for it, or what it mentions."""
+    """Return whether the message was attached to the question after it: code gathered for it, or a mention."""
     return message.tag == GATHERED_TAG or message.mentioned is not None
 
 
 def is_attachment(message: Message) -> bool:
-    """Return whether the user attached the message: it stays above the chat, and went along with no question."""
+    """Return whether the user attached the message to the chat rather than to a question."""
     return message.role == "user" and message.tag is not None and message.tag not in _OURS and not goes_along(message)
 
 
 def has_encrypted(message: Message) -> bool:
-    """Return whether the message holds reasoning or calls that only the provider that made them can read."""
+    """Return whether the message contains reasoning or calls that only their provider can read."""
     parts = () if isinstance(message.content, str) else message.content
     return any(isinstance(part, ReasoningPart) and part.encrypted for part in parts) or any(
         call.encrypted for call in message.tool_calls

@@ -1,7 +1,7 @@
-"""Sentences that name what stands in other messages stay true: where that leaves the view they say so (issue 12).
+"""Keep references to text in other messages true: when that text leaves the view, the sentence changes (issue 12).
 
-Whatever takes it out or brings it back (an edit, a compaction, the user, an undo): the view is a projection, and this
-is a part of it. Nothing of its own is logged, and what is counted, shown and sent is the same text.
+The cause does not matter (an edit, a compaction, the user, an undo): the view is a projection, and this is part of it.
+Nothing is logged for it, and the counted, shown and sent text are identical.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from codecompanion.model.messages import Message
 
 
 def with_true_references(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return the messages, each reference with its sentence or, where it leads to nothing, with the other one."""
+    """Return the messages, each reference with its sentence or, if its target is gone, with the other one."""
     if not any(message.references for message in messages):
         return tuple(messages)
     whole = {message.id for message in messages if not (message.edited or message.compacted)}
@@ -22,7 +22,7 @@ def with_true_references(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def lost_references(messages: Sequence[Message]) -> tuple[str, ...]:
-    """Return the ids of the messages of a view that name what is not in it any more."""
+    """Return the ids of the messages of a view with references whose target is gone."""
     return tuple(message.id for message in messages if message.references and _is_lost(message))
 
 

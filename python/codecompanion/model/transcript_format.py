@@ -49,16 +49,16 @@ _META_FLAGS = ("pinned", "is_error", "edited", "compacted")
 
 
 class Transcript(msgspec.Struct, frozen=True):
-    """A read transcript: the messages, and by message id the object each was read from."""
+    """A parsed transcript: the messages, and by message id the object each was read from."""
 
     messages: tuple[Message, ...]
     originals: dict[str, dict[str, Any]]
 
 
 def split_lines(raw: Iterable[bytes], source: str) -> Iterator[tuple[bytes, str]]:
-    """Yield every line that is not blank with its place, `source:number`; only a line feed ends a line.
+    """Yield every non-blank line with its place, `source:number`; only a line feed ends a line.
 
-    U+2028, U+0085 and the like may stand in a JSON string, so `str.splitlines` would cut messages apart.
+    JSON strings may contain U+2028, U+0085 and similar, so `str.splitlines` would split messages.
     """
     for number, line in enumerate(raw, 1):
         line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
@@ -70,7 +70,7 @@ def decode_line(line: bytes | str, where: str, expected: str) -> Any:
     """Return the JSON value of one line.
 
     Raises:
-        InputError: it is not UTF-8 or not JSON; the text says where and what was expected.
+        InputError: it is not UTF-8 or not JSON; the text names the place and the expected form.
     """
     try:
         text = line if isinstance(line, str) else line.decode("utf-8")
@@ -90,10 +90,10 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def read_bytes(raw: Iterable[bytes], source: str) -> Transcript:
-    """Return the transcript in the lines of a file; blank lines do not count.
+    """Return the transcript in the lines of a file, ignoring blank lines.
 
     Raises:
-        InputError: a line is not JSON or not a message; the text names source, line and what was expected.
+        InputError: a line is not JSON or not a message; the text names source, line and the expected form.
     """
     return _collect([(decode_line(line, where, A_MESSAGE), where) for line, where in split_lines(raw, source)])
 
@@ -250,7 +250,7 @@ def _read_calls(calls: Any, where: str) -> Iterator[ToolCall]:
 
 
 def write_message(message: Message, original: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return the message as an object of the format; what `original` says beyond it (unknown keys) is kept."""
+    """Return the message as an object of the format, keeping unknown keys of `original`."""
     value: dict[str, Any] = dict(original or {})
     value["role"] = message.role
     value["content"] = _write_content(message.content)

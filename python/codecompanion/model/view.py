@@ -1,6 +1,6 @@
-"""The view: what the next request contains, a projection of the log (R-301).
+"""The view: the content of the next request, a projection of the log (R-301).
 
-It is made by folding `apply` over the events, or by `project` from a whole log.
+It is built by folding `apply` over the events, or by `project` from a whole log.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _REWRITING = frozenset({"compacted", "edited"})
 
 
 class View(msgspec.Struct, frozen=True):
-    """The projection of the log: what the next request will contain (R-301). Made by `apply`, never edited.
+    """The projection of the log: the content of the next request (R-301). Built by `apply`, never edited.
 
-    `tokens` is the sum of the cached message estimates. `open_calls` are ids of calls of the newest assistant
-    message that have no result yet; `sound` is false when any other call or result lacks its partner (R-004).
-    Appending costs O(1) besides the tuple copy; only a `ViewChanged` looks at all messages.
+    `tokens`: the sum of the cached message estimates. `open_calls`: ids of calls of the newest assistant message
+    without a result yet; `sound`: false when any other call or result lacks its partner (R-004). Appending costs O(1)
+    besides the tuple copy; only a `ViewChanged` reads all messages.
     """
 
     messages: tuple[Message, ...] = ()
@@ -40,7 +40,7 @@ class View(msgspec.Struct, frozen=True):
 
 
 def cycle_after(current: int, message: Message) -> int:
-    """Return the running cycle after a message joined: what is attached for the next cycle does not open it (R-509)."""
+    """Return the running cycle after a message joined; attachments for the next cycle do not open it (R-509)."""
     return current if message.role == "user" and message.tag else max(current, message.cycle or 0)
 
 
@@ -68,7 +68,7 @@ def _pairing_after(open_calls: tuple[str, ...], sound: bool, message: Message) -
 
 
 def open_tool_calls(view: View) -> tuple[ToolCall, ...]:
-    """Return the calls of the newest assistant message that have no result yet, in their order."""
+    """Return the calls of the newest assistant message without a result, in order."""
     waiting = list(view.open_calls)
     if not waiting:
         return ()
@@ -82,7 +82,7 @@ def open_tool_calls(view: View) -> tuple[ToolCall, ...]:
 
 
 def with_messages(view: View, messages: Iterable[Message]) -> View:
-    """Return a view over other messages; cycle and position in the log stay."""
+    """Return a view of other messages; cycle and position in the log stay."""
     kept = with_true_references(tuple(messages))
     cycle, open_calls, sound = view.cycle, tuple[str, ...](), True
     for message in kept:
@@ -101,9 +101,9 @@ def with_messages(view: View, messages: Iterable[Message]) -> View:
 def apply_change(view: View, change: ViewChanged) -> View:
     """Return the view after the change: removals, replacements in place, insertions after their anchors.
 
-    An anchor that is gone puts the insertion at the end, so that nothing is lost when the history moved on (R-531). A
-    message that is there already is not doubled, it is replaced: one that was brought back from a compaction may
-    have come back by itself since.
+    If an anchor is gone, the insertion goes to the end, so that nothing is lost when the history has moved on (R-531).
+    A message already in the view is replaced rather than duplicated: one restored from a compaction may have been
+    restored separately since.
     """
     return with_messages(view, _changed(view.messages, change))
 
@@ -133,7 +133,7 @@ def _changed(before: Sequence[Message], change: ViewChanged) -> list[Message]:
 def apply(view: View, event: LogEvent) -> View:
     """Return the view after one more event of the log.
 
-    `ChangeUndone` asks for another projection of the whole log: it is `project`'s business.
+    `ChangeUndone` requires a new projection of the whole log, which `project` makes.
     """
     payload = event.payload
     if isinstance(payload, MessageAdded):
@@ -146,17 +146,17 @@ def apply(view: View, event: LogEvent) -> View:
 
 
 def is_of_answer(message: Message) -> bool:
-    """Return whether the message belongs to the model's side of a turn: nobody typed or attached it."""
+    """Return whether the message belongs to the model's side of a turn: neither typed nor attached."""
     return message.role != "user" or message.tag == GO_ON_TAG
 
 
 def answer_turn(change: ViewChanged) -> str:
-    """Return the turn of the new answer that a `regenerated` change made room for; "" in logs of older versions."""
+    """Return the turn of the new answer after a `regenerated` change; "" in logs of older versions."""
     return change.report.turn if change.kind == "regenerated" else ""
 
 
 def project(events: Sequence[LogEvent]) -> View:
-    """Return the view of a whole log; changes that were undone do not count (R-545), nor does an undone new answer."""
+    """Return the view of a whole log, without undone changes and undone new answers (R-545)."""
     undone: dict[str, bool] = {}
     for event in events:
         if isinstance(event.payload, ChangeUndone):
@@ -181,7 +181,7 @@ def project(events: Sequence[LogEvent]) -> View:
             if payload.removed or payload.inserted or len(places) < len(messages):
                 messages, places = _changed(messages, payload), {}
                 continue
-            for message in payload.replaced:  # an edit: however long the chat is, it costs what it replaces
+            for message in payload.replaced:  # an edit costs as much as it replaces, however long the chat is
                 if message.id in places:
                     messages[places[message.id]] = message
     return with_messages(View(cycle=cycle, last_seq=last_seq), messages)
