@@ -1,1 +1,1 @@
-"""Tokens: counting text, learning from reported usage, sizes people write, the windows of models."""
+"""Tokens: counting text, learning from reported usage, sizes as people write them, the windows of models."""

@@ -1,7 +1,7 @@
-"""Context windows: who knows how large a model's window is, and in which order they are asked (K4, R-101, R-506).
+"""Find a model's context window, by a fixed order of sources (K4, R-101, R-506).
 
-The large table (genai-prices) is an edge (`adapters/catalog.py`) and arrives as a function. Of the small one here, the
-documented figures go before it, because it rounds (R-106); the others stand in where it knows nothing.
+The large table (genai-prices) is an edge (`adapters/catalog.py`) and is passed as a function. The documented figures of
+the small table here take precedence over it, because it rounds (R-106); the others are used where it has no entry.
 """
 
 from __future__ import annotations
@@ -18,25 +18,24 @@ WindowSource = Literal["user", "adapter", "endpoint", "table", "default"]
 
 
 REPLY_SHARE, MAX_REPLY_TOKENS = 0.05, 4096
-"""What is kept free for a reply whose length nobody has configured: that share of the window, at most so many tokens.
+"""Default reply reserve, without a configured reply length: this share of the window, up to this many tokens.
 
-The share is CoWork's (R-403): the latest trigger of any document, so that all of them stay where they are.
-"""
+The share is CoWork's (R-403): the latest trigger of any document, so that all of them stay in place."""
 MAX_RESERVED_SHARE = 0.5
-"""A configured length is the most that is asked for, no promise: in a window not much larger nothing could be sent."""
+"""A configured length is a maximum, not a promise: a window not much larger would leave no room for a prompt."""
 
 
 class ModelLimits(msgspec.Struct, frozen=True):
-    """What is known of a model; 0 = unknown. Both in tokens."""
+    """The known limits of a model, in tokens; 0 = unknown."""
 
     context_window: int = 0
     max_output_tokens: int = 0
 
 
 class ResolvedLimits(msgspec.Struct, frozen=True):
-    """The limits in force. `source` says who gave the window; `default` is a fall-back the user is told of (R-506).
+    """The limits in force. `source`: where the window comes from; a `default` is reported to the user (R-506).
 
-    `max_output_tokens` is what a request asks for at most, 0 = it leaves that to the provider.
+    `max_output_tokens`: the maximum that a request asks for, 0 = left to the provider.
     """
 
     context_window: int
@@ -45,19 +44,19 @@ class ResolvedLimits(msgspec.Struct, frozen=True):
 
     @property
     def reply_reserve(self) -> int:
-        """Return what is kept free of the window for the reply (R-507)."""
+        """Return the tokens of the window kept free for the reply (R-507)."""
         return reply_reserve(self.context_window, self.max_output_tokens)
 
     @property
     def prompt_tokens(self) -> int:
-        """Return how large a request may be beside its reply."""
+        """Return the maximum size of a request without its reply."""
         return self.context_window - self.reply_reserve
 
 
 def reply_reserve(window: int, max_output_tokens: int = 0) -> int:
-    """Return how much of a window is kept free for the reply, in tokens (R-507, R-107, lesson 2).
+    """Return the tokens of a window kept free for the reply (R-507, R-107, lesson 2).
 
-    The configured length of a reply, 0 = nobody has said one.
+    `max_output_tokens`: the configured length of a reply, 0 = not configured.
     """
     if not max_output_tokens:
         return min(MAX_REPLY_TOKENS, int(REPLY_SHARE * window))
@@ -74,10 +73,10 @@ def resolve_limits(
     lookup: Callable[[str], ModelLimits | None],
     default_window: int,
 ) -> ResolvedLimits:
-    """Return the limits of a model: user > adapter > what the endpoint says > table > the policy's default (K4).
+    """Return the limits of a model: user > adapter > endpoint's report > table > the policy's default (K4).
 
-    `chosen_window` is the user's one window for every model, 0 = none (R-101, R-103). `max_output_tokens` is what a
-    request asks for: only what was configured, never a guess.
+    `chosen_window`: the user's one window for every model, 0 = none (R-101, R-103). `max_output_tokens` only has
+    configured values, never a guess.
     """
     user = user_table.get(model, ModelLimits())
     reserved = user.max_output_tokens or adapter_limits.max_output_tokens
@@ -105,7 +104,7 @@ EXACT_WINDOWS = {
     "deepseek-coder": 64_000,
     "qwen-turbo": 131_072,
 }
-"""R-105: these very names."""
+"""R-105: exact names."""
 FAMILY_WINDOWS = {
     "claude-3-5": 200_000,
     "claude-3.5": 200_000,
@@ -122,20 +121,20 @@ FAMILY_WINDOWS = {
     "qwen-plus": 131_072,
     "glm-4-plus": 128_000,
 }
-"""R-104: names that begin so."""
+"""R-104: name prefixes."""
 FALLBACK_WINDOWS = {"claude": 200_000, "gpt-3.5-turbo": 16_000}
-"""R-406: names that begin so, where nobody knows better."""
+"""R-406: name prefixes, used if there is no better source."""
 _NAMED_SIZE = regex(r"(?<![a-z0-9.])([1-9]\d{0,3})k(?![a-z0-9])")
 _DATE = regex(r"(?:-20\d{6}|-\d{4}-\d{2}-\d{2})$")
 _LATER_VERSION = regex(r"[-.][1-9](?![0-9])")
 
 
 def documented_window(model: str) -> int:
-    """Return the window the documents name for a model (R-104, R-105), 0 when they do not name it (R-106).
+    """Return the window that the documents give for a model (R-104, R-105), 0 when they do not name it (R-106).
 
-    `provider/` and a date at the end do not count; the exact name goes before the longest family. A family's name ends
-    where a word ends: `o1` is not the beginning of `o100`. A later version of a family (`claude-opus-4-6`) has a window
-    of its own.
+    `provider/` and a final date are ignored; the exact name takes precedence over the longest family. A family's name
+    ends at a word boundary: `o1` is not a prefix of `o100`. A later version of a family (`claude-opus-4-6`) has its own
+    window.
     """
     name = _bare_name(model)
     if name in EXACT_WINDOWS:
@@ -145,9 +144,9 @@ def documented_window(model: str) -> int:
 
 
 def find_window(model: str) -> int:
-    """Return the window of a well-known model or family, 0 when it is none.
+    """Return the window of a well-known model or family, 0 for an unknown one.
 
-    Besides the documented ones that is any version of a family, and a name that says its window itself: `…-32k`
+    Besides the documented ones this covers any version of a family, and names that contain their window: `…-32k`
     (R-406).
     """
     name = _bare_name(model)

@@ -1,7 +1,7 @@
-"""What costs tokens without being text, by size class (R-505): images, PDF pages, encrypted blocks, never base64.
+"""Estimate tokens of non-text content by size class (R-505): images, PDF pages, encrypted blocks, never base64.
 
-Every number is a class, not a count: the first report corrects it. Sources are named at each; "recorded" means the
-exchanges of `../shared/data/wire`, whose requests hold the image or document and whose replies say what it cost.
+Every number is a class, not a count: the first report corrects it. Each names its source; "recorded" means the
+exchanges of `../shared/data/wire`, whose requests contain the image or document and whose replies report its cost.
 """
 
 from __future__ import annotations
@@ -10,21 +10,22 @@ import math
 
 from codecompanion.model.messages import DocumentPart, ImagePart
 
-# An image whose size nobody knows counts as the most expensive one a provider charges for after its own down-scaling.
+# An image of unknown size counts as the most expensive one that a provider charges for after its own downscaling.
 UNKNOWN_IMAGE_TOKENS = 1600
-# Anthropic takes a page as an image and as text: 1,590 tokens recorded for one almost empty, 2,680 for a full one;
-# OpenAI about 250 and 1,000. Counted like the more expensive provider's.
+# Anthropic counts a page as an image and as text: 1,590 tokens recorded for an almost empty one, 2,680 for a full one;
+# OpenAI about 250 and 1,000. The more expensive provider's value is used.
 PAGE_TOKENS = 2500
-# For a PDF whose pages could not be counted; text with its fonts takes 13 to 60 KB a page, scans more.
+# For a PDF with an unknown number of pages; text with its fonts takes 13 to 60 KB a page, scans more.
 BYTES_PER_PAGE = 50_000
-# Recorded encrypted reasoning: 1,000 characters hold none, then 6.2 (OpenAI, up to 2,500 tokens), 6.6 (Anthropic) each.
+# Recorded encrypted reasoning: the first 1,000 characters count nothing, then one token per 6.2 (OpenAI, up to 2,500
+# tokens) or 6.6 (Anthropic).
 _MIN_ENCRYPTED_CHARS, _ENCRYPTED_CHARS_PER_TOKEN = 1000, 6.4
 # Recorded encrypted compactions (OpenAI): 3,684 and 4,068 characters for 297 and 342 tokens.
 _COMPACTED_CHARS_PER_TOKEN = 9.0
 
 
 def image_tokens(image: ImagePart) -> int:
-    """Return what an image costs by its size; never its base64 length.
+    """Return the tokens of an image by its size, never by its base64 length.
 
     The larger of the two published rules: 85 + 170 per 512-pixel tile after fitting into 2048 x 2048 and 768 on the
     short side (OpenAI), pixels / 750 up to 1,600 (Anthropic). `detail="low"` is one flat 85.
@@ -42,16 +43,16 @@ def image_tokens(image: ImagePart) -> int:
 
 
 def document_tokens(document: DocumentPart) -> int:
-    """Return what a PDF costs by its pages, by its bytes when the pages are unknown."""
+    """Return the tokens of a PDF by its pages, or by its bytes when the pages are unknown."""
     pages = document.pages if document.pages > 0 else math.ceil(document.size_bytes / BYTES_PER_PAGE)
     return PAGE_TOKENS * max(1, pages)
 
 
 def encrypted_tokens(chars: int) -> int:
-    """Return what a signed or encrypted block of so many characters holds."""
+    """Return the tokens of a signed or encrypted block with this many characters."""
     return max(0, round((chars - _MIN_ENCRYPTED_CHARS) / _ENCRYPTED_CHARS_PER_TOKEN))
 
 
 def compaction_tokens(chars: int) -> int:
-    """Return what a provider's encrypted compaction of so many characters adds to a prompt."""
+    """Return the tokens that a provider's encrypted compaction of this many characters adds to a prompt."""
     return max(0, round((chars - _MIN_ENCRYPTED_CHARS) / _COMPACTED_CHARS_PER_TOKEN))

@@ -1,6 +1,6 @@
-"""Numbers of tokens as people write them: `16000`, `16k`, `1M`; the same in every setting and argument (R-102).
+"""Parse numbers of tokens as people write them: `16000`, `16k`, `1M`, in every setting and argument (R-102).
 
-`k` is 1,000 and `M` 1,000,000: model cards mean 128,000 by `128k`. Nothing is assumed for what cannot be read.
+`k` is 1,000 and `M` 1,000,000: model cards mean 128,000 by `128k`. Unreadable values are never guessed.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _MAX_WHOLE = 2**53
 
 
 def parse_tokens(text: str) -> int:
-    """Return the tokens that a text stands for.
+    """Return the tokens that a text specifies.
 
     Raises:
-        ValueError: it is none of the forms, or 0.
+        ValueError: it has none of the forms, or is 0.
     """
     found = _FORM.fullmatch(text)
     tokens = int(found[1]) * _UNITS[found[2].lower()] if found else 0
@@ -29,12 +29,12 @@ def parse_tokens(text: str) -> int:
 
 
 def is_short_form(value: object) -> bool:
-    """Return whether the value is a text with a unit, which nothing but a number of tokens has."""
+    """Return whether the value is a text with a unit, which only numbers of tokens have."""
     return isinstance(value, str) and value[-1:] in ("k", "K", "m", "M") and _FORM.fullmatch(value) is not None
 
 
 def tokens_of(value: object) -> int | None:
-    """Return the tokens that a number or a text of a configuration stands for, None when it is no number of tokens."""
+    """Return the tokens that a configured number or text specifies, None when it is not a number of tokens."""
     if isinstance(value, str):
         try:
             return parse_tokens(value)

@@ -1,14 +1,14 @@
-"""Counting tokens: a fast local estimate, corrected by what the provider reported (R-505, lesson 42).
+"""Count tokens: a fast local estimate, corrected by reported usage (R-505, lesson 42).
 
 Three layers, each a value or a pure function:
 
-* `estimate_text` guesses the tokens of a text from counts of byte-class n-grams (fitted by `bench/fit_estimator.py`
+* `estimate_text` estimates the tokens of a text from counts of byte-class n-grams (fitted by `bench/fit_estimator.py`
   against o200k_base; `bench/bench_tokens.py` prints its error per kind of text). An exact tokenizer
-  (`store.vocabulary`) can stand in for it: both are a `TextCounter`.
-* `MessageCounter` adds up everything of a message or a request that is sent.
-* `calibration.Calibration` is the line from such an estimate to what a provider counts.
+  (`store.vocabulary`) can replace it: both are a `TextCounter`.
+* `MessageCounter` adds up everything that is sent of a message or a request.
+* `calibration.Calibration` converts such an estimate to a provider's count.
 
-`session.accounts.meter` adds what was reported in one chat; `bench/bench_counting.py` prints the error of the whole.
+`session.accounts.meter` adds the reported usage of one chat; `bench/bench_counting.py` prints the error of the whole.
 No clock, no files, no network; nothing here is tied to one provider.
 """
 
@@ -32,8 +32,8 @@ from codecompanion.model.messages import (
     ToolSpec,
 )
 
-# Byte classes: one letter per kind of byte, so that n-grams of kinds can be counted with `bytes.count`. `p` is
-# whatever is not listed. The lead bytes of UTF-8 stand for scripts: L accents, K R Cyrillic, 4–9 Chinese, G Korean …
+# Byte classes: one letter per kind of byte, so that n-grams of kinds can be counted with `bytes.count`. `p` is the
+# rest. The lead bytes of UTF-8 stand for scripts: L accents, K R Cyrillic, 4–9 Chinese, G Korean …
 _COARSE_CLASSES = (
     ("a", 0x61, 0x7A), ("A", 0x41, 0x5A), ("0", 0x30, 0x39), (" ", 0x20, 0x20), ("t", 0x09, 0x09), ("n", 0x0A, 0x0A),
     ("n", 0x0D, 0x0D), (".", 0x80, 0x9F), (":", 0xA0, 0xBF), ("L", 0xC0, 0xC2), ("l", 0xC3, 0xC3), ("M", 0xC4, 0xC7),
@@ -42,7 +42,7 @@ _COARSE_CLASSES = (
     ("6", 0xE6, 0xE6), ("7", 0xE7, 0xE7), ("8", 0xE8, 0xE8), ("9", 0xE9, 0xE9), ("G", 0xEA, 0xED), ("b", 0xEE, 0xEF),
     ("E", 0xF0, 0xFF),
 )  # fmt: skip
-# Letters by how common they are (a word of rare letters is cut into more tokens), punctuation by what it does.
+# Letters by frequency (a word of rare letters is split into more tokens), punctuation by function.
 _FINE_CLASSES = (
     ("e", b"aeiou"), ("c", b"tnsrld"), ("m", b"mpfghbyc"), ("q", b"jkqvwxz"), ("A", bytes(range(0x41, 0x5B))),
     ("0", b"0123456789"), (" ", b" "), ("t", b"\t"), ("n", b"\r\n"), ("_", b"_"), ('"', b"\"'`"), ("(", b"([{<"),
@@ -83,9 +83,9 @@ CONSTANT = 0.0
 
 
 def kinds_of(data: bytes) -> dict[str, bytes]:
-    """Return the strings n-grams are counted in: the bytes, their classes, and the coarse classes shortened.
+    """Return the strings in which n-grams are counted: the bytes, their classes, and the shortened coarse classes.
 
-    In `short` words and indentation have a third of their length: where they begin and end is cheaper to count.
+    In `short` words and indentation have a third of their length: it makes their start and end cheaper to count.
     """
     coarse = data.translate(_COARSE)
     short = coarse.replace(b"aaa", b"a").replace(b"   ", b" ")
@@ -93,7 +93,7 @@ def kinds_of(data: bytes) -> dict[str, bytes]:
 
 
 def _grams(ascii_only: bool) -> tuple[tuple[str, tuple[tuple[bytes, float], ...]], ...]:
-    """Return the n-grams by string, without those that plain ASCII cannot contain when it is all there is."""
+    """Return the n-grams by string; with `ascii_only`, without those that plain ASCII cannot contain."""
     possible = {name: set(kinds.decode()) for name, kinds in kinds_of(bytes(range(128)) + b"   ").items()}
     return tuple(
         (name, tuple((g.encode(), weight) for g, weight in grams.items() if not ascii_only or set(g) <= possible[name]))
@@ -126,7 +126,7 @@ def estimate_text(text: str) -> int:
 
 
 EXACT_VOCABULARY = "o200k_base"
-"""What `tokenizer = "exact"` counts with: the vocabulary of OpenAI's models, which the estimate is fitted to."""
+"""The vocabulary of `tokenizer = "exact"`: that of OpenAI's models, which the estimate is fitted to."""
 
 
 def chars4(text: str) -> int:
@@ -145,7 +145,7 @@ _NO_MARKS = bytes(byte for byte in range(256) if byte > 126 or byte < 33 or chr(
 def count_marks(text: str) -> int:
     """Return the punctuation of a text, in characters: code has much of it, and tokenizers differ most there.
 
-    An underscore counts three: names_like_this are cut into one more piece at each. Fitted on one half of recorded
+    An underscore counts three: names_like_this are split into one more token at each. Fitted on one half of recorded
     sessions; on the other half the 95th percentile of the error falls by a third.
     """
     return len(text.encode("utf-8", "surrogatepass").translate(None, _NO_MARKS)) + 2 * text.count("_")
@@ -176,12 +176,12 @@ class MessageCounter(msgspec.Struct, frozen=True):
         return total
 
     def marks(self, message: Message) -> int:
-        """Return the punctuation of everything of the message that is text."""
+        """Return the punctuation of all text in the message."""
         texts = [part for call in message.tool_calls for part in (call.name, call.arguments)]
         return sum(map(count_marks, (message.text, *texts)))
 
     def sized(self, message: Message) -> int:
-        """Return how much of the message is no text that every tokenizer cuts alike: images, pages, reasoning."""
+        """Return the tokens of the message's parts other than text: images, pages, reasoning."""
         if isinstance(message.content, str):
             return 0
         return sum(self._part(part) for part in message.content if not isinstance(part, TextPart))
@@ -191,7 +191,7 @@ class MessageCounter(msgspec.Struct, frozen=True):
             case TextPart():
                 return self.text(part.text)
             case ReasoningPart():
-                # What is shown may be a summary; the encrypted block that goes back holds all of it.
+                # The visible text may be a summary; the encrypted block sent back contains all of it.
                 return max(self.text(part.text), encrypted_tokens(len(part.encrypted)))
             case CompactionPart():
                 return part.tokens or self.text(part.text) or compaction_tokens(len(part.encrypted))
@@ -205,11 +205,11 @@ class MessageCounter(msgspec.Struct, frozen=True):
                 assert_never(part)
 
     def count_messages(self, messages: Iterable[Message]) -> int:
-        """Return the tokens of the messages; a cached `message.tokens` is used as it is."""
+        """Return the tokens of the messages, using a cached `message.tokens` if there is one."""
         return sum(message.tokens or self.message(message) for message in messages)
 
     def tools(self, specs: Iterable[ToolSpec]) -> int:
-        """Return the tokens of the tool schemas that go with every request."""
+        """Return the tokens of the tool schemas sent with every request."""
         if not self.overheads:
             return 0
         return sum(CALL_OVERHEAD + self.text(msgspec.json.encode(spec).decode()) for spec in specs)
