@@ -1,1 +1,1 @@
-"""What a chat did and what it cost, read from its log alone: right after a restart as at any other time (R-360)."""
+"""Reports on a chat's actions and cost, from its log alone, so they survive a restart (R-360)."""

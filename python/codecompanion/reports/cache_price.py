@@ -1,12 +1,12 @@
-"""What the input of a session costs when the provider caches prompt prefixes (lessons 22, 23).
+"""The input cost of a session whose provider caches prompt prefixes (lessons 22, 23).
 
-The model, relative to plain input: what the request has in common with the one before, from its first message on, is
-read at 0.1; everything after it is written at 1.25. An edit therefore costs the whole tail after it once. When the
-next request comes later than the cache lives, nothing is left of it and all is written. Without a cache every token
-costs 1. Requests without a time are taken to follow each other at once.
+The model, relative to plain input: the common prefix of a request and its predecessor is read at 0.1; everything after
+it is written at 1.25. So an edit costs the whole tail after it once. If the next request comes after the cache's
+lifetime, the cache is empty and everything is written. Without a cache every token costs 1. Requests without a time
+count as immediate successors.
 
-What stands before the messages (system prompt, tool schemas) never changes. Output costs 5, as it does at Anthropic's
-price list and nearly so at others'.
+The part before the messages (system prompt, tool schemas) never changes. Output costs 5, as in Anthropic's price list
+and nearly so in others'.
 
 Not in the model: the smallest cacheable prefix, several chats that share a prefix, prices of one provider.
 """
@@ -25,9 +25,9 @@ READ_PRICE, WRITE_PRICE, OUTPUT_PRICE = 0.1, 1.25, 5.0
 
 
 class PrefixCache(msgspec.Struct, frozen=True):
-    """What the provider holds: the messages of the last request, and when it was read (seconds since the epoch).
+    """The provider's cache: the messages of the last request, and the time it was read (seconds since the epoch).
 
-    `fixed` tokens stand before them in every request; a token of a message counts `ratio`.
+    `fixed` tokens precede them in every request; a token of a message counts `ratio`.
     """
 
     kind: CacheKind
@@ -37,11 +37,11 @@ class PrefixCache(msgspec.Struct, frozen=True):
     ratio: float = 1.0
 
     def is_cold(self, now: float) -> bool:
-        """Return whether nothing is left by `now` (0 = nobody knows the time)."""
+        """Return whether the cache is empty at `now` (0 = unknown time)."""
         return bool(self.at and now) and now - self.at > LIFETIME_S[self.kind]
 
     def state(self, now: float) -> CacheState:
-        """Return what a strategy may know of the cache before the next request."""
+        """Return the cache state that a strategy may see before the next request."""
         if self.kind == "none":
             return CacheState(read_price=1.0, write_price=1.0, lifetime_s=0.0)
         warm = 0 if self.is_cold(now) else sum(message.tokens for message in self.sent)
@@ -62,7 +62,7 @@ class PrefixCache(msgspec.Struct, frozen=True):
 
 
 def _common_tokens(sent: Messages, messages: Messages) -> int:
-    """Return the tokens of the messages both lists begin with."""
+    """Return the tokens of the messages that both lists start with."""
     common = 0
     for old, new in zip(sent, messages, strict=False):
         if old is not new and (old.content, old.tool_calls) != (new.content, new.tool_calls):

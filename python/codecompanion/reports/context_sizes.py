@@ -1,12 +1,12 @@
-"""How large each request of a chat was, and how large it would have been had nothing been managed (R-356, R-360).
+"""The size of each request of a chat, and its size if nothing had been managed (R-356, R-360).
 
-**Removed.** What edits and compactions took out of the view counts from then on as removed; what the user restored,
-or an undo brought back, no longer does. `/clear` takes everything with it, so that nothing is missing after it. What
-shaping left out of one request counts for that request alone. Sizes of changes are the plugin's own counts, so all of
-this is an estimate, while the size of a request is the provider's wherever it reported one.
+**Removed.** Content that edits and compactions took out of the view counts as removed from then on; content restored by
+the user or an undo no longer does. `/clear` removes everything, so nothing is missing after it. Content that shaping
+left out counts for that request alone. Sizes of changes are the plugin's own counts, so all of this is an estimate,
+while the size of a request is the provider's wherever it was reported.
 
-**Without management** a request would have held what it did hold and all that was removed by then. No model takes
-more than its window: sums count such a request as large as the window, and tell how many there are.
+**Without management** a request would contain its actual content plus everything removed before it. No model accepts
+more than its window: sums count such a request as large as the window, and state the number of them.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from codecompanion.model.history import ChangeUndone, ViewChanged
 from codecompanion.reports.record import Call, Record
 
 LEFT_OUT = ("prompt", "tools", "results", "packet_omitted")
-"""What `RequestSent.shaping` says was left out (R-338, R-354)."""
+"""The parts of `RequestSent.shaping` that were left out (R-338, R-354)."""
 
 Mark = Literal["edit", "compaction", "undo"]
 _MARKS: dict[str, Mark] = {"edited": "edit", "compacted": "compaction"}
 
 
 class ContextSize(msgspec.Struct, frozen=True):
-    """One request, in tokens. `marks`: what changed since the request before; limits are 0 where nobody knows them."""
+    """One request, in tokens. `marks`: changes since the previous request; unknown limits are 0."""
 
     call: Call
     sent: int
@@ -40,12 +40,12 @@ class ContextSize(msgspec.Struct, frozen=True):
 
     @property
     def missing(self) -> int:
-        """Return what was left out of this request in any way."""
+        """Return the tokens missing from this request for any reason."""
         return self.removed + self.shaped
 
     @property
     def without(self) -> int:
-        """Return the size without management, which may be more than the window."""
+        """Return the size without management, which may exceed the window."""
         return self.sent + self.missing
 
     @property
@@ -55,12 +55,12 @@ class ContextSize(msgspec.Struct, frozen=True):
 
     @property
     def saved(self) -> int:
-        """Return what was not sent; of a request that could not have been sent only what the window would have held."""
+        """Return the tokens saved; for a request that would have been too large, only up to the window."""
         return max(0, self.window - self.sent) if self.is_too_large else self.missing
 
 
 class Removed:
-    """What is missing from the view, change by change."""
+    """The tokens missing from the view, updated change by change."""
 
     def __init__(self) -> None:
         self.tokens = 0
@@ -68,12 +68,12 @@ class Removed:
         self._undone: set[str] = set()
 
     def take(self, change: ViewChanged) -> None:
-        """Take a change into account."""
+        """Add a change."""
         self._changes[change.change_id] = change
         self.tokens = _removed_after(change, self.tokens)
 
     def take_undo(self, undo: ChangeUndone) -> None:
-        """Take back a change, or bring it back: everything is summed up again, which is seldom."""
+        """Undo or redo a change; sums everything up again, which is rare."""
         if undo.change_id not in self._changes:
             return
         (self._undone.discard if undo.redone else self._undone.add)(undo.change_id)
@@ -83,7 +83,7 @@ class Removed:
                 self.tokens = _removed_after(change, self.tokens)
 
     def mark_of(self, undo: ChangeUndone) -> Mark | None:
-        """Return how an undo or redo is marked; None for one of something else, such as a pin."""
+        """Return the mark of an undo or redo; None if its change has none, such as a pin."""
         change = self._changes.get(undo.change_id)
         mark = _MARKS.get(change.kind) if change else None
         return mark if mark is None or undo.redone else "undo"
@@ -102,7 +102,7 @@ def _removed_after(change: ViewChanged, removed: int) -> int:
 
 
 def context_sizes(record: Record) -> tuple[ContextSize, ...]:
-    """Return the requests of the chat that were answered, in their order; those for summaries are none of them."""
+    """Return the answered requests of the chat in order, without those for summaries."""
     return tuple(_sizes(record))
 
 
@@ -133,10 +133,10 @@ def _sizes(record: Record) -> Iterator[ContextSize]:
 
 
 def shaped_tokens(call: Call, part: str) -> int:
-    """Return how much shaping left out of this request alone, or how large the context packet was (`packet`)."""
+    """Return the tokens that shaping left out of this request alone, or the size of the context packet (`packet`)."""
     return call.sent.shaping.get(part, 0) if call.sent else 0
 
 
 def total_sent(sizes: Iterable[ContextSize]) -> int:
-    """Return what was sent in all requests together."""
+    """Return the tokens sent in all requests together."""
     return sum(size.sent for size in sizes)

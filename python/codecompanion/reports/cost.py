@@ -1,9 +1,9 @@
-"""`/cost`: what a chat has cost, what its cache and its context management saved, expensive turns (R-356, R-359).
+"""`/cost`: the cost of a chat, the savings by cache and context management, expensive turns (R-356, R-359).
 
     title · total · Tokens per request · Tokens · Cache · Savings · Calls and tools · Budgets · Turns
 
-Every figure is of the log; savings are estimates and marked `~`. What the chart and the savings compare with is defined
-in `context_sizes`.
+Every figure comes from the log; savings are estimates and marked `~`. `context_sizes` defines the baseline of the chart
+and the savings.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ EMPTY = "Nothing has been sent yet, so nothing has been paid."
 
 
 class CostReport(msgspec.Struct, frozen=True):
-    """The report as Markdown. `spans`: what has a colour of its own, as (line from 0, first byte, end, ink)."""
+    """The report as Markdown. `spans`: coloured ranges, as (line from 0, first byte, end, ink)."""
 
     text: str
     spans: tuple[tuple[int, int, int, str], ...] = ()
 
 
 class LocalCounts(msgspec.Struct, frozen=True):
-    """The messages in the context, counted on this machine: by the estimate, and exactly by a vocabulary."""
+    """The messages in the context, counted locally: by the estimate, and exactly by a vocabulary."""
 
     estimated: int
     exact: int
@@ -63,7 +63,7 @@ def cost_report(
     counts: LocalCounts | None = None,
     speeds: Mapping[tuple[str, str], str] = MappingProxyType({}),
 ) -> CostReport:
-    """Return the report; `counts` is given where `tokenizer = "exact"`.
+    """Return the report; `counts` is given with `tokenizer = "exact"`.
 
     `speeds`: how fast servers of the user's own are now, in words, by adapter and model.
     """
@@ -96,7 +96,7 @@ def cost_report(
 
 
 def _spans(text: str, chart: Sequence[ChartLine]) -> tuple[tuple[int, int, int, str], ...]:
-    """Return the colours of the chart, where it stands in the report."""
+    """Return the colours of the chart at its position in the report."""
     if not chart:
         return ()
     first = text.split("\n").index(FENCE) + 1
@@ -108,7 +108,7 @@ def _spans(text: str, chart: Sequence[ChartLine]) -> tuple[tuple[int, int, int, 
 def _requests(
     chart: Sequence[ChartLine], sizes: Sequence[ContextSize], sums: Sums, savings: Savings, page: Page
 ) -> list[str]:
-    """Return the chart, and the two sums it shows, with the money."""
+    """Return the chart, and the two sums it shows, with their cost."""
     if not chart:
         return []
     lines = ["", "## Tokens per request", "", FENCE, *(line.text for line in chart), FENCE]
@@ -134,7 +134,7 @@ def _requests(
 
 
 def _summary(record: Record, sums: Sums, savings: Savings, page: Page) -> list[str]:
-    """Return the lines that are enough for most: total, cache and savings together."""
+    """Return the summary lines: total, cache and savings together."""
     turns = len(record.turns)
     with_usage = sum(any(call.reported for call in turn.calls) for turn in record.turns)
     reported = f"usage reported for {with_usage} of {counted(turns, 'turn')}"
@@ -161,9 +161,9 @@ def _summary(record: Record, sums: Sums, savings: Savings, page: Page) -> list[s
 
 
 def _saved(sums: Sums, savings: Savings, page: Page) -> list[str]:
-    """Return what was saved by whom, in tokens, cache hits and money side by side.
+    """Return the savings by source, in tokens, cache hits and money side by side.
 
-    A table, because a Markdown highlighter takes what stands between two `~` of a sentence for struck out.
+    A table, because Markdown highlighters render text between two `~` in a sentence as strikethrough.
     """
     rows = []
     if sums.uses_cache:
@@ -205,7 +205,7 @@ def _tokens(sums: Sums, page: Page) -> list[str]:
 
 
 def _counts(counts: LocalCounts | None, page: Page) -> list[str]:
-    """Return how far the estimate is from the exact count of the messages in the context."""
+    """Return the difference between the estimate and the exact count of the messages in the context."""
     if counts is None or not counts.exact:
         return []
     off = f"{(counts.estimated - counts.exact) / counts.exact:+.1%}".replace("%", " %")
@@ -305,7 +305,7 @@ def _calls(record: Record, sums: Sums) -> list[str]:
 
 
 def _has_pruned(event: PolicyEvent) -> bool:
-    """Return whether the event tells of a request that did not replay every turn as it was."""
+    """Return whether the event reports a request that did not replay every turn unchanged."""
     figures = event.fields.get("compacted_prior_turns", 0), event.fields.get("omitted_prior_turns", 0)
     return event.name == "context_pruned" and any(figures)
 

@@ -1,17 +1,17 @@
-"""Faults: an edit needs text that was cleared (lesson 24).
+"""Find faults: edits that need text that was cleared (lesson 24).
 
-**Needs.** An edit tool call that names the text it replaces (`old_str`, `oldText`, `old_string`, `old_text` …,
-`search` beside `replace`, the context and removed lines of a patch), or a SEARCH/REPLACE block in a reply, needs every
-line of that text that is not blank, without the spaces around it.
+**Needs.** An edit tool call that names the text it replaces (`old_str`, `oldText`, `old_string`, `old_text` …, `search`
+beside `replace`, the context and removed lines of a patch), or a SEARCH/REPLACE block in a reply, needs every line of
+that text that is not blank, ignoring surrounding spaces.
 
-**Fault.** Some recorded message before the call holds all these lines, and no message of the request the call answers
-does: neither one that is left as it was, nor a placeholder, a shortened result, or a summary. When the lines never
-stood together, each must still stand somewhere, if it ever did. Lines that never were in the history (the model knew
-them from elsewhere) are no fault. One edit is at most one fault.
+**Fault.** A recorded message before the call contains all these lines, and no message of the request that the call
+answers does: neither an unchanged one, nor a placeholder, a shortened result, or a summary. If the lines were never
+together in one message, each that ever occurred must still occur somewhere. Lines that never were in the history (the
+model knew them from elsewhere) are not a fault. One edit is at most one fault.
 
-A recording tells what the model did with everything in view. After a fault a real model would read the file again:
-`replay` pays for that. A recorded read between the clearing and the edit brings the text back: no fault. Text that is
-needed for thinking only is not seen at all.
+A recording shows the model's actions with everything in view. After a fault a real model would read the file again:
+`replay` adds the cost of that. A recorded read between the clearing and the edit restores the text, so there is no
+fault. Text needed only for thinking is not detected.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NUMBERED = regex(r"^\s*\d+\s*(?:[|:→]|\t)\s?")
 
 
 def needed_texts(message: Message) -> tuple[tuple[str, ...], ...]:
-    """Return the lines each edit of a reply needs, one tuple per edit; empty for a reply that edits nothing."""
+    """Return the lines that each edit of a reply needs, one tuple per edit; empty for a reply without edits."""
     found = [old for old in map(_lines, _BLOCK.findall(message.text)) if old]
     for call in message.tool_calls:
         arguments = read_arguments(call.arguments)
@@ -44,7 +44,7 @@ def needed_texts(message: Message) -> tuple[tuple[str, ...], ...]:
 
 
 def _old_texts(value: Any, depth: int = 0) -> Iterator[str]:
-    """Yield the texts that the arguments of a call want replaced, also those in a list of edits."""
+    """Yield the texts that a call's arguments ask to replace, including those in a list of edits."""
     if depth > 6:
         return
     if isinstance(value, list):
@@ -62,7 +62,7 @@ def _old_texts(value: Any, depth: int = 0) -> Iterator[str]:
 
 
 def _patch_texts(arguments: Any) -> Iterator[str]:
-    """Yield what the patches in the arguments take out or lean on."""
+    """Yield the removed and context lines of the patches in the arguments."""
     for _, text in strings_in(arguments):
         for patch in _PATCH.findall(text):
             yield "\n".join(line[1:] for line in patch.split("\n") if line[:1] in ("-", " "))
@@ -73,14 +73,14 @@ def _lines(text: str) -> tuple[str, ...]:
 
 
 def readable_texts(message: Message) -> Iterator[str]:
-    """Yield everything of a message that a model could copy a line from."""
+    """Yield all texts of a message that a model could copy a line from."""
     yield message.text
     for call in message.tool_calls:
         yield from (text for _, text in strings_in(read_arguments(call.arguments)))
 
 
 class LineIndex:
-    """Where each line of a recorded session stands: built once, asked for every policy."""
+    """The positions of each line in a recorded session: built once, queried for every policy."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
         self._messages = messages
@@ -94,7 +94,7 @@ class LineIndex:
                 self._places.setdefault(line, []).append(place)
 
     def is_fault(self, lines: Sequence[str], before: int, shown: Mapping[str, Message]) -> bool:
-        """Return whether an edit at place `before` needs text that the request of `shown` (by id) lacks."""
+        """Return whether an edit at index `before` needs text that the request of `shown` (by id) lacks."""
         places = [frozenset(place for place in self._places.get(line, ()) if place < before) for line in lines]
         together = frozenset.intersection(*places)
         if any(self._is_whole(place, shown) for place in together):
@@ -104,7 +104,7 @@ class LineIndex:
         return any(self._is_missing(line, at, before, shown) for line, at in zip(lines, places, strict=True))
 
     def newest_source(self, lines: Sequence[str], before: int) -> Message:
-        """Return the newest recorded message in front of a place that holds all these lines, else the most of them."""
+        """Return the newest recorded message before an index with all these lines, or else with most of them."""
         held: dict[int, int] = {}
         for line in lines:
             for place in self._places.get(line, ()):
@@ -113,7 +113,7 @@ class LineIndex:
         return self._messages[max(held, key=lambda place: (held[place], place))] if held else self._messages[before]
 
     def _is_missing(self, line: str, places: frozenset[int], before: int, shown: Mapping[str, Message]) -> bool:
-        """Return whether a line was there and is nowhere in the request."""
+        """Return whether a line occurred before and is nowhere in the request."""
         if any(self._is_whole(place, shown) for place in places):
             return False
         if any(line in self._text(message) for message in shown.values()):
@@ -121,19 +121,19 @@ class LineIndex:
         return bool(places) or any(line in self._text(message) for message in self._messages[:before])
 
     def _text(self, message: Message) -> str:
-        """Return all readable text of a message; worked out once for each state of it."""
+        """Return all readable text of a message; cached for each state of it."""
         known = self._texts.get(message.id)
         if known is None or known[0] is not message:
             known = self._texts[message.id] = (message, "\n".join(readable_texts(message)))
         return known[1]
 
     def _is_whole(self, place: int, shown: Mapping[str, Message]) -> bool:
-        """Return whether the request still has the message as it was recorded."""
+        """Return whether the request still has the message as recorded."""
         recorded = self._messages[place]
         now = shown.get(recorded.id)
         return now is not None and (now.content, now.tool_calls) == (recorded.content, recorded.tool_calls)
 
 
 def _spellings(raw: str) -> tuple[str, str]:
-    """Return a line without the spaces around it, and also without a line number a tool put in front."""
+    """Return a line without surrounding spaces, and also without a line number added by a tool."""
     return raw.strip(), _NUMBERED.sub("", raw).strip()

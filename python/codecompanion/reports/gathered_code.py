@@ -1,7 +1,7 @@
-"""What was gathered for the questions of a turn: a section of `/trace` (R-268).
+"""The section of `/trace` on the code gathered for the questions of a turn (R-268).
 
-Each piece with its place, source, score and tokens; what did not go to the model and why; how the question was
-classified; what did not answer in time.
+Each piece with its place, source, score and tokens; dropped pieces with reasons; the classification of the question;
+gatherers that timed out.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from codecompanion.reports.record import Stretch
 
 MAX_DROPPED = 20
 _BY = {"model": "by a model", "keywords": "by keywords", "index": "by the index"}
-"""Who said what a question is about; nobody, where code was asked for."""
+"""The classifiers of a question; none if code was requested."""
 WAS_ASKED_FOR = "code was asked for"
 NOT_INDEXED = "index not ready: what it lacks was searched as text"
 
 
 def gathered_code(turn: Stretch, page: Page) -> list[str]:
-    """Return the section; nothing for a turn that gathered no code."""
+    """Return the section, empty for a turn that gathered no code."""
     if not turn.gathered:
         return []
     lines = ["", "## Gathered code"]
@@ -78,7 +78,7 @@ def _how_much(fields: Mapping[str, Any], pieces: Sequence[Mapping[str, Any]]) ->
 
 
 def classified_text(fields: Mapping[str, Any]) -> str:
-    """Return how the question was understood, in words."""
+    """Return the classification of the question, in words."""
     by = who_classified(fields.get("classified_by", ""), fields.get("likelihood"))
     if not by:
         return WAS_ASKED_FOR
@@ -90,7 +90,7 @@ def classified_text(fields: Mapping[str, Any]) -> str:
 
 
 def who_classified(source: str, likelihood: float | None) -> str:
-    """Return who said what a question is about and how likely it is about the project; "" = code was asked for."""
+    """Return the classifier and the likelihood that the question is about the project; "" = code was requested."""
     by = _BY.get(source, "")
     return f"{by}, {likely_text(likelihood)}" if by and likelihood is not None else by
 
@@ -100,7 +100,7 @@ def _numbers(piece: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def place_of(piece: Mapping[str, Any]) -> str:
-    """Return where a piece stands, what is defined there, and whether the model still saw it from before."""
+    """Return the place and definition of a piece, and whether the model could still see it from before."""
     above = " · still above" if piece.get("is_above") else ""
     if not piece["path"]:
         return f"{piece.get('source', '')}{above}"

@@ -1,6 +1,6 @@
-"""How reports write figures and tables: Markdown that reads well as plain text, too.
+"""Format figures and tables of reports: Markdown that is also readable as plain text.
 
-Tables are padded and never wider than the window; where figures leave no room they are lists. Token counts as in the
+Tables are padded and never wider than the window; if figures leave no room they become lists. Token counts as in the
 meter (R-303).
 """
 
@@ -20,11 +20,11 @@ LOCAL = "local"
 MIN_LAST, MIN_NAME = 12, 12
 """Cells that the last column and a name are not cut below; a name not below a third of it either."""
 MAX_ITEM_ROWS = 4
-"""Rows of the window that an item of a list takes at most."""
+"""Maximum window rows of a list item."""
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
-    """What a report is written for: columns of the window, time zone, whose prices they are; `ascii`: no Braille."""
+    """The target of a report: columns of the window, time zone, name of the price list; `ascii`: no Braille."""
 
     width: int = 80
     zone: tzinfo = UTC
@@ -42,7 +42,7 @@ def tokens_text(tokens: int) -> str:
 
 
 def usd_text(usd: float | None) -> str:
-    """Return an amount in US dollars, small ones with more digits; an unknown one is said to be unknown (R-359)."""
+    """Return an amount in US dollars, small ones with more digits; "price unknown" for an unknown one (R-359)."""
     if usd is None:
         return PRICE_UNKNOWN
     sign, amount = ("-" if usd < 0 else ""), abs(usd)
@@ -52,7 +52,7 @@ def usd_text(usd: float | None) -> str:
 
 
 def share_text(part: float, whole: float) -> str:
-    """Return a share in whole percent, "" of nothing."""
+    """Return a share in whole percent, "" of a zero whole."""
     return f"{round(100 * part / whole)} %" if whole else ""
 
 
@@ -67,7 +67,7 @@ def duration_text(ms: float) -> str:
 
 
 def expected_text(seconds: float) -> str:
-    """Return a duration that is a guess: `20 s`, `3 min`."""
+    """Return an estimated duration: `20 s`, `3 min`."""
     return f"{round(seconds)} s" if seconds < 90 else f"{round(seconds / 60)} min"
 
 
@@ -87,7 +87,7 @@ def one_line(text: str) -> str:
 
 
 def page_text(lines: Iterable[str]) -> str:
-    """Return the lines as one text, never with two empty lines in a row."""
+    """Return the lines as one text, with single empty lines at most."""
     kept: list[str] = []
     for line in lines:
         if line or (kept and kept[-1]):
@@ -96,10 +96,10 @@ def page_text(lines: Iterable[str]) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int, right: str = "") -> list[str]:
-    """Return a table; `right` has an `r` for every column that is aligned to the right (`" rr"`): figures.
+    """Return a table; `right` has an `r` for every right-aligned column (`" rr"`): figures.
 
-    Where it is too wide, the last column is cut, then names are shortened in their middle. Figures never are: where
-    they leave no room each row becomes an item of a list.
+    If it is too wide, the last column is truncated, then names are shortened in the middle. Figures never are: if they
+    leave no room, each row becomes a list item.
     """
     if not rows:
         return []
@@ -114,7 +114,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int, right:
 
 
 def _fitted(natural: Sequence[int], sides: Sequence[str], room: int) -> list[int] | None:
-    """Return the widths of the columns in so many cells, None when they do not fit."""
+    """Return the widths of the columns within `room` cells, None when they do not fit."""
     sizes, last = list(natural), len(natural) - 1
     for column in sorted(range(len(sizes)), key=lambda i: (i != last, -natural[i])):
         least = min(natural[column], MIN_LAST if column == last else max(MIN_NAME, natural[column] // 3))
@@ -124,7 +124,7 @@ def _fitted(natural: Sequence[int], sides: Sequence[str], room: int) -> list[int
 
 
 def _item(head: Sequence[str], row: Sequence[str], width: int) -> str:
-    """Return a row as an item of a list: its name, then each figure with what it is."""
+    """Return a row as a list item: its name, then each figure with its heading."""
     figures = [f"{name} {text}".strip() for name, text in zip(head[1:], row[1:], strict=True) if text not in ("", "-")]
     name = row[0] if any(not c.isdigit() for c in row[0]) else f"{head[0]} {row[0]}"
     return cut_cells_at_word(f"- {name}: {', '.join(figures)}", MAX_ITEM_ROWS * width)

@@ -1,4 +1,4 @@
-"""What calls cost, in words: an amount, that a plan includes them, or that nobody knows."""
+"""The cost of calls in words: an amount, included in a plan, or unknown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def headline(sums: Sums) -> str:
 
 
 def no_price(sums: Sums) -> str:
-    """Return what stands in the place of money where none is known to have been paid."""
+    """Return the text shown instead of money if no payment is known."""
     return free(sums) if sums.included and not sums.unpriced else PRICE_UNKNOWN
 
 
@@ -31,14 +31,14 @@ def free(sums: Sums) -> str:
 
 
 def net_text(usd: float) -> str:
-    """Return what context management saved or cost so far, in words."""
+    """Return the savings or extra cost of context management so far, in words."""
     if usd < 0:
         return f"~{usd_text(-usd)} more than without it so far; later requests will make up for it"
     return f"~{usd_text(usd)} less than the same requests with everything in them"
 
 
 def known_usd(sums: Sums) -> float:
-    """Return what calls cost for sorting, -1 where that is not known of all of them."""
+    """Return the cost of calls as a sort key, -1 if it is not known for all of them."""
     return sums.usd if sums.priced and not sums.unpriced else -1.0
 
 

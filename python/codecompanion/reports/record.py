@@ -1,8 +1,8 @@
-"""The log of a chat as turns and provider calls: what `/cost` and `/trace` count (R-356, R-357, R-360).
+"""The log of a chat as turns and provider calls, for `/cost` and `/trace` (R-356, R-357, R-360).
 
-A pure projection. Logs of older versions have no request ids and no ends of requests; a usage report then belongs to
-the newest request, or, when it is about a compaction, to a call of its own. What happened outside turns (`/compact` of
-an idle chat) is kept apart.
+A pure projection. Logs of older versions have no request ids and no request ends; a usage report then belongs to the
+newest request or, for a compaction, to a separate call. Events outside turns (`/compact` of an idle chat) are kept
+apart.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _AFTER_COMPACTION = "(continued after a compaction)"
 
 
 class Call(msgspec.Struct):
-    """One provider call. `sent` is None for a summary of which only its usage is known, `ended` while it runs."""
+    """One provider call. `sent` is None for a summary known only by its usage, `ended` is None while it runs."""
 
     ts: float
     adapter: str
@@ -31,7 +31,7 @@ class Call(msgspec.Struct):
 
     @property
     def passes(self) -> Iterator[Usage]:
-        """Yield what was billed: the reply, and what the provider did besides."""
+        """Yield the billed usage: the reply, and other passes of the provider."""
         for report in self.reported:
             if report.usage != Usage():
                 yield report.usage
@@ -44,14 +44,14 @@ class Call(msgspec.Struct):
 
     @property
     def estimated_tokens(self) -> int:
-        """Return what an answered call is taken to have sent when its provider reported no usage; else 0."""
+        """Return the assumed prompt size of an answered call without reported usage; else 0."""
         if self.reported or self.sent is None or self.ended is None or self.ended.result in ("failed", "stopped"):
             return 0
         return self.sent.estimated_tokens
 
     @property
     def cost_usd(self) -> float | None:
-        """Return what it cost; None when nobody knows the price, or nothing was reported."""
+        """Return the cost of the call; None when the price is unknown, or nothing was reported."""
         costs = [report.cost_usd for report in self.reported]
         return None if not costs or None in costs else sum(cost for cost in costs if cost is not None)
 
@@ -72,16 +72,16 @@ class Call(msgspec.Struct):
 
     @property
     def attempts(self) -> int:
-        """Return how often it was sent."""
+        """Return the number of attempts."""
         return 1 + (len(self.ended.retries) if self.ended else 0)
 
 
 Happening = Call | history.ViewChanged | history.ChangeUndone
-"""What decides how large the next request is, and the requests."""
+"""Requests, and the changes that affect the size of the next one."""
 
 
 class Stretch(msgspec.Struct):
-    """A turn, or what happened before the first one or `after` another (`number` 0, `follows` its number)."""
+    """A turn, or the events before the first one or `after` another (`number` 0, `follows` its number)."""
 
     number: int = 0
     turn_id: str = ""
@@ -103,14 +103,14 @@ class Stretch(msgspec.Struct):
 
     @property
     def is_empty(self) -> bool:
-        """Return whether there is nothing to tell of it."""
+        """Return whether it has no events to report."""
         return not (self.calls or self.changes or self.failures or self.named)
 
 
 class Record(msgspec.Struct, frozen=True):
-    """A whole log. `order` holds calls, changes of the view and undos as they came; `undone`: changes not in force.
+    """A whole log. `order`: calls, view changes and undos in order; `undone`: changes not in force.
 
-    `forked_from`: the title of the chat this one is a branch of; what was copied from it is not in here.
+    `forked_from`: the title of the chat this one is a branch of; events copied from it are excluded.
     """
 
     turns: tuple[Stretch, ...]
@@ -121,7 +121,7 @@ class Record(msgspec.Struct, frozen=True):
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
-        """Return everything that happened."""
+        """Return all turns, and the events between them."""
         pairs = ((turn, turn.after) for turn in self.turns)
         return (self.before, *(stretch for pair in pairs for stretch in pair if stretch is not None))
 
@@ -132,7 +132,7 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class LogReader:
-    """Walks a log, event by event; the record so far can be asked for at any time. `last_seq` is what was read last."""
+    """Reads a log event by event; the record so far is available at any time. `last_seq`: the last event read."""
 
     def __init__(self) -> None:
         self.last_seq = 0
@@ -140,7 +140,7 @@ class LogReader:
         self._start_over()
 
     def _start_over(self) -> None:
-        """Forget what was read: it belongs to the chat this one was forked from, and is counted there."""
+        """Drop the events read so far: they belong to the chat this one was forked from, and are counted there."""
         self.turns: list[Stretch] = []
         self.before = self.now = Stretch()
         self.order: list[Happening] = []
@@ -151,7 +151,7 @@ class LogReader:
         self._newest: Call | None = None
 
     def read(self, event: history.LogEvent) -> None:
-        """Take one more event into account."""
+        """Add one more event."""
         self.last_seq = event.seq
         match event.payload:
             case history.ChatForked(from_title=title):
@@ -190,7 +190,7 @@ class LogReader:
                 self.now.tools.append(ran)
             case history.ViewChanged() as change:
                 if change.kind == "compacted" and not self.now.number:
-                    self._question = _AFTER_COMPACTION  # what the next turn answers, unless the user writes first
+                    self._question = _AFTER_COMPACTION  # the next turn answers it, unless the user writes first
                 self.now.changes.append(change)
                 self.order.append(change)
             case history.ChangeUndone(change_id=change_id, redone=redone) as undo:
@@ -208,7 +208,7 @@ class LogReader:
                 pass
 
     def record(self) -> Record:
-        """Return what was read so far; reading on adds to its turns."""
+        """Return the record so far; reading more events extends its turns."""
         return Record(tuple(self.turns), self.before, tuple(self.order), frozenset(self.undone), self.forked_from)
 
     def _add(self, call: Call) -> None:
@@ -216,7 +216,7 @@ class LogReader:
         self.order.append(call)
 
     def _call_of(self, report: history.UsageReported, ts: float) -> Call:
-        """Return the call a report is about; a summary's is a call of its own."""
+        """Return the call that a report belongs to; a summary's is a separate call."""
         if report.request_id in self._by_id:
             return self._by_id[report.request_id]
         if report.message_id not in self._began and self._newest is not None and not self._newest.reported:

@@ -1,9 +1,9 @@
-"""What every request of a recorded session had beside its messages, and how its provider counted them.
+"""Derive the overhead of each request in a recorded session, and the provider's counting of its messages.
 
-A recording holds messages; system prompt and tool schemas went along with each request all the same. Where the
-provider's usage was recorded, its prompt sizes lie on a line over our estimates of the messages: the slope is how this
-provider counts them, the rest is what was sent beside them. Read up to the first prompt that shrank: from there on the
-other program had taken something out. Without usage nothing is known, and nothing is added.
+A recording contains messages, but each request also had a system prompt and tool schemas. If the provider's usage was
+recorded, its prompt sizes lie on a line over our estimates of the messages: the slope is the provider's counting, the
+rest is the overhead. Reading stops at the first prompt that shrank: from there on the other program had removed
+content. Without usage nothing is known, and nothing is added.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ import msgspec
 from codecompanion.model.messages import Message
 
 RATIOS = (0.5, 2.5)
-"""Within these a provider's count differs from an estimate; what lies outside is no count of these messages."""
+"""The range of ratios between a provider's count and an estimate; a count outside it is not for these messages."""
 SHRUNK = 0.95
-"""A prompt of less than so much of the one before it has lost something; less than that is a counter's noise."""
+"""A prompt below this share of its predecessor has lost content; smaller differences are a counter's noise."""
 
 
 class RecordedSizes(msgspec.Struct, frozen=True):
-    """`fixed`: tokens of system prompt and tool schemas. `ratio`: the provider's tokens for one of our estimate."""
+    """`fixed`: tokens of system prompt and tool schemas. `ratio`: the provider's tokens per estimated token."""
 
     fixed: int = 0
     ratio: float = 1.0
 
     def request(self, estimated: int) -> int:
-        """Return the size of a request whose messages are estimated at so many tokens."""
+        """Return the size of a request from the estimate of its messages."""
         return self.fixed + round(self.ratio * estimated)
 
 
 def find_sizes(messages: Sequence[Message]) -> RecordedSizes:
-    """Return what the recorded usage tells; the messages have been counted."""
+    """Return the sizes derived from the recorded usage; the messages must have counts."""
     points = list(_reported(messages))
     if not points:
         return RecordedSizes()
@@ -45,7 +45,7 @@ def find_sizes(messages: Sequence[Message]) -> RecordedSizes:
 
 
 def _reported(messages: Sequence[Message]) -> Iterator[tuple[int, int]]:
-    """Yield (estimated tokens of the messages, tokens of the prompt) of each reported request up to one that shrank."""
+    """Yield (estimated tokens of messages, prompt tokens) of each reported request up to the first that shrank."""
     estimated = largest = 0
     for message in messages:
         prompt = message.usage.prompt_tokens if message.role == "assistant" and message.usage else 0

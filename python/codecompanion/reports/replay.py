@@ -1,17 +1,16 @@
-"""`replay`: walk a recorded session request by request under a policy, and add up what it would have cost.
+"""`replay`: walk a recorded session request by request under a policy, and add up its hypothetical cost.
 
-A request is the state before each reply that was recorded. Before each one the policy prepares and commits, exactly as
-in a session: prepare → one change per stage → the view goes on from there, shaped for this request. The recorded reply
-is then taken as the answer, whatever the view had become.
+A request is the state before each recorded reply. Before each one the policy prepares and commits, exactly as in a
+session: prepare → one change per stage → the changed view continues, shaped for this request. The recorded reply is
+then used as the answer, whatever the view has become.
 
-Everything a policy leads to is paid for. System prompt and tool schemas go with each request (`recorded_sizes`). A
-summary a model would write is the offline ledger's here: what that model would have had to read is paid for, a
-transcript as plain input, the chat itself as it stands in the cache, the text as output. After a fault the model reads
-the file again: that is one request more, and what it reads stands in the chat from then on. Where the recorded session
-outgrows the window, there is nothing to compare a cost with: `compared_cost` is that of the requests that would have
-fit with everything in them.
+All consequences of a policy are included in the cost. System prompt and tool schemas are sent with each request
+(`recorded_sizes`). The offline ledger writes the summaries here, at a model's cost: its input (a transcript as plain
+input, the chat itself at its cached price) and the text as output. After a fault the model reads the file again: one
+more request, and the result stays in the chat from then on. If the recorded session outgrows the window, there is no
+baseline for its cost: `compared_cost` covers the requests that would have fit with everything in them.
 
-Costs: `cache_price`; faults: `faults`. Pure: no clock, no files; the same recording gives the same figures.
+Costs: `cache_price`; faults: `faults`. Pure: no clock, no files; a recording always gives the same figures.
 """
 
 from __future__ import annotations
@@ -38,17 +37,16 @@ from codecompanion.reports.faults import LineIndex, needed_texts, readable_texts
 from codecompanion.reports.recorded_sizes import RecordedSizes, find_sizes
 
 NO_WINDOW_LIMIT = 1 << 40
-"""The window of the ledger: everything fits."""
+"""The window of the ledger, without a limit."""
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """What a walk added up. Tokens are the provider's where usage was recorded; `cost` is in tokens of plain input.
+    """The sums of a walk. Tokens are the provider's where usage was recorded; `cost` is in tokens of plain input.
 
-    `edits` and `compactions` are changes of the view that were committed. `summary_tokens` were read and
-    `summary_output_tokens` written for summaries. `text_edits` are the recorded edits whose old text is known, `faults`
-    those that could not have been made; reading their text again is paid for and not counted in `requests`.
-    `overflows` are requests larger than the window. `compared_requests` would have fit without management, and cost
-    `compared_cost`.
+    `edits` and `compactions`: committed changes of the view. `summary_tokens` were read and `summary_output_tokens`
+    written for summaries. `text_edits`: recorded edits whose old text is known; `faults`: those that would have been
+    impossible; the cost of reading their text again is included, but not in `requests`. `overflows`: requests larger
+    than the window. `compared_requests` would have fit without management, and cost `compared_cost`.
     """
 
     requests: int = 0
@@ -66,13 +64,13 @@ class Figures(msgspec.Struct, frozen=True):
     compared_cost: float = 0.0
 
     def __add__(self, other: Figures) -> Figures:
-        """Return the figures of both, the larger peak."""
+        """Return the sums of both, and the larger peak."""
         added = {name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__}
         return Figures(**(added | {"peak": max(self.peak, other.peak)}))
 
 
 class Recording(msgspec.Struct, frozen=True):
-    """A recorded session made ready for walking: every message counted, the lines of it indexed."""
+    """A recorded session prepared for walking: every message counted, its lines indexed."""
 
     messages: Messages
     lines: LineIndex
@@ -88,12 +86,12 @@ def read_recording(messages: Sequence[Message], counter: MessageCounter | None =
 
 
 def walk(recording: Recording, policy: Policy | None, window: int, cache: CacheKind) -> Figures:
-    """Return the figures of a session under a policy, None = nothing is managed."""
+    """Return the figures of a session under a policy, None = no management."""
     return sum(walk_requests(recording, policy, window, cache), Figures())
 
 
 def walk_requests(recording: Recording, policy: Policy | None, window: int, cache: CacheKind) -> tuple[Figures, ...]:
-    """Return the figures of each request of a session; what is read again after a fault belongs to its request."""
+    """Return the figures of each request of a session; reads after a fault belong to its request."""
     sizes = recording.sizes
     walker = _Walker(recording, policy, window, PrefixCache(cache, fixed=sizes.fixed, ratio=sizes.ratio))
     recorded = 0
@@ -106,12 +104,12 @@ def walk_requests(recording: Recording, policy: Policy | None, window: int, cach
 
 
 def relative_cost(figures: Figures, unmanaged: Figures) -> float:
-    """Return the cost of what would have fit anyway as a ratio to no management; 1 when there is nothing to compare."""
+    """Return the cost of requests that fit anyway, relative to no management; 1 without any."""
     return figures.compared_cost / unmanaged.compared_cost if unmanaged.compared_cost else 1.0
 
 
 class _Walker:
-    """One walk: the view as it stands, and the figures of the requests so far."""
+    """One walk: the current view, and the figures of the requests so far."""
 
     def __init__(self, recording: Recording, policy: Policy | None, window: int, cache: PrefixCache) -> None:
         self._recording, self._policy, self._window, self._cache = recording, policy, window, cache
@@ -122,9 +120,9 @@ class _Walker:
         self.figures: list[Figures] = []
 
     def send(self, place: int, reply: Message, *, would_fit: bool) -> None:
-        """Prepare the request that was answered by the reply, pay for it, look for faults and pay for those.
+        """Prepare the request that the reply answered, add its cost, then find faults and add theirs.
 
-        `would_fit`: with everything that was recorded before it in it.
+        `would_fit`: with all recorded messages before it.
         """
         now = self._asked_at(place, reply)
         sent, done = self._repaired() if self._policy is None else self._prepared(self._policy, now)
@@ -134,7 +132,7 @@ class _Walker:
         faults = [need for need in needs if lines.is_fault(need, place, shown)] if shown else []
         done += self._request(sent, now)
         for need in faults:
-            if lines.is_fault(need, place, shown):  # one read may bring what several edits of a reply need
+            if lines.is_fault(need, place, shown):  # one read may provide the text for several edits of a reply
                 done += self._read_again(lines.newest_source(need, place), sent, now)
                 sent = self.view.messages
                 shown = {message.id: message for message in sent}
@@ -142,13 +140,13 @@ class _Walker:
         self.figures.append(done + compared + Figures(requests=1, text_edits=len(needs), faults=len(faults)))
 
     def _request(self, sent: Messages, now: float) -> Figures:
-        """Return what one request comes to; the cache holds it from then on."""
+        """Return the figures of one request, and update the cache."""
         tokens = self._recording.sizes.request(sum(message.tokens for message in sent))
         cost, self._cache = self._cache.price(sent, now), self._cache.after(sent, now)
         return Figures(prompt_tokens=tokens, peak=tokens, cost=cost, overflows=int(tokens > self._window))
 
     def _read_again(self, source: Message, sent: Messages, now: float) -> Figures:
-        """Return what it takes to read a text again: a call, its result, and a request with both; the view has them."""
+        """Return the cost of reading a text again: a call, its result, and a request with both, which join the view."""
         call_id, cycle = self._new_id("call"), max(1, self.view.cycle)
         call = self._call_of(source, call_id)
         asked = Message(id=self._new_id("again"), role="assistant", tool_calls=(call,), cycle=cycle, ts=now)
@@ -161,18 +159,18 @@ class _Walker:
         return self._request((*sent, *pair), now) + Figures(cost=written)
 
     def _call_of(self, source: Message, call_id: str) -> ToolCall:
-        """Return the call that brings the source's text: the recorded one, or a read of it."""
+        """Return the call that provides the source's text: the recorded one, or a read of it."""
         calls = (call for message in self._recording.messages for call in message.tool_calls)
         found = next((call for call in calls if source.role == "tool" and call.id == source.tool_call_id), None)
         return ToolCall(call_id, found.name, found.arguments) if found else ToolCall(call_id, "read_file", "{}")
 
     def _asked_at(self, place: int, reply: Message) -> float:
-        """Return when the request went out: right after the newest message before it; else when it was answered."""
+        """Return the time of the request: that of the message before it, else that of the reply."""
         before = self._recording.messages[place - 1].ts if place else 0.0
         return before or reply.ts
 
     def _prepared(self, policy: Policy, now: float) -> tuple[Messages, Figures]:
-        """Return what is sent once the policy has had its say, and what that took; the changes are committed."""
+        """Return the messages sent under the policy, and the figures of its changes, which are committed."""
         counter, ratio, asked, cost, written = self._recording.counter, self._recording.sizes.ratio, 0, 0.0, 0
 
         def answer(ask: Ask) -> SummaryReply:
@@ -201,7 +199,7 @@ class _Walker:
         )
 
     def _shaped(self, policy: Policy, now: float) -> Messages:
-        """Return the view as it is sent: what was shaped stays so within a cycle, and is never stored."""
+        """Return the view as sent: shaping stays within a cycle, and is never stored."""
         if not policy.shape:
             return self.view.messages
         shaped = shape(self.view.messages, NO_PARTS, policy, self._env(now), self._kept_now())
@@ -209,20 +207,20 @@ class _Walker:
         return self._counted(shaped.messages)
 
     def _kept_now(self) -> Kept:
-        """Return what the requests of this cycle have shaped so far."""
+        """Return the shaping by earlier requests of this cycle."""
         if self.view.cycle != self._kept_cycle:
             self._kept, self._kept_cycle = Kept(), self.view.cycle
         return self._kept
 
     def _repaired(self) -> tuple[Messages, Figures]:
-        """Return what has to be sent even if nothing is managed: every call with its result."""
+        """Return the messages sent without management: every call with its result."""
         repair = repair_pairs(self.view.messages)
         if repair.changed:
             self.view = with_messages(self.view, self._counted(repair.messages))
         return self.view.messages, Figures()
 
     def _commit(self, prepared: Prepared) -> None:
-        """Apply what the stages did to the view, one change each."""
+        """Apply the stages' changes to the view, one each."""
         current = self.view.messages
         if prepared.repair.changed:
             self.view = apply_change(self.view, repair_change(current, prepared.repair, self._new_id("repair")))
@@ -236,7 +234,7 @@ class _Walker:
         self.view = msgspec.structs.replace(self.view, messages=self._counted(self.view.messages))
 
     def _counted(self, messages: Messages) -> Messages:
-        """Return the messages with a size each: what a strategy made may lack one."""
+        """Return the messages with a size each, since those made by a strategy may lack one."""
         if all(message.tokens for message in messages):
             return messages
         count = self._recording.counter.message
@@ -255,7 +253,7 @@ class _Walker:
             cycle=max(1, self.view.cycle),
             summariser_window=NO_WINDOW_LIMIT,
             new_id=self._new_id,
-            # Without times the price is reckoned with a warm cache, so the policy is told of one as well.
+            # Without times the price assumes a warm cache, so the policy sees one as well.
             now=now or 1.0,
             cache=self._cache.state(now),
             continuation=lambda: self._continuation(now),
@@ -263,7 +261,7 @@ class _Walker:
         )
 
     def _continuation(self, now: float) -> Continuation:
-        """Return what a summary in the chat itself would have to read."""
+        """Return the input of a summary written within the chat."""
         sizes, messages = self._recording.sizes, self.view.messages
         tokens = sizes.request(sum(message.tokens for message in messages))
         new = sum(message.tokens for message in messages) - self._cache.state(now).warm_tokens
@@ -284,7 +282,7 @@ class _Walker:
 
 
 def _measure(counter: MessageCounter, sizes: RecordedSizes) -> Callable[[Messages], Measure]:
-    """Return what counts a request of these messages."""
+    """Return a function that counts a request of these messages."""
 
     def measure(messages: Messages) -> Measure:
         total = sizes.request(counter.count_messages(messages))

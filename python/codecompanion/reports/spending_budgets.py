@@ -1,7 +1,7 @@
 """Budgets in US dollars: for one chat, and for all chats together (R-358). 0 = unlimited.
 
-A budget that is used up ends the next turn before anything is sent. Calls without a known price cannot be counted: what
-was spent is then a lower bound, and the user is told.
+A used-up budget ends the next turn before anything is sent. Calls without a known price cannot be counted: the spending
+is then a lower bound, and the user is informed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CHAT_KEY, TOTAL_KEY = "interactions.chat.opts.budget", "interactions.chat.opts.t
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
-    """One budget and what was spent of it. `warn_at`: 0..1 of `limit_usd`, 0 = no warning."""
+    """One budget and its spending. `warn_at`: 0..1 of `limit_usd`, 0 = no warning."""
 
     scope: Literal["chat", "total"]
     limit_usd: float
@@ -32,12 +32,12 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def whose(self) -> str:
-        """Return whose budget it is, in words."""
+        """Return the scope of the budget, in words."""
         return "this chat" if self.scope == "chat" else "all chats"
 
     @property
     def is_used_up(self) -> bool:
-        """Return whether nothing may be spent any more."""
+        """Return whether nothing more may be spent."""
         return self.limit_usd > 0 and self.spent_usd >= self.limit_usd
 
     @property
@@ -46,14 +46,14 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         return self.limit_usd > 0 and 0 < self.warn_at * self.limit_usd <= self.spent_usd
 
     def refusal(self) -> str:
-        """Return the sentence that a turn ends with."""
+        """Return the sentence that ends a refused turn."""
         return (
             f"The budget of {self.whose} is used up: {usd_text(self.spent_usd)} of {usd_text(self.limit_usd)}. Nothing"
             f" was sent and your message is kept. Raise {self.key} to go on."
         )
 
     def warning(self) -> str:
-        """Return the sentence that says how close it is."""
+        """Return the sentence about the share used."""
         share = round(100 * self.spent_usd / self.limit_usd)
         return (
             f"{share} % of the budget of {self.whose} is used: {usd_text(self.spent_usd)} of {usd_text(self.limit_usd)}"
@@ -61,7 +61,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def blind_warning(self) -> str:
-        """Return the sentence that says that the budget cannot limit this chat, because a price is unknown."""
+        """Return the sentence that the budget cannot limit this chat, because a price is unknown."""
         return (
             f"Price unknown: the budget of {self.whose} ({usd_text(self.limit_usd)}, {self.key}) cannot count all calls"
             f" of this chat.{self._uncounted()}"

@@ -1,7 +1,7 @@
-"""What calls add up to: tokens, money, cache; and what managing the context saved, as an estimate (R-356, R-359).
+"""Sum up calls: tokens, money, cache; and estimate the savings by context management (R-356, R-359).
 
 Money is tokens × the list prices of the day of each call. A call without a known price is counted, never as $0; one
-that a subscription includes is counted apart from both.
+that a subscription includes is counted separately from both.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LOSSES = {
     "other_request": "another chat or request used the slot",
 }
 WARM_S = 300.0
-"""How long a provider's prompt cache is taken to last after a request."""
+"""Assumed lifetime of a provider's prompt cache after a request, in seconds."""
 
 
 class Sums(msgspec.Struct):
@@ -53,12 +53,12 @@ class Sums(msgspec.Struct):
 
     @property
     def prompt_tokens(self) -> int:
-        """Return everything that was sent."""
+        """Return all prompt tokens."""
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
 
     @property
     def total_tokens(self) -> int:
-        """Return everything that was billed."""
+        """Return all billed tokens."""
         return self.prompt_tokens + self.output_tokens
 
     @property
@@ -116,7 +116,7 @@ def _add(sums: Sums, usage: Usage) -> None:
 
 
 def _uncached(call: Call) -> float:
-    """Return what the call would have cost if all of its prompts were plain input."""
+    """Return the cost of the call if all of its prompts were plain input."""
     prices = call.prices
     if prices is None:
         return call.cost_usd or 0.0
@@ -125,11 +125,11 @@ def _uncached(call: Call) -> float:
 
 
 class Savings(msgspec.Struct):
-    """What edits and compactions saved, all estimates: tokens that were not sent, and money after all costs of it.
+    """The savings of edits and compactions, all estimates: tokens not sent, and money after all costs.
 
-    `too_large`: requests that without management would not have fit the window; they count as large as that.
-    `usd` is what the same requests would have cost with everything still in them, less what they did cost, less the
-    summaries: the cache that a change breaks is part of it, so that it may be negative. None = no prices.
+    `too_large`: requests that would not have fit the window without management; they count as large as the window.
+    `usd`: the cost of these requests with everything still in them, minus their actual cost and that of summaries; it
+    includes caches broken by changes, so it may be negative. None = no prices.
     """
 
     edits: int = 0
@@ -145,11 +145,11 @@ class Savings(msgspec.Struct):
 
 
 def estimate_savings(record: Record, sizes: Sequence[ContextSize] | None = None) -> Savings:
-    """Return what managing the context saved in the whole chat, by estimate; `sizes` are its requests, if known.
+    """Return the estimated savings of context management in the whole chat; `sizes` are its requests, if known.
 
-    Tokens: what each request would have held besides (`context_sizes`), at most what the window would have taken. A
-    call without usage counts when it was answered, but not in the money. That compares with a request in which a
-    cache, where the provider was seen to have one, still holds what the request before it had.
+    Tokens: the missing content of each request (`context_sizes`), at most up to the window. An answered call without
+    usage counts, but not in the money. The baseline for money is a request whose cache, if the provider was seen to
+    have one, still contains the previous request.
     """
     savings = Savings()
     for change in (item for item in record.order if isinstance(item, ViewChanged)):
@@ -169,7 +169,7 @@ def estimate_savings(record: Record, sizes: Sequence[ContextSize] | None = None)
 
 
 def _save(savings: Savings, sizes: Sequence[ContextSize]) -> None:
-    """Add what each request saved."""
+    """Add the savings of each request."""
     last: Call | None = None
     changed = False
     for size in sizes:
@@ -189,7 +189,7 @@ def _save(savings: Savings, sizes: Sequence[ContextSize]) -> None:
 
 
 def _saved_usd(call: Call, last: Call | None, missing: int) -> float | None:
-    """Return how much more the request would have cost with `missing` tokens still in it; None without prices."""
+    """Return the additional cost of the request with `missing` tokens still in it; None without prices."""
     prices, usage = call.prices, call.usage
     if prices is None:
         return None

@@ -2,8 +2,8 @@
 
     title · Summary · Provider calls · Prompt assembly · Context and history · Retries and errors · Tools
 
-After the summary comes what code was gathered, in turns that looked for some (R-268), and what else went along; at the
-end what happened before the next turn, if anything did.
+After the summary comes the gathered code, for turns that searched for some (R-268), and other attachments; at the end,
+events before the next turn, if any.
 
 Without a number the newest turn; a number out of range is an error that names the range.
 """
@@ -39,15 +39,15 @@ from codecompanion.reports.went_along import went_along
 
 EMPTY = "No turn yet: send a message first."
 _LAST = ("rendered_summary", "event_version", "artifact_version", "renderer_version", "schema", "version")
-"""Fields that say least are shown last."""
+"""The least informative fields, shown last."""
 PARTS = {"prompt": "instructions", "conversation": "conversation", "tools": "tool schemas"}
 
 
 def find_turn(record: Record, number: int | None = None) -> Stretch:
-    """Return a turn by its number, the newest without one.
+    """Return a turn by its number, by default the newest.
 
     Raises:
-        InputError: there is no such turn; names the range.
+        InputError: the turn does not exist; names the range.
     """
     turns = record.turns
     if not turns:
@@ -112,7 +112,7 @@ def _summary(turn: Stretch) -> list[str]:
             "tool catalogue": shaped["tools"],
         }
         parts = ", ".join(f"{name} {tokens_text(tokens)}" for name, tokens in mix.items())
-        # One `~` for all: a Markdown highlighter takes what stands between two for struck out.
+        # One `~` for all: Markdown highlighters render text between two as strikethrough.
         lines.append(f"- ~{tokens_text(sum(mix.values()))} tokens left out: {parts}")
     return lines
 
@@ -122,7 +122,7 @@ def _prompt_size(call: Call) -> int:
 
 
 def _mix(call: Call) -> list[str]:
-    """Return the parts of the largest request, and which of them drives it."""
+    """Return the parts of the largest request, and the largest of them."""
     mix = call.sent.mix if call.sent else {}
     whole = sum(mix.values())
     parts = [f"{PARTS.get(part, part)} {share_text(tokens, whole)}" for part, tokens in mix.items()]
@@ -175,7 +175,7 @@ def _cost(call: Call) -> str:
 
 
 def _result(call: Call, *, runs: bool) -> str:
-    """Return how the call ended; the newest one of a turn that goes on has not."""
+    """Return the result of the call; the newest one of an unfinished turn has none yet."""
     asked = (call.sent.asked if call.sent else "") or "summary"
     if call.ended is not None:
         said = call.ended.result
@@ -188,7 +188,7 @@ def _result(call: Call, *, runs: bool) -> str:
 
 
 def _assembly(turn: Stretch, page: Page) -> list[str]:
-    """Return how the newest request of the turn was put together: its layers and fragments, or at least its parts."""
+    """Return the composition of the turn's newest request: its layers and fragments, or at least its parts."""
     lines = ["", "## Prompt assembly", ""]
     compiled = next((event.fields for event in reversed(turn.named) if event.name == "prompt_compiled"), None)
     if compiled is not None:
@@ -231,7 +231,7 @@ def _context(record: Record, turn: Stretch, page: Page) -> list[str]:
 
 
 def _after(record: Record, turn: Stretch, page: Page) -> list[str]:
-    """Return what happened between this turn and the next one: a `/compact`, a message that could not be sent."""
+    """Return the events between this turn and the next one: a `/compact`, a message that could not be sent."""
     after = turn.after
     if after is None or after.is_empty:
         return []
@@ -241,7 +241,7 @@ def _after(record: Record, turn: Stretch, page: Page) -> list[str]:
 
 
 def _happened(record: Record, turn: Stretch, page: Page) -> tuple[list[str], list[str]]:
-    """Return what changed, failed and was announced, and the summaries that were written."""
+    """Return the changes, failures and named events, and the summaries that were written."""
     body = [_change(change, change.change_id in record.undone) for change in turn.changes]
     for failed in turn.failures:
         body.append(f"- history | failed | {'stopped by you' if failed.cancelled else one_line(failed.reason)}")
@@ -250,7 +250,7 @@ def _happened(record: Record, turn: Stretch, page: Page) -> tuple[list[str], lis
             body.append(f"- `{event.name}` {_prior_turns(record, turn, event)}")
         elif event.name != "prompt_compiled":
             body.append(f"- {_named(event, page)}")
-    # Behind the list: a fold ends at the next heading only.
+    # After the list, since a fold ends only at the next heading.
     return body, [line for change in turn.changes for line in _summary_text(change)]
 
 
@@ -271,7 +271,7 @@ def _change(change: ViewChanged, undone: bool) -> str:
 
 
 def _summary_text(change: ViewChanged) -> Iterator[str]:
-    """Yield the summary as a fold of its own; its headings do not become headings of the report."""
+    """Yield the summary as a separate fold; its headings do not become headings of the report."""
     text = change.report.summary.strip()
     if text:
         yield from ("", "### Summary", "")
@@ -280,7 +280,7 @@ def _summary_text(change: ViewChanged) -> Iterator[str]:
 
 
 def _prior_turns(record: Record, turn: Stretch, event: PolicyEvent) -> str:
-    """Return which earlier turns a turn was sent with, and which it was not (R-330)."""
+    """Return which earlier turns were sent with a turn, and which were not (R-330)."""
     sent, raw, omitted = (event.fields.get(f"{name}prior_turns", 0) for name in ("", "raw_", "omitted_"))
     as_they_were = "" if raw == sent else f" ({raw} unchanged, {sent - raw} with placeholders)"
     said = f"{counted(sent, 'earlier turn')} sent{as_they_were}"
@@ -288,13 +288,13 @@ def _prior_turns(record: Record, turn: Stretch, event: PolicyEvent) -> str:
         return said
     pruned = [one for past in record.turns[: turn.number] for one in past.named if one.name == event.name]
     gone = dict.fromkeys(name for one in pruned for name in one.fields.get("turn_ids", ()))
-    # After an undo, turns that were named are sent again: then the number is what is known.
+    # After an undo, named turns are sent again: then only the number is known.
     names = f": {_listed(tuple(gone))}" if len(gone) == omitted else ""
     return f"{said}, {omitted} left out after the summary{names}"
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return the names of turns, the ones between the first and the last left out where there are many."""
+    """Return the names of turns; of many, only the first and the last."""
     return ", ".join(names) if len(names) <= 3 else f"{names[0]} to {names[-1]}"
 
 

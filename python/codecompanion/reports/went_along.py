@@ -1,6 +1,6 @@
-"""What went along with the questions of a turn besides code: what they mentioned, what had changed in attached files.
+"""The section of `/trace` on a turn's attachments besides code: mentions, and changes of attached files.
 
-A section of `/trace`; what was only named, because the model had it, says so with what it took.
+A reference to text that the model already had is labelled as one, with its size.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from codecompanion.reports.record import Stretch
 
 
 def went_along(turn: Stretch, page: Page) -> list[str]:
-    """Return the section; nothing for a turn in which nothing did."""
+    """Return the section, empty for a turn without attachments."""
     if not turn.along:
         return []
     rows = [(tokens_text(message.tokens), one_line(_title(message))) for message in turn.along]

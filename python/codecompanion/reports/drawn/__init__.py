@@ -1,1 +1,1 @@
-"""Figures drawn with characters."""
+"""Charts drawn with characters."""

@@ -1,7 +1,7 @@
-"""A picture made of dots, eight to a cell in Braille, or one to a cell in plain ASCII.
+"""A picture made of dots, eight per cell in Braille, or one per cell in plain ASCII.
 
-Braille is one cell wide in every terminal, whatever 'ambiwidth' says; fonts that lack it, and consoles, get ASCII.
-What a cell shows most of gives it its colour. Rows count from the bottom, columns from the left.
+Braille is one cell wide in every terminal, whatever the value of 'ambiwidth'; consoles and fonts without it get ASCII.
+The front ink of a cell gives it its colour. Rows count from the bottom, columns from the left.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BITS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
 
 
 class Span(msgspec.Struct, frozen=True):
-    """Cells of one line that have a colour of their own, as bytes of UTF-8 from `first` (0-based) to before `end`."""
+    """Cells of one line with one colour, as bytes of UTF-8 from `first` (0-based) to before `end`."""
 
     first: int
     end: int
@@ -30,7 +30,7 @@ class Span(msgspec.Struct, frozen=True):
 
 
 class Dots:
-    """A field of `columns` × `rows` cells. `across` × `up` dots are in each."""
+    """A field of `columns` × `rows` cells with `across` × `up` dots each."""
 
     def __init__(self, columns: int, rows: int, *, ascii: bool) -> None:
         self.across, self.up = (1, 1) if ascii else (2, 4)
@@ -39,7 +39,7 @@ class Dots:
         self._cells: dict[tuple[int, int], dict[Ink, int]] = {}
 
     def dot(self, x: int, y: int, ink: Ink) -> None:
-        """Put a dot; one outside of the field is left out."""
+        """Set a dot; one outside the field is ignored."""
         if not (0 <= x < self.width and 0 <= y < self.height):
             return
         bit = 1 if self._ascii else _BITS[x % 2][y % 4]
@@ -47,7 +47,7 @@ class Dots:
         inks[ink] = inks.get(ink, 0) | bit
 
     def column(self, x: int, first: int, end: int, ink: Ink) -> None:
-        """Put the dots of a column from row `first` to before row `end`."""
+        """Set the dots of a column from row `first` to before row `end`."""
         for y in range(max(0, first), min(end, self.height)):
             self.dot(x, y, ink)
 
@@ -73,7 +73,7 @@ class Dots:
             return _ASCII[front]
         bits = 0
         for ink, part in cell.items():
-            if ink != "limit" or front == "limit":  # a line of dots would fray the edge of what stands before it
+            if ink != "limit" or front == "limit":  # a line of dots would fray the edge of the area before it
                 bits |= part
         return chr(_BRAILLE | bits)
 

@@ -1,12 +1,12 @@
-"""The chart of `/cost`: tokens of each request, what it would have held without management, limits, and marks.
+"""The chart of `/cost`: tokens of each request, its size without management, limits, and marks.
 
-    window ⠂⠂⠂⠂⠂⠂⠂⡠⠔⠂⠂     ← one line for each limit that is on the chart
-           ⢀⣀⣠⣴⠊⢀⣀⣠⣴      ← the area is what was sent, the line what would have been
+    window ⠂⠂⠂⠂⠂⠂⠂⡠⠔⠂⠂     ← one line for each limit within the chart
+           ⢀⣀⣠⣴⠊⢀⣀⣠⣴      ← the area is the size sent, the line the size without management
          0 ⣿⣿⣿⣿⣿⣿⣿⣿⣿
-               ✂    ◆      ← what changed before the request above it
+               ✂    ◆      ← changes before the request above
 
-More requests than there is room for are drawn several to a column, by the largest of them. The line may leave the
-chart at the top: what could never have been sent does not make the rest of it flat.
+If there are more requests than columns, each column shows the largest of several. The line may leave the chart at the
+top, so that requests too large to be sent do not flatten the rest.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ LABEL_CELLS_NARROW, LABEL_CELLS = 7, 14
 ROWS_NARROW, ROWS = 8, 12
 MAX_CELLS_A_REQUEST = 4
 ROOM_ABOVE = 2.0
-"""The chart is at most so many times as high as what was sent."""
+"""Maximum height of the chart, as a multiple of the largest size sent."""
 MARGIN = 1.02
-"""So much more, or a limit at the very top would be lost."""
+"""Space above, without which a limit at the very top would be lost."""
 _SIGNS: dict[Mark, str] = {"edit": "✂", "compaction": "◆", "undo": "↶"}
 _ASCII_SIGNS: dict[Mark, str] = {"edit": "e", "compaction": "C", "undo": "u"}
 _FRONT: tuple[Mark, ...] = ("compaction", "edit", "undo")
-"""Of several marks in one cell the first of these is shown."""
+"""Of several marks in one cell, the first of these is shown."""
 _LEGEND: tuple[Mark, ...] = ("edit", "compaction", "undo")
 _INK_OF: dict[Mark, str] = {"edit": "edit", "compaction": "compaction", "undo": "limit"}
 
@@ -44,7 +44,7 @@ class ChartLine(msgspec.Struct, frozen=True):
 
 
 class _Bin(msgspec.Struct, frozen=True):
-    """One column: the largest of its requests, and what changed before any of them."""
+    """One column: the largest of its requests, and the changes before any of them."""
 
     sent: int
     without: int
@@ -52,7 +52,7 @@ class _Bin(msgspec.Struct, frozen=True):
 
 
 class _Look(msgspec.Struct, frozen=True):
-    """How the chart is drawn. `label` cells stand left of the axis, `across` dots are in a cell."""
+    """The layout of the chart: `label` cells left of the axis, `across` dots per cell."""
 
     width: int
     label: int
@@ -98,7 +98,7 @@ def size_chart(sizes: Sequence[ContextSize], width: int, *, ascii: bool = False)
 
 
 def _bins(sizes: Sequence[ContextSize], cells: int, across: int) -> tuple[list[_Bin], int]:
-    """Return the columns, and how many dots wide each is; whole cells where there is room, for the marks below."""
+    """Return the columns and their width in dots; whole cells if there is room, for the marks below."""
     room = cells * across
     each = -(-len(sizes) // room)
     groups = [sizes[at : at + each] for at in range(0, len(sizes), each)]
@@ -121,7 +121,7 @@ def _limits(newest: ContextSize) -> list[tuple[str, int]]:
 
 
 def _top(bins: Sequence[_Bin], limits: Sequence[int]) -> float:
-    """Return how many tokens the upper edge stands for."""
+    """Return the number of tokens at the upper edge."""
     sent, without = max(one.sent for one in bins), max(one.without for one in bins)
     highest = max([sent, *(limit for limit in limits if limit <= ROOM_ABOVE * sent)])
     return MARGIN * max(highest, min(without, ROOM_ABOVE * highest), 1)
@@ -149,7 +149,7 @@ def _draw(
 def _labels(
     limits: Sequence[tuple[str, int]], top: float, level: Callable[[float], int], look: _Look
 ) -> dict[int, str]:
-    """Return what stands left of each row, from the bottom."""
+    """Return the label of each row, from the bottom."""
     up = 1 if look.ascii else 4
     labels = {0: "0"}
     for name, tokens in limits:
@@ -169,7 +169,7 @@ def _labelled(label: str, look: _Look, text: str, spans: Sequence[Span]) -> Char
 
 
 def _mark_line(bins: Sequence[_Bin], step: int, look: _Look) -> Iterator[ChartLine]:
-    """Yield the line with a sign below each request before which something changed; none when nothing did."""
+    """Yield the line with a sign below each request preceded by a change, if there is any."""
     cells: dict[int, set[Mark]] = {}
     for at, one in enumerate(bins):
         if one.marks:
@@ -187,7 +187,7 @@ def _mark_line(bins: Sequence[_Bin], step: int, look: _Look) -> Iterator[ChartLi
 
 
 def _numbers(requests: int, cells: int, look: _Look) -> ChartLine:
-    """Return the line that says which requests these are."""
+    """Return the line with the numbers of the requests."""
     last = str(requests)
     gap = cells - 1 - len(last)
     between = "requests".center(gap) if gap > 12 else " " * max(1, gap)
@@ -196,7 +196,7 @@ def _numbers(requests: int, cells: int, look: _Look) -> ChartLine:
 
 
 def _legend(sizes: Sequence[ContextSize], bins: Sequence[_Bin], look: _Look) -> Iterator[ChartLine]:
-    """Yield what the signs mean, only those that are there."""
+    """Yield the legend of the signs used."""
     there = {mark for one in bins for mark in one.marks}
     most = max(one.sent for one in bins), max(one.without for one in bins)
     words = [("#" if look.ascii else "⣿", f"sent, up to {tokens_text(most[0])}", "sent")]

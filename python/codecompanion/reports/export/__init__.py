@@ -1,1 +1,1 @@
-"""A chat as a document that can be shared."""
+"""Export a chat as a document to share."""

@@ -1,6 +1,6 @@
-"""A chat as a page for a browser: one file, which loads and runs nothing.
+"""A chat as a web page: one file, which loads and runs nothing.
 
-Tools are folded, what was removed from the context is marked.
+Tools are folded, and messages removed from the context are marked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from codecompanion.reports.pages.html import escaped, page
 from codecompanion.reports.pages.style import BASE
 
 MAX_FORMATTED = 20_000
-"""A longer paragraph is no prose: it is shown as it is."""
+"""A longer paragraph is not prose, and is shown unformatted."""
 STATUS_SIGNS = {"ok": "✓", "error": "✗", "cancelled": "⊘", "rejected": "⊘"}
 _INLINE = regex(r"(?P<code>(?<!`)(`{1,3})(?!`)(?P<in>[^`\n]+)\2(?!`))|\*\*(?P<bold>[^*\n]+)\*\*")
 _HEADING = regex(r" {0,3}#{1,6} +(.+)")
@@ -149,7 +149,7 @@ def _picture(picture: Picture) -> str:
 
 
 def _text(text: str) -> str:
-    """Return prose and code of a message: fences, inline code, bold and headings are drawn, all else is as written."""
+    """Return the markup of a message: fences, inline code, bold and headings are rendered, the rest is unchanged."""
     parts = []
     for block in blocks_of(text):
         if block.is_code:
@@ -160,7 +160,7 @@ def _text(text: str) -> str:
 
 
 def _paragraphs(text: str) -> list[str]:
-    """Return the paragraphs; a heading is one by itself."""
+    """Return the paragraphs; a heading is its own paragraph."""
     found: list[list[str]] = [[]]
     for line in text.split("\n"):
         heading = _HEADING.match(line)
@@ -180,7 +180,7 @@ def _paragraph(text: str) -> str:
 
 
 def _title(heading: str) -> str:
-    """Return a heading without the signs that may close it: `## Why ##`."""
+    """Return a heading without its optional closing signs: `## Why ##`."""
     return heading.rstrip(" #") or heading
 
 

@@ -1,6 +1,6 @@
-"""A text in Markdown as blocks of prose and of code: fences are found as CommonMark finds them.
+"""Split a Markdown text into blocks of prose and code, with CommonMark's rules for fences.
 
-Both forms of an export write the fences themselves, so that nothing that stands in a chat can open or close one.
+Both exports write the fences themselves, so no text of a chat can open or close one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _LANGUAGE = regex(r"[A-Za-z0-9_+#.-]{1,30}")
 
 
 class Block(msgspec.Struct, frozen=True):
-    """Lines of prose, or of code in a `language` ("" = not said)."""
+    """Lines of prose, or of code in a `language` ("" = unknown)."""
 
     text: str
     is_code: bool = False
@@ -24,7 +24,7 @@ class Block(msgspec.Struct, frozen=True):
 
 
 def blocks_of(text: str) -> Iterator[Block]:
-    """Yield the blocks of a text; a fence that is never closed ends with the text."""
+    """Yield the blocks of a text; an unclosed fence ends with the text."""
     if "```" not in text and "~~~" not in text:
         whole = text.replace("\r\n", "\n").replace("\r", "\n").strip("\n")
         if whole.strip():

@@ -1,7 +1,7 @@
-"""The log of a chat as what a reader wants to see: who said what, which tools ran, what was removed or summarised.
+"""Convert a chat's log for readers: messages, tool calls, and removed or summarised content.
 
-Everything that was said is in it, in its order, also what the model is not sent any more: that is marked. Every text
-goes through `clean` here, once, which hides keys and the home folder; what is drawn of it has to escape it still.
+It contains all messages in order; those no longer sent to the model are marked. Every text passes `clean` here, once,
+which hides keys and the home folder; its writer must still escape it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ GONE = {
     "repaired": "dropped",
     "rules_reread": "read again since",
 }
-"""Why a message is not sent any more, by the kind of change that took it out."""
+"""Why a message is no longer sent, by the kind of change that removed it."""
 _EMBEDDED = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _NAMES = {
     "compact_summary": "summary",
@@ -47,14 +47,14 @@ _NAMES = {
 
 
 class Reader(msgspec.Struct, frozen=True):
-    """What reading needs from outside: how texts are cleaned, where images are; None leaves images out."""
+    """External functions for reading: how texts are cleaned, and how images are loaded; None leaves images out."""
 
     clean: Callable[[str], str]
     image: Callable[[str], bytes | None] | None = None
 
 
 def read_conversation(events: Sequence[LogEvent], reader: Reader, *, view_only: bool = False) -> Conversation:
-    """Return the chat; `view_only`: only what the model would be sent."""
+    """Return the chat; `view_only`: only the messages that would be sent to the model."""
     undone = _undone(events)
     view = {message.id: message for message in project(events).messages}
     if view_only:
@@ -75,14 +75,14 @@ def read_conversation(events: Sequence[LogEvent], reader: Reader, *, view_only: 
 
 
 def chat_title(events: Sequence[LogEvent]) -> str:
-    """Return what the chat is called, "" = nobody has said anything."""
+    """Return the title of the chat, "" for a chat without messages."""
     titles = [event.payload for event in events if isinstance(event.payload, history.TitleSet)]
     given = [title for title in titles if title.by_user]
     return (given or titles)[-1].title if titles else ""
 
 
 def _models(events: Sequence[LogEvent]) -> list[str]:
-    """Return the models of the chat, in the order they came."""
+    """Return the models of the chat, in order of use."""
     named: dict[str, None] = {}
     for event in events:
         match event.payload:
@@ -106,7 +106,7 @@ def _undone(events: Sequence[LogEvent]) -> frozenset[str]:
 
 
 def _gone(events: Sequence[LogEvent], undone: frozenset[str]) -> dict[str, str]:
-    """Return why each message that was taken out is not there, by its id."""
+    """Return why each removed message was removed, by its id."""
     gone: dict[str, str] = {}
     for event in events:
         change = event.payload
@@ -116,7 +116,7 @@ def _gone(events: Sequence[LogEvent], undone: frozenset[str]) -> dict[str, str]:
 
 
 class _Walk:
-    """Makes entries of messages and events."""
+    """Converts messages and events to entries."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class _Walk:
         self._model = ""
 
     def of_log(self, events: Sequence[LogEvent], undone: frozenset[str]) -> Iterator[Said | Note]:
-        """Yield what was said and what happened, in its order."""
+        """Yield messages and events in order."""
         for event in events:
             match event.payload:
                 case MessageAdded(message=message):
@@ -153,7 +153,7 @@ class _Walk:
                     pass
 
     def of_messages(self, messages: Sequence[Message]) -> Iterator[Said]:
-        """Yield messages alone."""
+        """Yield only messages."""
         for message in messages:
             yield from self._said(message, message.ts)
 
@@ -162,7 +162,7 @@ class _Walk:
 
     def _said(self, message: Message, ts: float) -> Iterator[Said]:
         if message.role == "tool" or message.tag == GO_ON_TAG:
-            return  # a result stands with its call
+            return  # a result is shown with its call
         text = message.compaction.text if message.compaction else message.text
         yield Said(
             who="user" if is_typed_by_user(message) else "model" if message.role == "assistant" else "attached",
@@ -185,7 +185,7 @@ class _Walk:
         return f"{kind}: {message.path}" if message.path else kind
 
     def _state(self, message: Message) -> str:
-        """Return why the message is not sent as it was, "" = it is."""
+        """Return why the message is not sent unchanged, "" if it is."""
         now = self._view.get(message.id)
         if now is None:
             return self._gone.get(message.id, "not sent any more")
@@ -197,7 +197,7 @@ class _Walk:
         call, result = message.tool_calls[at], self._results.get((message.id, at))
         ran = self._ran.get(result.id) if result else None
         title = ran.title if ran and ran.title else call.name
-        if ran and ran.summary and ran.summary not in ("failed", ran.status):  # which stands beside it
+        if ran and ran.summary and ran.summary not in ("failed", ran.status):  # the status is shown beside it
             title += f" · {ran.summary}"
         return ToolUse(
             title=self._clean(" ".join(title.split())),
@@ -240,7 +240,7 @@ def _reasoning(message: Message) -> str:
 
 
 def _results(messages: Sequence[Message]) -> dict[tuple[str, int], Message]:
-    """Return the result of each call, by message and position: ids of calls may repeat in real chats."""
+    """Return the result of each call, by message and position: call ids may repeat in real chats."""
     found: dict[tuple[str, int], Message] = {}
     waiting: dict[str, tuple[str, int]] = {}
     for message in messages:
@@ -252,7 +252,7 @@ def _results(messages: Sequence[Message]) -> dict[tuple[str, int], Message]:
 
 
 def _readable(arguments: str) -> str:
-    """Return the arguments of a call one to a line, as the model wrote them where they are no object."""
+    """Return the arguments of a call, one per line; if they are not an object, as the model wrote them."""
     try:
         read = json.loads(arguments)
     except NOT_READABLE:

@@ -1,6 +1,6 @@
-"""What a chat is made of when it is written down to be shared: plain values, whatever it is written as.
+"""The values of an exported chat, independent of the output format.
 
-`reading` makes them of the log, `as_html` and `as_markdown` write them down.
+`reading` builds them from the log, `as_html` and `as_markdown` write them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import msgspec
 
 
 class Picture(msgspec.Struct, frozen=True):
-    """An image: its content, or None where it was left out or is lost."""
+    """An image: its content, or None if it was left out or is lost."""
 
     label: str
     mime: str = ""
@@ -19,7 +19,7 @@ class Picture(msgspec.Struct, frozen=True):
 
 
 class ToolUse(msgspec.Struct, frozen=True):
-    """A tool call and its result. `state`: why the result is not sent as it was; `diff` of a changed file."""
+    """A tool call and its result. `state`: why the result is not sent unchanged; `diff` of a changed file."""
 
     title: str
     status: str
@@ -31,7 +31,7 @@ class ToolUse(msgspec.Struct, frozen=True):
 
 
 class Said(msgspec.Struct, frozen=True):
-    """One message. `who`: `user`, `model`, or what was attached; `state` as in `ToolUse`."""
+    """One message. `who`: `user`, `model`, or the kind of attachment; `state` as in `ToolUse`."""
 
     who: str
     title: str
@@ -45,7 +45,7 @@ class Said(msgspec.Struct, frozen=True):
 
 
 class Note(msgspec.Struct, frozen=True):
-    """What happened between messages: an edit, a compaction with its summary, an error."""
+    """An event between messages: an edit, a compaction with its summary, an error."""
 
     text: str
     summary: str = ""
@@ -53,7 +53,7 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class Conversation(msgspec.Struct, frozen=True):
-    """A chat to be written down."""
+    """A chat to export."""
 
     title: str
     models: tuple[str, ...]

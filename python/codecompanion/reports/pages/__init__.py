@@ -1,1 +1,1 @@
-"""Pages for a browser: one file each, which needs nothing else."""
+"""Pages for a browser: one self-contained file each."""

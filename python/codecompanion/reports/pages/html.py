@@ -1,7 +1,7 @@
-"""What all pages share: escaping, and the frame, which forbids the page to load or run anything.
+"""The parts shared by all pages: escaping, and the frame, which forbids the page to load or run anything.
 
-Whatever is not written by us goes through `escaped`. The policy in the frame is the second line of defence: a browser
-fetches nothing and runs no script even where a text had found its way into the markup.
+All text not written by us passes `escaped`. The policy in the frame is the second line of defence: a browser fetches
+nothing and runs no script even if a text got into the markup.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from codecompanion.formats.regex import regex
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 _NO_CHARACTERS = regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-"""Controls, halves of pairs and what is no character: HTML has no way to write them."""
+"""Control characters, lone surrogates and non-characters, which HTML cannot represent."""
 _DIRECTIONS = regex(r"[\u202a-\u202e\u2066-\u2069]")
-"""They would turn the text around them, ours as well."""
+"""Direction controls, which would also affect the text around them."""
 
 
 def escaped(text: str) -> str:
-    """Return the text so that it stands in an element, or in an attribute in double quotes, as nothing but text."""
+    """Return the text escaped for an element, or for an attribute in double quotes."""
     shown = _NO_CHARACTERS.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
     return html.escape(_DIRECTIONS.sub(lambda found: f"[U+{ord(found[0]):04X}]", shown), quote=True)
 
 
 def page(title: str, style: str, body: str, *, made_by: str) -> str:
-    """Return the whole page. `title` and `made_by` are escaped here; `style` and `body` are markup already."""
+    """Return the whole page. `title` and `made_by` are escaped here; `style` and `body` are already markup."""
     return (
         "<!doctype html>\n"
         '<html lang="en">\n<head>\n<meta charset="utf-8">\n'

@@ -1,6 +1,6 @@
-"""The page of `replay --html`: a small chart per policy for each session, and the figures as a table.
+"""The page of `replay --html`: a small chart per policy for each session, and a table of the figures.
 
-The figures are those of the table on the command line, made by the same code; the page is written from them alone.
+The figures are those of the table on the command line, computed by the same code; the page uses nothing else.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ _HEAD = ("policy", "requests", "tokens, sum", "largest request", "edits", "compa
 
 
 class Session(msgspec.Struct, frozen=True):
-    """One recorded session: its name, and the figures of each request under each policy, no policy first."""
+    """One recorded session: its name, and the figures of each request under each policy, starting with none."""
 
     name: str
     walks: Sequence[Sequence[Figures]]
 
 
 class Replayed(msgspec.Struct, frozen=True):
-    """All that the page shows. `totals` are in the order of `labels`; `command` is what was typed."""
+    """The data of the page. `totals` are in the order of `labels`; `command` is the command line."""
 
     labels: Sequence[str]
     sessions: Sequence[Session]
@@ -125,7 +125,7 @@ def _shown(label: str) -> str:
 
 
 def _caption(session: Session, row: int) -> str:
-    """Return what is said beside the name of a policy: the two figures most look for."""
+    """Return the caption beside the name of a policy: the two most important figures."""
     sums = [sum(walk, Figures()) for walk in (session.walks[0], session.walks[row])]
     said = [f"{tokens_text(sums[1].prompt_tokens)} tokens"]
     if row and sums[1].compared_requests:

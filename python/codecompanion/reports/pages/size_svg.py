@@ -1,8 +1,8 @@
 """One small chart of a replay: the size of each request under one policy, over that without management.
 
-All charts of a session have the same axes, so that they can be compared by eye. The area is what is sent, the thin
-line the session with nothing managed, which may leave the chart at the top. Signs on the curve and below it have
-shapes of their own, and the chart is described in words for who cannot see it.
+All charts of a session have the same axes, for visual comparison. The area is the size sent, the thin line the session
+without management, which may leave the chart at the top. Signs on and below the curve differ in shape, and the chart is
+described in words for screen readers.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from codecompanion.reports.pages.html import escaped
 WIDTH, HEIGHT = 360, 190
 LEFT, RIGHT, TOP, BOTTOM = 44, 8, 14, 30
 MAX_POINTS = 320
-"""So many points are more than the chart has pixels; of more requests the largest of several are drawn."""
+"""More points than the chart has pixels; of more requests the largest of several are drawn."""
 ROOM_ABOVE = 2.0
 
 
 class Point(msgspec.Struct, frozen=True):
-    """One request, or the largest of several: its tokens, and what happened before it."""
+    """One request, or the largest of several: its tokens, and the changes before it."""
 
     tokens: int
     edits: int = 0
@@ -31,24 +31,24 @@ class Point(msgspec.Struct, frozen=True):
 
 
 class Scale(msgspec.Struct, frozen=True):
-    """What the axes of all charts of one session stand for: number of requests, tokens at the upper edge."""
+    """The axes of all charts of one session: number of requests, tokens at the upper edge."""
 
     requests: int
     top: int
     window: int
 
     def x(self, request: float) -> float:
-        """Return where a request stands, the first being 0."""
+        """Return the x position of a request, counted from 0."""
         share = request / (self.requests - 1) if self.requests > 1 else 0.5
         return round(LEFT + share * (WIDTH - LEFT - RIGHT), 1)
 
     def y(self, tokens: float) -> float:
-        """Return the height of a size."""
+        """Return the y position of a size."""
         return round(TOP + (1 - tokens / self.top) * (HEIGHT - TOP - BOTTOM), 1)
 
 
 def scale_of(walks: Sequence[Sequence[Point]], unmanaged: Sequence[Point], window: int) -> Scale:
-    """Return the axes that fit all charts: as high as what policies send, the window if it is near, little more."""
+    """Return the axes that fit all charts: up to the largest size sent, and the window if it is near."""
     managed = max((point.tokens for walk in walks for point in walk), default=0)
     whole = max((point.tokens for point in unmanaged), default=0)
     highest = max(managed or whole, window if window <= ROOM_ABOVE * max(managed, whole) else 0)
@@ -57,7 +57,7 @@ def scale_of(walks: Sequence[Sequence[Point]], unmanaged: Sequence[Point], windo
 
 
 def size_svg(name: str, points: Sequence[Point], unmanaged: Sequence[Point], scale: Scale, *, key: str) -> str:
-    """Return the chart; `key` is unique in the page. `unmanaged` is empty where `points` are that themselves."""
+    """Return the chart; `key` is unique in the page. `unmanaged` is empty if `points` are the unmanaged ones."""
     shapes = [
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-labelledby="{key}-t" aria-describedby="{key}-d">',
         f'<title id="{key}-t">{escaped(name)}: tokens of each request</title>',
@@ -132,7 +132,7 @@ def _curves(points: Sequence[Point], unmanaged: Sequence[Point], scale: Scale) -
 
 
 def _off_chart(points: Sequence[Point], scale: Scale) -> Iterator[str]:
-    """Yield how far the curve goes on where it leaves the chart at the top."""
+    """Yield the peak of a curve that leaves the chart at the top."""
     first = next((at for at, point in enumerate(points) if point.tokens > scale.top), None)
     if first is not None:
         x = max(LEFT + 90, scale.x(first)) - 8
@@ -171,7 +171,7 @@ def _signs(points: Sequence[Point], scale: Scale) -> Iterator[str]:
 
 
 def _apart(places: dict[float, None]) -> Iterator[float]:
-    """Yield the places that are at least two pixels from the one before: more cannot be told apart."""
+    """Yield the positions at least two pixels apart: closer ones are indistinguishable."""
     last = -2.0
     for x in places:
         if x - last >= 2:
