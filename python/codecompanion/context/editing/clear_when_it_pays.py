@@ -15,11 +15,11 @@ nothing, an edit costs the seconds in which the rest is read again. So it waits 
 it saves seconds, if `min_seconds` of them, whatever the size of the chat) or the window gets tight (`repay` 0). There
 the cut is made that frees the most tokens for each one that is read again: seconds buy room.
 
-Kept are the content likely to be needed: the newest messages, protected messages, results of excluded tools, and the
-newest look at a file that was used recently. How recently depends on later events (`KeepReads`): a file edited since
-needs its old look least, because the edit contains the new text. Other tool results are hardly ever needed again
-(measured: doc/dev, `adaptive`). Code gathered for a question stays until the turn of that question is over, and during
-any later turn that refers to it.
+Content likely to be needed is kept: the newest messages, protected messages, results of excluded tools, and the newest
+look at a file that was used recently. How recently depends on later events (`KeepReads`): a file edited since needs its
+old look least, because the edit contains the new text. Other tool results are hardly ever needed again (measured:
+doc/dev, `adaptive`). Code gathered for a question stays until the turn of that question is over, and during any later
+turn that refers to it.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The kept messages are a union: protected ones, those named by the parameters, the newest messages, cycles or turns
 (R-116, R-309), and as many of the newest as fit the target (`fill_window`, R-416). A call and its results stay or go
 together, for which the boundary moves to the older side (R-128, R-417). The live summary never stays: the next summary
-always covers it, in any position and by any author.
+always covers it, whatever its position and author.
 """
 
 from __future__ import annotations

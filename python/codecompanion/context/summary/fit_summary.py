@@ -2,8 +2,8 @@
 
 Runs after `insert_summary`, so that the measured request is the one that will be sent. Only the text of the summary
 shrinks: element, header and quoted request stay, and so do the headings of sections that an agent needs to continue.
-Quotes by code have their own budget besides the model's (R-431), in the requested form or any other; if even that is
-too much, quotes become excerpts with their keys.
+Quotes added by code have their own budget besides the model's (R-431), in the requested form or any other; if even that
+is too much, quotes become excerpts with their keys.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ _SHARE_TEXT = f"""
         JOIN events AS copy ON copy.chat_id = ?1 AND copy.seq = taken.place
         LEFT JOIN shared_text ON shared_text.event_id = taken.id
     WHERE copy.type = 'message_added'
-"""  # noqa: S608 - likewise
+"""  # noqa: S608 - a constant
 _READ = """
     SELECT ts, payload FROM events
     WHERE chat_id = ? AND type IN ('chat_created', 'model_set', 'title_set', 'message_added') ORDER BY seq

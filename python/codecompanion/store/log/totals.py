@@ -18,8 +18,8 @@ _TOTALS = (
 )
 _SELECT_TOTALS = f"SELECT {_TOTALS} FROM chats WHERE chat_id = ?"  # noqa: S608 - a constant
 _MARKS = ", ".join("?" * len(_TOTALS.split(",")))
-_SAVE_TOTALS = f"INSERT OR REPLACE INTO chats(chat_id, {_TOTALS}, sum) VALUES (?, {_MARKS}, ?)"  # noqa: S608 - likewise
-_SELECT_SUMS = f"SELECT sum, chat_id, {_TOTALS} FROM chats"  # noqa: S608 - likewise
+_SAVE_TOTALS = f"INSERT OR REPLACE INTO chats(chat_id, {_TOTALS}, sum) VALUES (?, {_MARKS}, ?)"  # noqa: S608 - a constant
+_SELECT_SUMS = f"SELECT sum, chat_id, {_TOTALS} FROM chats"  # noqa: S608 - a constant
 
 
 class SessionInfo(msgspec.Struct, frozen=True):
