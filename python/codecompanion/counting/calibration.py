@@ -17,8 +17,8 @@ import msgspec
 
 # Initial ratios of tokens reported / estimated: family, minimum version, ratio, marks; the newest first.
 # Claude until 4.6: 1.19 and 1.24 in the recorded sessions of ../shared (3.5 and 4.5). Its tokenizer since 4.7 gives
-# 1.45 to 1.63 on the same texts, by a reconstruction (ctok 1.3) that matches the reports for the older ones within 0.2
-# %. GPT, Gemini, Llama, DeepSeek: within 5 % of 1 in the recorded exchanges that are long enough.
+# 1.45 to 1.63 on the same texts, by a reconstruction (ctok 1.3) that matches the reports for older ones within 0.2 %.
+# GPT, Gemini, Llama, DeepSeek: within 5 % of 1 in the recorded exchanges that are long enough.
 START_RATIOS: tuple[tuple[str, tuple[int, int], float, float], ...] = (
     ("claude", (4, 7), 1.5, 0.22),
     ("claude", (0, 0), 1.22, 0.22),
@@ -119,7 +119,7 @@ def _adapted(side: float, off: float, bound: int) -> float:
 class Calibration(msgspec.Struct, frozen=True):
     """The learned figures of one endpoint and model: tokens = extra + ratio x estimate.
 
-    `weight`: the number of estimated tokens behind the ratio. `marks`: the additional cost of a punctuation mark beyond
+    `weight`: the estimated tokens that the ratio is based on. `marks`: the additional cost of a punctuation mark beyond
     the usual density, so that code and prose effectively have different ratios. `above` and `below`: the spread of
     reports around the count, as multiples of the usual one. `small`: observed and estimated tokens of added texts that
     were each too small to use; in a small window all are (issue 24).

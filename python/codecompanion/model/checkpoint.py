@@ -1,8 +1,8 @@
 """The stored state of a chat outside the log: payloads of schema `session_runtime_v2` (CoWork OS R-461, R-462, R-467).
 
-A `Snapshot` is the state at one moment, a `Checkpoint` a snapshot with a structured summary and the exact words behind
-it. Keys are those of CoWork OS (camelCase, times in milliseconds), so its files can be read. Payloads of other versions
-may have more keys: `merge_unknown` carries unknown ones over to the next payload written.
+A `Snapshot` is the state at one moment, a `Checkpoint` a snapshot with a structured summary and the exact text it is
+based on. Keys are those of CoWork OS (camelCase, times in milliseconds), so its files can be read. Payloads of other
+versions may have more keys: `merge_unknown` carries unknown ones over to the next payload written.
 `context.checkpoints.snapshot` builds payloads, `store.files.checkpoints` writes them.
 """
 

@@ -20,7 +20,7 @@ NAMED_LINES = "lines"
 WHOLE_FILES = frozenset({"mention", "active"})
 """The sources of snippets that are whole files, unless truncated."""
 PIN_IS_GONE = "Pinned code is gone:"
-"""Start of the note about it."""
+"""The start of the note about a pin whose code is gone."""
 
 GatherSource = Literal[
     "mention", "pinned", "active", "ast", "search", "common", "architecture", "memory", "team", "map"

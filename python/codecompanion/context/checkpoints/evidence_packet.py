@@ -1,4 +1,4 @@
-"""Evidence packets: the exact text behind a checkpoint (R-468, R-469), and how two packets are compared (R-470)."""
+"""Evidence packets: the exact text that a checkpoint is based on (R-468, R-469), and comparing two packets (R-470)."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class _Seen(msgspec.Struct, frozen=True):
 class FileUses:
     """The file uses of a list of messages; numbers are message indexes, paths are normalised, names are base names.
 
-    `before[i]`: tokens before message i; the last entry is the total. `of_result`: the file use behind a result.
+    `before[i]`: tokens before message i; the last entry is the total. `of_result`: the file use of a result.
     `last_read`, `last_edited` (by path), `named_by_user`, `named_by_model` (by name): the newest positions.
     `last_shown`: the newest result that shows the whole file. `last_typed`: the user's newest message (-1 = none).
     `replies`: the number of model replies.

@@ -140,7 +140,7 @@ class IndexWriter:
             return bool(dead > MAX_DEAD * (live + dead))
 
     def finish(self, *, is_first: bool = False) -> None:
-        """Drop unreferenced names, merge the full-text index, and merge the write-ahead log into the file.
+        """Drop unreferenced names, merge the full-text index, and move the write-ahead log into the file.
 
         `is_first`: every table was just filled in the order of files, so a sixth of the pages is empty.
         """

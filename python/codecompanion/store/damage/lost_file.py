@@ -242,7 +242,7 @@ class FileWatch:
             fresh.unlink()
             return None
         self._set_aside(place)
-        for suffix in self._beside:  # of no existing file: SQLite would add it to the new one
+        for suffix in self._beside:  # their file is gone: SQLite would add them to the new one
             with contextlib.suppress(FileNotFoundError):
                 marks.beside(place, suffix).replace(marks.beside(place, f"{suffix}.old"))
         if found is None and not _link(fresh, place):

@@ -218,7 +218,7 @@ class CheckpointFiles:
         with told_as_ours(self._spans.folder):
             return self._spans.load(file_name(chat_id))
 
-    # ---- inside
+    # ---- internals
 
     def _make_folders(self) -> None:
         for folder in (self.folder.parent, self.folder, self._checkpoints, self._snapshots, self._spans.folder):
