@@ -1,8 +1,8 @@
-"""How much of the file somebody works in goes along when nobody named it: supporting material (R-214).
+"""Choose the part of the active file that is sent when the user did not name it: supporting material (R-214).
 
-Never more than a quarter of a small budget and two fifths of a large one; beside files that were named, what these
-leave over. A file that is longer than that becomes the definition around the cursor and those whose names answer the
-question; else the lines around the cursor, or its beginning.
+It takes at most a quarter of a small budget and two fifths of a large one; beside named files, only the tokens they
+leave over. A longer file is reduced to the definition around the cursor and those whose names match the question;
+failing that, to the lines around the cursor, or the start of the file.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from codecompanion.retrieval.smart_snippets import split_lines
 
 SMALL_SHARE, SMALL_BUDGET = 0.25, 8000
 SHARE_ABOVE, MAX_SHARE = 0.5, 0.4
-"""A quarter of a budget up to 8,000 tokens, half of what is above, at most 0.4 of all: 8,000 of 20,000.
+"""A quarter of the first 8,000 tokens of the budget, half of the rest, at most 0.4 of the total: 8,000 of 20,000.
 
-Measured (bench_active_file) on 280 commits of eight repositories, four of which nothing was fitted on: share of the
-changed functions that are shown, a quarter of all → 0.4 of all. The open file is one that the commit changes: at 4,000
-tokens 0.689 → 0.698, at 20,000 0.814 → 0.837; the commit before changed it: at 4,000 0.503 → 0.497, at 20,000 0.686 →
-0.695. Half of all is better nowhere. On four of them, without the open file: 0.457 and 0.651, with a quarter 0.630 and
-0.783.
+Measured (bench_active_file) on 280 commits of eight repositories (four of them not used for fitting): share of the
+changed functions that are shown, a quarter of the budget → 0.4 of it. Open file = one that the commit changes: at 4,000
+tokens 0.689 → 0.698, at 20,000 0.814 → 0.837; one that the previous commit changed: at 4,000 0.503 → 0.497, at 20,000
+0.686 → 0.695. Half of the budget is never better. On four repositories, without the open file: 0.457 and 0.651, with a
+quarter 0.630 and 0.783.
 """
 _MIN_TERM = 3
 _BODIES = frozenset({"function", "method", "macro", "class", "interface", "type"})
@@ -42,9 +42,9 @@ def active_room(budget_tokens: int, selected: Sequence[Snippet]) -> int:
 def active_pieces(
     whole: Snippet, definitions: Sequence[Definition], terms: Sequence[str], cursor: int, max_tokens: int
 ) -> list[Snippet]:
-    """Return what goes along of the active file, from top to bottom, in at most so many tokens; [] = nothing fits.
+    """Return the parts of the active file to send, from top to bottom, within `max_tokens`; [] = nothing fits.
 
-    `terms`: words of the question, lower case; `cursor`: its line, 1-based, 0 = not known.
+    `terms`: words of the question, lower case; `cursor`: its line, 1-based, 0 = unknown.
     """
     if whole.tokens <= max_tokens:
         return [whole]
@@ -68,7 +68,7 @@ def active_pieces(
 
 
 def _places(definitions: Sequence[Definition], terms: Sequence[str], cursor: int) -> list[tuple[int, int, str, str]]:
-    """Return the definitions that count, the one around the cursor first, then the shortest that have a term."""
+    """Return the relevant definitions: the one around the cursor first, then the shortest ones that contain a term."""
     bodies = [one for one in definitions if one.kind in _BODIES]
     by_size = sorted(bodies, key=lambda one: one.end - one.start)
     here = [one for one in by_size if one.start <= cursor <= one.end][:1]
@@ -78,7 +78,7 @@ def _places(definitions: Sequence[Definition], terms: Sequence[str], cursor: int
 
 
 def _around(whole: Snippet, lines: Sequence[str], cursor: int, max_tokens: int) -> Snippet | None:
-    """Return the lines around the cursor, as many above as below, that fit; None = not even its own line does."""
+    """Return the lines around the cursor that fit, as many above as below; None = not even the cursor's line fits."""
     free = 4 * max_tokens - len(lines[cursor - 1])
     if free < 0:
         return None

@@ -1,6 +1,6 @@
-"""What a project is made of, from the names of its files and its manifests: languages, frameworks, folders (R-240).
+"""A project's architecture, from the names of its files and its manifests: languages, frameworks, folders (R-240).
 
-Goes along with questions about the structure of the project. The names are data (`architecture.toml`).
+It is attached to questions about the structure of the project. The names are data (`architecture.toml`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_MANIFEST_CHARS = 100_000
 
 
 def manifests_of(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the manifests at the root of a project, whose text says what it is made with."""
+    """Return the manifests at the root of a project; their text names the tools it uses."""
     known = package_table("retrieval/architecture.toml")["manifests"]
     return tuple(path for path in paths if path in known)
 
@@ -64,7 +64,7 @@ def _patterns(paths: Sequence[str], patterns: Mapping[str, Sequence[str]]) -> li
 
 
 def _folders(paths: Sequence[str]) -> list[str]:
-    """Return the folders with the most files, two levels deep, with how many they hold."""
+    """Return the folders with the most files, two levels deep, with their file counts."""
     count = Counter("/".join(path.split("/")[:-1][:2]) for path in paths if "/" in path)
     largest = sorted(count.items(), key=lambda one: (-one[1], one[0]))[:MAX_FOLDERS]
     return [f"{shown(folder)}/ ({number})" for folder, number in sorted(largest)]

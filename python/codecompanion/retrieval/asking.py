@@ -1,6 +1,6 @@
-"""Whether a message asks for something: only then it is worth saying that it went without code (R-201).
+"""Whether a message asks for something: only then is it worth reporting that no code was added (R-201).
 
-"Thanks, that works" gets no code either, and nobody wonders. The words are data (`asking.toml`). Pure.
+"Thanks, that works" gets no code either, and no one expects any. The words are data (`asking.toml`). Pure.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from codecompanion.formats.regex import regex
 from codecompanion.retrieval.mentions import prose_of
 
 MIN_WORDS = 3
-"""Less is hardly about code: "go on", "how so?"."""
+"""Fewer words are rarely about code: "go on", "how so?"."""
 _LOOKED_AT = 20_000
 _MARK = regex(r"\?(?:[\s\"'”’)*_]|$)|[？؟]")
 _WORD = regex(r"[^\W\d_]+")
@@ -37,9 +37,9 @@ def small_talk() -> frozenset[str]:
 
 
 def asks_something(text: str) -> bool:
-    """Return whether a message asks: it has a question mark, or begins with a word that asks or tells to look.
+    """Return whether a message asks: it has a question mark, or begins with a question word or a request to look.
 
-    Small talk does not, whatever its marks: "thanks, is that all?".
+    Small talk does not count, whatever its punctuation: "thanks, is that all?".
     """
     said = prose_of(text[:_LOOKED_AT])
     words = [word.lower() for word in _WORD.findall(said)[:MIN_WORDS]]

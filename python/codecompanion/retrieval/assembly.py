@@ -1,8 +1,8 @@
 """The block right before a question: code, architecture, team, memories, and the form of the answer (R-252).
 
-The document's persona, mission and rules are the chat's system prompt, which stands first in every request; the
-question is the user's own message, which follows the block. The part on the form of the answer has a line for each kind
-of question (R-212).
+The document's persona, mission and rules are the chat's system prompt, the first message of every request; the question
+is the user's own message, which follows the block. The part on the form of the answer has a line for each kind of
+question (R-212).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HEAD = (
 CODE_TITLE = "Code"
 MAP_TITLE = "Map: other definitions of the best files, with their lines"
 TITLES = {"architecture": "Architecture", "team": "Team", "memory": "Memories"}
-"""Of what is no lines of a file, by who found it."""
+"""Titles of texts that are not lines of a file, by gatherer."""
 FORMAT_TITLE = "Format"
 ALL_PARTS: tuple[Part, ...] = get_args(Part)
 _FORMAT = "Refer to code as path:line; put code in fenced blocks that name its language."
@@ -39,7 +39,7 @@ def assemble(
 ) -> str:
     """Return the block with these parts, in their order; "" when there is nothing to show.
 
-    `code` and `code_map` are text, or "" when there is none; `beside` are the texts that are no lines of a file.
+    `code` and `code_map` are text, or "" for none; `beside` are the texts that are not lines of a file.
     """
     texts: dict[str, str] = {"code": code, "map": code_map, **{one.source: one.text for one in beside}}
     titles: dict[str, str] = {"code": CODE_TITLE, "map": MAP_TITLE, **TITLES}
@@ -52,12 +52,12 @@ def assemble(
 
 
 def section_of(one: Snippet) -> str:
-    """Return what is no lines of a file as it stands in a block, what is around it included; "" for all others."""
+    """Return a text that is not lines of a file as the block renders it, separators included; "" for all others."""
     title = TITLES.get(one.source, "")
     return f"\n\n## {title}\n\n{one.text}\n\n" if title and one.text.strip() else ""
 
 
 def answer_format(types: QuestionTypes) -> str:
-    """Return the form of an answer to a question of these kinds, in a sentence or three."""
+    """Return the form of an answer to a question of these kinds, in one to three sentences."""
     formats = [text for name, text in _FORMATS.items() if getattr(types, name)][:_MAX_FORMATS]
     return " ".join([_FORMAT, *formats])

@@ -1,4 +1,4 @@
-"""How many tokens of code a model is given: the table of R-244, what the user says, never too much of the window."""
+"""The token budget for gathered code: the table of R-244, the user's setting, and a cap by the context window."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from codecompanion.formats.regex import regex
 MAX_SHARE_OF_WINDOW = 0.25
 """Gathered code never takes more of the real window than this; the question, its history and the reply need the rest.
 
-A 4k window: 1,000 tokens of code. From 200k on the table alone decides.
+A 4k window: 1,000 tokens of code. From 200k on, only the table decides.
 """
 _VENDORS = regex(r"^(?:[a-z-]{2,20}\.){1,2}(?=[a-z])", re.IGNORECASE)
 _SEPARATORS = str.maketrans("", "", "-_ ")
 
 
 def token_budget(model: str, own: Mapping[str, int] | None = None, window: int = 0) -> int:
-    """Return the budget of a model, in tokens; `own`: rows of the user's, which go before the table's.
+    """Return the budget of a model, in tokens; `own`: the user's rows, which take precedence over the table.
 
-    `window`: its context window in tokens, 0 = not known. It decides where no row has the model's name.
+    `window`: the model's context window in tokens, 0 = unknown. It decides when no row matches the model's name.
 
-    The longest name counts that the model's name begins with, also after a vendor (`openai/gpt-4o-mini` → `gpt-4o`)
-    and after a region and a vendor as Amazon's names have them (`us.anthropic.claude-…`).
-    A row of the user's called `default` stands for all others.
+    The longest row name that is a prefix of the model's name wins, also after a vendor (`openai/gpt-4o-mini` →
+    `gpt-4o`) and after a region and a vendor as in Amazon's names (`us.anthropic.claude-…`). A user row called
+    `default` applies to all other models.
     """
     table = package_table("retrieval/budgets.toml")
     for rows in (own or {}, table["models"]):
@@ -37,14 +37,14 @@ def token_budget(model: str, own: Mapping[str, int] | None = None, window: int =
 
 
 def _named(model: str, rows: Mapping[str, int]) -> int:
-    """Return the value of the row that the model's name begins with, 0 when there is none."""
+    """Return the value of the row that the model's name begins with, or 0."""
     short = model.rpartition("/")[2]
     names = (model, short, _VENDORS.sub("", short))
     return next((int(rows[found]) for name in names if (found := _longest(name, rows))), 0)
 
 
 def budget_in_window(budget: int, window: int) -> int:
-    """Return the budget in a context window of so many tokens; 0 = the window is not known."""
+    """Return the budget within a context window of `window` tokens; 0 = unknown."""
     return min(budget, int(window * MAX_SHARE_OF_WINDOW)) if window > 0 else budget
 
 

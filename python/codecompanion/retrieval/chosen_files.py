@@ -1,7 +1,7 @@
-"""What goes along of what the user chose when not all of it does: named files, pins, the active file (R-213, R-248).
+"""Fit the user's choices into the budget: named files, pins, the active file (R-213, R-248).
 
-No line twice, whatever they have in common. Files that do not fit together share the budget evenly. Of one that is
-longer than its share the parts go first that the question asks for, then its beginning, cut after a line.
+No line is sent twice, however the choices overlap. Files that do not fit together share the budget evenly. A file that
+exceeds its share sends the parts that the question asks for first, then its beginning, truncated after a line.
 """
 
 from __future__ import annotations
@@ -18,20 +18,19 @@ from codecompanion.retrieval.selection import NO_ROOM_FOR_A_LINE, cut_to_budget,
 from codecompanion.retrieval.smart_snippets import MAX_LINES_AFTER_START, find_elements, split_lines
 
 RELATED_SHARE = 0.5
-"""Of a file's share, for places the question does not name itself; the rest is its beginning."""
+"""Share of a file's room for places that the question does not name; the rest is its beginning."""
 _MIN_NAME = 3
 
 Wanted = Mapping[str, Sequence[Snippet]]
-"""Path → parts of that file the question asks for, best first; those it names itself have a score of 1.0."""
+"""Path → parts of that file that the question asks for, best first; those it names have a score of 1.0."""
 
 
 def wanted_parts(
     whole: Snippet, definitions: Sequence[Definition], found: Sequence[Snippet], terms: Collection[str]
 ) -> list[Snippet]:
-    """Return the parts of a file the question asks for: definitions it names, then what else was `found` in it.
+    """Return the parts of a file that the question asks for: definitions it names, then other parts `found` in it.
 
-    `terms`: words of the question, lower case. A file that no grammar has read is looked through for lines that define
-    one of them.
+    `terms`: words of the question, lower case. A file without a grammar is scanned for lines that define one of them.
     """
     names = {term for term in terms if len(term) >= _MIN_NAME}
     lines = split_lines(whole.text)
@@ -72,9 +71,9 @@ def _lines_of(whole: Snippet, lines: Sequence[str], start: int, end: int, kind: 
 def fit_chosen(
     chosen: Sequence[Snippet], budget_tokens: int, wanted: Wanted, max_file_tokens: int = 0
 ) -> tuple[list[Snippet], list[Dropped]]:
-    """Return what of these snippets goes along, all where they fit together, and of which nothing does.
+    """Return the snippets to send, all of them if they fit together, and the files that are left out entirely.
 
-    `max_file_tokens`: of one file, 0 = no bound.
+    `max_file_tokens`: limit for one file, 0 = no limit.
     """
     groups = [_Group(of, wanted.get(path, ())) for path, of in by_path(chosen).items()]
     sizes = [min(one.size, max_file_tokens or one.size) for one in groups]
@@ -92,7 +91,7 @@ def fit_chosen(
 
 
 class _Group:
-    """What was chosen of one file: disjoint parts, from top to bottom, and what of it goes first."""
+    """The user's choices in one file: disjoint parts from top to bottom, and the parts to send first."""
 
     def __init__(self, chosen: Sequence[Snippet], asked: Sequence[Snippet]) -> None:
         self.chosen, self.asked = chosen, asked
@@ -100,7 +99,7 @@ class _Group:
         self.size = _size(self.parts)
 
     def in_room(self, max_tokens: int) -> list[Snippet]:
-        """Return what fits: all, or what is asked for and then the beginning."""
+        """Return the parts that fit: all, or the ones the question asks for and then the beginning."""
         if self.size <= max_tokens:
             return list(self.parts)
         taken, kept, left = set[int](), list[Snippet](), max_tokens
@@ -126,7 +125,7 @@ class _Group:
 
 
 def without_shared_lines(chosen: Sequence[Snippet]) -> list[Snippet]:
-    """Return the snippets of one file so that none has a line of another: the longest stay as they are."""
+    """Return the snippets of one file without overlapping lines; the longest are unchanged."""
     shown, parts = set[int](), list[Snippet]()
     for one in sorted(chosen, key=lambda one: one.start - one.end):
         parts += not_shown(one, shown)
@@ -135,7 +134,7 @@ def without_shared_lines(chosen: Sequence[Snippet]) -> list[Snippet]:
 
 
 def by_path(chosen: Sequence[Snippet]) -> dict[str, list[Snippet]]:
-    """Return the snippets of each file, files in the order they came."""
+    """Return the snippets of each file, files in their original order."""
     found = dict[str, list[Snippet]]()
     for one in chosen:
         found.setdefault(one.path, []).append(one)

@@ -1,7 +1,7 @@
-"""Is a question about the project, and what about: a model's reply, or words (R-204 … R-211).
+"""Classify a question: whether it is about the project, and its topics, by a model's reply or by words (R-204 … R-211).
 
-The words are ours (`question_words.toml`). Only the two ends of a long question are looked at: a pasted log in between
-says little about what is asked.
+The words are ours (`question_words.toml`). Only the two ends of a long question are read: a pasted log in between says
+little about the question.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PATTERNS = "retrieval/question_patterns.toml"
 
 
 class _Found(msgspec.Struct, frozen=True):
-    """What a question has: patterns that match, keywords by category (different words of it), strong indicators."""
+    """Matches in a question: patterns, keywords by category (distinct words), strong indicators."""
 
     patterns: int
     by_category: dict[str, int]
@@ -42,7 +42,7 @@ class _Found(msgspec.Struct, frozen=True):
 class WordRules(msgspec.Struct, frozen=True):
     """How words are compared.
 
-    `with_exceptions`: common words are never misspelt keywords, and a negation in `why …` or in an error message
+    `with_exceptions`: common words never count as misspelt keywords, and a negation in `why …` or in an error message
     excludes nothing (R-208).
     """
 
@@ -53,7 +53,7 @@ DEFAULT_RULES = WordRules()
 
 
 def classify_by_words(question: object, rules: WordRules = DEFAULT_RULES) -> Classification:
-    """Return what the words of a question say (R-207 … R-209); anything but a text with a word in it says nothing."""
+    """Return the classification by words (R-207 … R-209); a value that is not a text with words is unclassified."""
     if not isinstance(question, str) or not question.strip():
         return Classification()
     text = _ends(question)
@@ -74,7 +74,7 @@ def classify_by_words(question: object, rules: WordRules = DEFAULT_RULES) -> Cla
 
 
 def categories_by_words(question: str) -> tuple[str, ...]:
-    """Return the categories whose keywords stand in a question, most first; `general` where there is none (R-210)."""
+    """Return the categories whose keywords appear in a question, most matches first; `general` if none do (R-210)."""
     text = _ends(question)
     return _most(_look(text, _WORD.findall(text.lower()), DEFAULT_RULES).by_category)
 
@@ -85,7 +85,7 @@ def _most(counted: dict[str, int]) -> tuple[str, ...]:
 
 
 def classification_of_reply(reply: str) -> Classification | None:
-    """Return what a model's reply says, None when it is no such JSON object (R-205): the words decide then."""
+    """Return the classification in a model's reply; None when it is not such JSON (R-205), so that the words decide."""
     value = json_of_reply(reply)
     if not isinstance(value, dict) or not isinstance(value.get("isCodebaseRelated"), bool):
         return None
@@ -105,7 +105,7 @@ def classification_of_reply(reply: str) -> Classification | None:
 
 
 def json_of_reply(reply: str) -> Any:
-    """Return the JSON value of a reply without fences and the word `json` before it; None when there is none."""
+    """Return the JSON value of a reply, without fences or the word `json` before it; None when there is none."""
     text = reply.replace("```", "").strip()
     if text[:4].lower() == "json":
         text = text[4:].strip()
@@ -124,7 +124,7 @@ def _ends(text: str) -> str:
 def _is_negated(words: list[str], rules: WordRules) -> bool:
     """Return whether one of the three words after a negation is a keyword (R-208).
 
-    One exception: after `why`, `not` asks for the reason that something is missing, and leaves nothing out.
+    One exception: after `why`, `not` asks why something is missing, and excludes nothing.
     """
     asks_why = words[:1] == ["why"] and rules.with_exceptions
     for place, word in enumerate(words):
@@ -152,14 +152,14 @@ def _look(text: str, words: list[str], rules: WordRules) -> _Found:
 
 
 def _is_strong(word: str, indicator: str, rules: WordRules) -> bool:
-    """Return whether a word begins with an indicator's stem, or is one misspelt."""
+    """Return whether a word begins with an indicator's stem, or is a misspelling of one."""
     if word.startswith(stem(indicator)):
         return True
     return len(word) >= MIN_FUZZY_LENGTH and not _is_exempt(word, rules) and edits_within(word, indicator, MAX_EDITS)
 
 
 def _keywords_of(word: str, rules: WordRules) -> tuple[str, ...]:
-    """Return the categories a word of a question stands for: as it is, or else misspelt, if it is no other word."""
+    """Return the categories of a word: by exact stem, or else as a misspelling unless it is a common word."""
     same = tuple(name for name, stems in _stems().items() if stem(word) in stems)
     if same or _is_exempt(word, rules):
         return same
@@ -169,14 +169,14 @@ def _keywords_of(word: str, rules: WordRules) -> tuple[str, ...]:
 
 
 def _is_exempt(word: str, rules: WordRules) -> bool:
-    """Return whether a word is a common one, and so not another word misspelt."""
+    """Return whether a word is common, and so not a misspelling of another."""
     if not rules.with_exceptions:
         return False
     return word in _words("no_misspelling") or stem(word) in _common_stems()
 
 
 def _matches(pattern: re.Pattern[str], text: str, excepted: frozenset[str]) -> bool:
-    """Return whether a pattern matches something that is not among the exceptions."""
+    """Return whether a pattern matches text that is not among the exceptions."""
     if not excepted:
         return pattern.search(text) is not None
     return any(found.group().lower() not in excepted for found in pattern.finditer(text))
@@ -184,7 +184,7 @@ def _matches(pattern: re.Pattern[str], text: str, excepted: frozenset[str]) -> b
 
 @cache
 def _patterns() -> tuple[tuple[re.Pattern[str], frozenset[str]], ...]:
-    """Return the pattern of each group, and the words that are no match of it: a brand in mixed case is no name."""
+    """Return each group's pattern and the words it ignores: a brand in mixed case is not an identifier."""
     groups = package_table(_PATTERNS)["patterns"]
     return tuple(
         (

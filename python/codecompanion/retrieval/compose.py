@@ -1,8 +1,8 @@
-"""From everything that was found to what goes to the model (R-247 … R-252, and issue 11: no line twice, a map).
+"""Compose the gathered code from all results (R-247 … R-252, and issue 11: no line twice, a map).
 
-Beside the document's selection: lines that another snippet shows are left out, the active file takes a part of the
-budget at most when nobody named it (`active_file`), named files may take more than the budget of what is added by
-itself, and what is left over shows the signatures of the best files.
+Beyond the document's selection: lines that another snippet shows are left out, an active file that the user did not
+name takes a limited part of the budget (`active_file`), named files may exceed the budget for automatic snippets, and
+leftover room shows the signatures of the best files.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ from codecompanion.retrieval.still_above import name_seen, split_seen
 
 TAKEN_OUT = "you took it out"
 ADDED_SHARE = 0.5
-"""Of the budget, for what is added by itself beside named files that fill it."""
+"""Share of the budget for automatic snippets beside named files that fill it."""
 MAX_BESIDE_SHARE = 0.25
-"""Of the room for the whole block, for architecture, team and memories together."""
+"""Share of the whole block for architecture, team and memories together."""
 AGREEMENT = 0.05
-"""More for a snippet that two gatherers found."""
+"""Added to the score of a snippet that two gatherers found."""
 _NOTE_CHARS = 100
-"""Room for the note on what is missing."""
+"""Room for the note on missing code."""
 _MAP_TITLE_TOKENS = 20
 _TRIES = 4
 _SURE_SHARE = 0.8
-"""Of the room: what is smaller fits in any case, headings and notes included."""
+"""Share of the room: anything smaller always fits, headings and notes included."""
 
 Definitions = Callable[[str], Sequence[Definition]]
-"""What is defined in a file, for the map."""
+"""The definitions in a file, for the map."""
 
 
 class Composed(msgspec.Struct, frozen=True):
-    """The code that was chosen, what stands beside it, and the whole text."""
+    """The chosen code, the texts beside it, and the full rendered text."""
 
     selection: Selection
     beside: tuple[Snippet, ...] = ()
@@ -77,14 +77,14 @@ def compose(
     above: Above = NOTHING_ABOVE,
     max_file_tokens: int = 0,
 ) -> Composed:
-    """Return what goes to the model.
+    """Return the gathered code for the model.
 
-    `beside`: architecture, team and memories as they stand in the text; `parts`: those that the text has. The whole
-    text, headings included, fits into the budget and its own introduction, and into `max_tokens`, 0 = no other bound;
-    `left_out`: (path, first line) of what the user does not want. `named_tokens`: how far the budget grows for files
-    the user named, 0 = not at all. `terms` (words of the question) and `cursor` (line, 0 = not known) say which part of
-    the active file counts; the terms also which of the shortest snippets are asked for, None = all are kept. What
-    stands `above` unchanged is only named. `max_file_tokens`: as much of one file the user named may go, 0 = no bound.
+    `beside`: architecture, team and memories as rendered; `parts`: the parts to include. The whole text, headings
+    included, fits into the budget plus its own introduction, and into `max_tokens` (0 = no further limit). `left_out`:
+    (path, first line) of snippets the user excluded. `named_tokens`: how far the budget grows for files the user named,
+    0 = not at all. `terms` (words of the question) and `cursor` (line, 0 = unknown) select the part of the active file;
+    the terms also decide which of the shortest snippets to keep, None = all. Code that is unchanged `above` is only
+    named. `max_file_tokens`: limit for one file the user named, 0 = no limit.
     """
     taken_out = [one for one in found if (one.path, one.start) in left_out]
     candidates = [one for one in found if (one.path, one.start) not in left_out]
@@ -100,7 +100,7 @@ def compose(
     for attempt in range(_TRIES):
         shorter, no_room = _shorter_active(candidates, definitions, terms or (), cursor, room, above)
         selection = select_once(shorter, room, terms, above, wanted, max_file_tokens)
-        pieces = [one for one in selection.snippets if (one.path, one.start) in left_out]  # of a larger one
+        pieces = [one for one in selection.snippets if (one.path, one.start) in left_out]  # part of a larger one
         stands = (*(one for one in selection.above if (one.path, one.start) not in left_out), *seen)
         selection = msgspec.structs.replace(
             selection,
@@ -114,19 +114,19 @@ def compose(
         over = chars_to_tokens(len(composed.text)) - max_tokens
         if over <= 0:
             return composed
-        room = max(0, room - (over + 1) * 4**attempt)  # what is chosen is smaller than its room by more than that
+        room = max(0, room - (over + 1) * 4**attempt)  # the selection is smaller than its room by more than that
     return Composed(Selection(budget_tokens=budget))
 
 
 def _frame_tokens(types: QuestionTypes, parts: Sequence[Part], beside: Sequence[Snippet] = ()) -> int:
-    """Return the tokens of the text without its code and map: introduction, titles, notes, what stands beside."""
+    """Return the tokens of the text without its code and map: introduction, titles, notes, texts beside the code."""
     return chars_to_tokens(len(assemble(types, parts, "x", beside=beside)) + _NOTE_CHARS)
 
 
 def joined(*groups: Sequence[Snippet]) -> list[Snippet]:
-    """Return the snippets of several gatherers; one that two of them found is one, with the scores of both.
+    """Return the snippets of several gatherers; one found by two of them is merged, with both scores.
 
-    What the user chose stays as it is.
+    The user's choices are unchanged.
     """
     by_place = dict[tuple[str, int, int, bool], Snippet]()
     for group in groups:
@@ -144,21 +144,21 @@ def _both(one: Snippet, other: Snippet) -> Snippet:
 
 
 def _with_named(found: Sequence[Snippet], budget: int, named_tokens: int, above: Above) -> int:
-    """Return the budget with room for the files the user named, and half of itself beside them (R-213, R-248)."""
+    """Return the budget with room for the files the user named, plus half the budget beside them (R-213, R-248)."""
     named = _to_send([one for one in found if one.is_selected and one.source != "active"], above)
     need = sum(one.tokens + chars_to_tokens(frame_chars(one)) for one in named)
     return max(budget, min(named_tokens, need + int(budget * ADDED_SHARE))) if named else budget
 
 
 def _to_send(found: Sequence[Snippet], above: Above) -> list[Snippet]:
-    """Return what of these the model does not see yet."""
+    """Return the parts that the model does not see yet."""
     return [part for one in found for part in split_seen(one, above)[0]]
 
 
 def _shorter_active(
     found: Sequence[Snippet], definitions: Definitions, terms: Sequence[str], cursor: int, budget: int, above: Above
 ) -> tuple[list[Snippet], list[Dropped]]:
-    """Return the snippets with the part of the active file that may go along; what the user named is not shortened."""
+    """Return the snippets with the active file reduced to its share; a file that the user named is not shortened."""
     shorter, dropped = list[Snippet](), list[Dropped]()
     room = active_room(budget, _to_send([one for one in found if one.is_selected], above))
     for one in found:
@@ -174,7 +174,7 @@ def _shorter_active(
 
 
 def _wanted(found: Sequence[Snippet], definitions: Definitions, terms: Sequence[str], room: int) -> Wanted:
-    """Return which parts of the named files go first, when they do not fit together."""
+    """Return the parts of the named files to send first when the files do not fit together."""
     named = [one for one in found if one.source == "mention" and one.kind != NAMED_LINES]
     if sum(one.tokens for one in found if one.is_selected) <= int(_SURE_SHARE * room):
         return {}
@@ -201,7 +201,7 @@ def _with_text(
 
 
 def _map(selection: Selection, definitions: Definitions, room: int, above: Above) -> str:
-    """Return the signatures of the files that have the best snippets, without what is shown in full."""
+    """Return the signatures of the files with the best snippets, without definitions shown in full."""
     best = dict.fromkeys(one.path for one in (*selection.snippets, *selection.above) if one.path)
     best.update(dict.fromkeys(one.snippet.path for one in selection.dropped if one.why != TAKEN_OUT))
     shown = (*selection.snippets, *selection.above)
@@ -220,7 +220,7 @@ def _map(selection: Selection, definitions: Definitions, room: int, above: Above
 
 
 def fit_beside(beside: Sequence[Snippet], max_tokens: int) -> tuple[Snippet, ...]:
-    """Return what fits of architecture, team and memories, in that order; of memories the newest."""
+    """Return the architecture, team and memory texts that fit, in that order; of memories the newest."""
     kept, room = list[Snippet](), max_tokens
     for one in beside:
         if one.tokens > room and one.source == "memory":

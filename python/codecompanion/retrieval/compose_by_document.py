@@ -1,7 +1,7 @@
-"""From everything that was found to what goes to the model, as the document has it (R-247 … R-252).
+"""Compose the gathered code as the document does (R-247 … R-252).
 
-The code is what `select_snippets` chooses, which `select` on the command line shows alone. Nothing is left out because
-it stands above, and there is no map; `compose.py` has those.
+The code is the result of `select_snippets`, which `select` on the command line shows alone. Code already above is not
+left out, and there is no map; `compose.py` has both.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ def compose_by_document(
     left_out: Collection[tuple[str, int]] = (),
     cut_named: bool = True,
 ) -> Composed:
-    """Return what goes to the model; see `compose` and `select_snippets`.
+    """Return the gathered code for the model; see `compose` and `select_snippets`.
 
-    The budget is that of the code alone. `max_tokens` bounds the whole text, 0 = no bound: it is what the window has
-    room for, so code leaves until the text fits.
+    The budget covers the code alone. `max_tokens` limits the whole text to the free part of the window (0 = no limit):
+    code is dropped until the text fits.
     """
     candidates = [one for one in found if (one.path, one.start) not in left_out]
     taken_out = tuple(Dropped(one, TAKEN_OUT) for one in found if (one.path, one.start) in left_out)

@@ -1,7 +1,7 @@
-"""The AST search: which classes, functions, methods and variables of found files answer the terms (R-222 … R-224).
+"""The AST search: which classes, functions, methods and variables of found files match the terms (R-222 … R-224).
 
-The files were found by text; here they are looked at as parsed. Scores are the document's points, not 0..1
-(`selection_score`); its two slips are mended: hits in code count as such, classes stand before functions and methods.
+The files were found by text; here their parse is searched. Scores are the document's points, not 0..1
+(`selection_score`); its two slips are mended: hits in code count as such, classes come before functions and methods.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _TYPES: dict[str, ElementType] = {
 }
 _LIMITS = ((50, 5, 0, False), (200, 10, 100, False), (500, 15, 75, True))
 _LAST_LIMIT = (20, 50, True)
-"""Below so many elements: least points, most elements (0 = all), only with a term in the name and not inside others."""
+"""For up to this many elements: minimum points, maximum elements (0 = all), only outer ones with a term in the name."""
 _FULL_POINTS = 60.0
-"""Points that are worth the highest score of what nobody chose."""
+"""Points that give the highest score of a snippet the user did not choose."""
 MAX_OTHER_LINES = 20
 
 
@@ -60,7 +60,7 @@ class Element(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_elements_with(path: str, text: str, parsed: ParsedFile, terms: Sequence[str]) -> list[Element]:
-    """Return the elements of a file whose name or code has a term; without a parse, the lines that have one."""
+    """Return the elements of a file whose name or code contains a term; without a parse, the matching lines."""
     wanted = tuple(term.lower() for term in terms if term.strip())
     lines = split_lines(text)
     if not parsed.is_parsed:
@@ -90,7 +90,7 @@ def find_elements_with(path: str, text: str, parsed: ParsedFile, terms: Sequence
 
 
 def term_points(terms: Sequence[str]) -> dict[str, float]:
-    """Return what each term is worth: from 10 for the first down to 1 for the last."""
+    """Return the points of each term: from 10 for the first down to 1 for the last."""
     steps = max(1, len(terms) - 1)
     fall = (FIRST_TERM_POINTS - LAST_TERM_POINTS) / steps
     return {term: FIRST_TERM_POINTS - fall * place for place, term in reversed(list(enumerate(terms)))}
@@ -113,7 +113,7 @@ def with_points(element: Element, terms: Sequence[str]) -> Element:
 
 
 def best_elements(elements: Iterable[Element]) -> list[Element]:
-    """Return the elements worth a look, by type, then by points: the more there are, the stricter (R-224)."""
+    """Return the best elements, by type, then by points: the more there are, the stricter (R-224)."""
     unique = {(one.path, one.start, one.type, one.name): one for one in elements}
     count = len(unique)
     least, most, strict = _LAST_LIMIT
@@ -163,7 +163,7 @@ def _hits(text: str, terms: Sequence[str]) -> frozenset[str]:
 
 
 def _starts_by_parent(definitions: Sequence[Definition]) -> dict[str, list[int]]:
-    """Return for each name that definitions stand in their first lines, from top to bottom."""
+    """Return the first lines of the definitions inside each name, from top to bottom."""
     starts = dict[str, list[int]]()
     for one in definitions:
         starts.setdefault(one.parent, []).append(one.start)
@@ -177,7 +177,7 @@ def _children(definition: Definition, starts: Mapping[str, Sequence[int]]) -> in
 
 
 def _without_children(elements: Sequence[Element]) -> list[Element]:
-    """Return the elements that do not lie inside of another one of them."""
+    """Return the elements that are not inside another."""
     by_file = dict[str, list[Element]]()
     for one in elements:
         by_file.setdefault(one.path, []).append(one)

@@ -1,9 +1,9 @@
 """The stages from a question to its code, as a table: `gather_pipelines/document.toml` and `ranked.toml`.
 
 The document's pipeline is the first (R-201 … R-252); the default is the second. A stage is a word (`use`) with
-parameters. What is not the document's says so in the table: `ours = "…"` at a stage, `ours = { parameter = "…" }` at
-one of the document's stages with a parameter of ours. `document = { parameter = … }` is what the document has there:
-with it, `document.toml` is the third pipeline, `document strict`. `session/gather/gather_code.py` runs the stages.
+parameters. The table marks additions to the document: `ours = "…"` at a stage, `ours = { parameter = "…" }` at a
+parameter of one of the document's stages. `document = { parameter = … }` gives the document's value: with it,
+`document.toml` is the third pipeline, `document strict`. `session/gather/gather_code.py` runs the stages.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ PipelineName = Literal["ranked", "document", "document strict"]
 DEFAULT: PipelineName = "ranked"
 DOCUMENT: PipelineName = "document"
 STRICT: PipelineName = "document strict"
-"""The document's pipeline without what is ours."""
+"""The document's pipeline without our additions."""
 NAMES: tuple[PipelineName, ...] = (DEFAULT, DOCUMENT)
-"""What `context.pipeline` and `--pipeline` may name; `strict` is a choice of its own."""
+"""Valid values of `context.pipeline` and `--pipeline`; `strict` is a separate option."""
 Part = Literal["code", "map", "architecture", "team", "memory", "format"]
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="use"):
-    """What all stages have. `ours`: why the document does not have it, or which parameters, by name.
+    """Fields of every stage. `ours`: why the document does not have it, or which parameters, by name.
 
-    `document`: what the document has in place of parameters of ours; `instead`: the document's stages that it replaces.
+    `document`: the document's values for our parameters; `instead`: the document's stages that it replaces.
     """
 
     ours: str | dict[str, str] = ""
@@ -42,7 +42,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Classify(Stage, frozen=True, tag="classify"):
-    """Whether the question is about the project. `by`: what decides where no model does.
+    """Whether the question is about the project. `by`: the method that decides without a model.
 
     `with_exceptions`: how words are compared, `retrieval/classifier.py`.
     """
@@ -52,22 +52,22 @@ class Classify(Stage, frozen=True, tag="classify"):
 
 
 class ReadNamedFiles(Stage, frozen=True, tag="read_named_files"):
-    """The files the user named, and the one they work in, `active` first or last."""
+    """The files the user named, and the active file, `active` first or last."""
 
     active: Literal["first", "last"]
 
 
 class FindTerms(Stage, frozen=True, tag="find_terms"):
-    """The terms to search for; `searched`: how many of a model's."""
+    """The terms to search for; `searched`: how many of a model's terms to use."""
 
     searched: int
 
 
 class SearchDefinitions(Stage, frozen=True, tag="search_definitions"):
-    """Definitions with a term, of files with a term.
+    """Definitions with a term, in files with a term.
 
-    `files`: "unanswered" = only where the index is incomplete or finds nothing, and first of the files that it found.
-    `max_files`: 0 = all of them; `weight`: how much of their scores counts beside those of the search.
+    `files`: "unanswered" = only where the index is incomplete or finds nothing, starting with the files it found.
+    `max_files`: 0 = all of them; `weight`: how much their scores count beside those of the search.
     """
 
     files: Literal["with_terms", "unanswered"]
@@ -76,7 +76,7 @@ class SearchDefinitions(Stage, frozen=True, tag="search_definitions"):
 
 
 class SearchCascade(Stage, frozen=True, tag="search_cascade"):
-    """The document's tiers from the `first` on, each where the one before fails or finds nothing."""
+    """The document's tiers from the `first` on, each tried when the one before fails or finds nothing."""
 
     first: SearchTier
 
@@ -89,7 +89,7 @@ class SearchRanked(Stage, frozen=True, tag="search_ranked"):
 
 
 class AppendCommonFiles(Stage, frozen=True, tag="append_common_files"):
-    """Project files after the results; `share` of the budget, and whether they come `beside_hits`.
+    """Project files after the results; `share` of the budget, and whether they appear `beside_hits`.
 
     `every_manifest`: also those the document does not name.
     """
@@ -116,7 +116,7 @@ class JoinPlaces(Stage, frozen=True, tag="join_places"):
 
 
 class DemoteRepeats(Stage, frozen=True, tag="demote_repeats"):
-    """A lower score for code that repeats other code of its file."""
+    """A lower score for code that repeats other code in its file."""
 
 
 class ScoreDensity(Stage, frozen=True, tag="score_density"):
@@ -134,7 +134,7 @@ class TakeStructures(Stage, frozen=True, tag="take_structures"):
 
 
 class FillBudget(Stage, frozen=True, tag="fill_budget"):
-    """The document's greedy choice; `cut_named`: a named file that does not fit is cut, not left out."""
+    """The document's greedy choice; `cut_named`: a named file that does not fit is truncated, not left out."""
 
     cut_named: bool
 
@@ -180,12 +180,12 @@ _PHASES: tuple[tuple[type[Stage], ...], ...] = (
     (FillBudget, FillBudgetOnce),
     (Assemble,),
 )
-"""What may stand before what. The stages of one row keep the order of the table; searches run at the same time."""
+"""The allowed order. The stages of one row keep the order of the table; searches run concurrently."""
 _ONE_OF: tuple[tuple[type[Stage], ...], ...] = (
     *((Classify,), (ReadNamedFiles,), (FindTerms,), (SearchCascade, SearchRanked)),
     *((FillBudget, FillBudgetOnce), (Assemble,)),
 )
-"""Of each row exactly one must be there."""
+"""Exactly one stage of each row is required."""
 
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -201,7 +201,7 @@ class GatherPipeline(msgspec.Struct, frozen=True):
     stages: tuple[AnyStage, ...]
 
     def find(self, kind: type[S]) -> S | None:
-        """Return the stage of a kind, None = the pipeline does not have it."""
+        """Return the stage of a kind, None = not in the pipeline."""
         return next((stage for stage in self.stages if isinstance(stage, kind)), None)
 
     def stage(self, kind: type[S]) -> S:
@@ -211,7 +211,7 @@ class GatherPipeline(msgspec.Struct, frozen=True):
         return found
 
     def deviations(self) -> tuple[Deviation, ...]:
-        """Return what the document does not have, in the order of the table."""
+        """Return the deviations from the document, in the order of the table."""
         return tuple(self._deviations())
 
     def _deviations(self) -> Iterator[Deviation]:
@@ -239,7 +239,7 @@ def _table_of(name: PipelineName) -> Mapping[str, Any]:
 
 
 def _without_ours(table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the document's table with the document's values in place of ours."""
+    """Return the document's table with the document's values in place of our own."""
     stages = []
     for stage in table["stage"]:
         kept = {name: value for name, value in stage.items() if name not in ("ours", "document")}
@@ -251,7 +251,7 @@ def pipeline_from_table(table: Mapping[str, Any], name: str) -> GatherPipeline:
     """Return the pipeline a table describes.
 
     Raises:
-        ConfigError: an unknown word or key, a wrong type, an order that cannot work; names the key.
+        ConfigError: an unknown word or key, a wrong type, an invalid order; names the key.
     """
     try:
         read = typed.convert(table, _Table)

@@ -1,8 +1,8 @@
-"""Is a question about the project: the evidence that the project's index has for it (R-207, as decided).
+"""Whether a question is about the project: the evidence in the project's index (R-207, as decided).
 
-The signals: how much more common than at large its words are here, the most and the least telling one, the same in the
-names of definitions; pairs of words that stand side by side here; words and forms of questions about projects rather
-than of general ones; languages and systems that the project hardly has. A question with specific hits is about the
+The signals: how much more common its words are here than elsewhere (the most and the least telling one, and the same
+for names of definitions); pairs of words that are adjacent here; words and forms typical of questions about projects
+rather than general ones; languages and systems that the project hardly uses. A question with specific hits is about the
 project; one without them is not, unless it names the project: then it is broad. Tables and weights are fitted
 (bench/fit_evidence.py).
 """
@@ -29,16 +29,16 @@ from codecompanion.retrieval.ranking.tables import question_words
 from codecompanion.retrieval.search.full_text_query import MAX_QUERY_CHARS
 
 MIN_SHARE = 0.001
-"""Of a word that is not in the table."""
+"""Share of a word that is not in the table."""
 SHARE_IN_NAMES = 0.15
-"""The share of the chunks with a word that have it in the name of their definition."""
+"""Share of the chunks with a word that have it in the name of their definition."""
 MIN_NAME = 4
-"""A folder with a shorter name is named by chance."""
+"""A folder with a shorter name is matched by chance."""
 _MIN_PIECES = 1_000
-"""A word that a smaller project does not have counts as one that a project of this size does not have."""
+"""A word missing from a smaller project counts like one missing from a project of this size."""
 _MAX_LOG = 4.0
 _FOREIGN = 0.02
-"""A technology that fewer of the chunks name is not the project's."""
+"""A technology named by fewer of the chunks is foreign to the project."""
 _CERTAIN = 0.95
 _HIGH, _MEDIUM = 0.9, 0.7
 MIN_WORDS, MIN_CHARACTERS = 3, 4
@@ -54,11 +54,11 @@ _NAMES_PROJECT = regex(
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """What an index has of a question.
+    """The index's evidence for a question.
 
-    `pieces`: chunks in all; `with_word`, `with_pair`, `with_name`: word or pair → chunks that have it, in the name of
-    their definition for the last; `has_file`: a file that the question names is there; `has_definition`: so is the
-    definition of a name that the question writes as code; `name`: the folder's.
+    `pieces`: all chunks; `with_word`, `with_pair`, `with_name`: word or pair → chunks that contain it (`with_name`: in
+    the name of their definition); `has_file`: a file that the question names exists; `has_definition`: a definition of
+    a name that the question writes as code exists; `name`: the folder's.
     """
 
     pieces: int
@@ -89,9 +89,9 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class WordTables(msgspec.Struct, frozen=True):
     """How common words are, by stem.
 
-    `shares`: the larger of the share of all pieces of code and documentation that have a word and the share of general
-    questions; `wording`: log of how much more common it is in questions about projects than in general questions.
-    `forms`: form of a question → log-odds that it adds to a question being about a project, "" → the constant.
+    `shares`: the share of all pieces of code and documentation, or of general questions, that contain a word, whichever
+    is larger; `wording`: log of how much more common it is in questions about projects than in general ones.
+    `forms`: form of a question → log-odds it adds to a question being about a project, "" → the constant.
     """
 
     shares: Mapping[str, float]
@@ -100,17 +100,17 @@ class WordTables(msgspec.Struct, frozen=True):
 
 
 def read_for_evidence(text: str) -> Question:
-    """Take a question apart; words of Latin letters within Chinese, Japanese or Korean text are words."""
+    """Parse a question; Latin words inside Chinese, Japanese or Korean text count as words."""
     return read_question(_BETWEEN_SCRIPTS.sub(" ", text))
 
 
 def telling_words(question: Question) -> tuple[str, ...]:
-    """Return the words of a question that say what it is about; () = none does: "hello", though code has it."""
+    """Return the words that carry a question's topic; () = none ("hello", even if code has it)."""
     return tuple(word for word in question.words if word not in question_words()["asking"] | small_talk())
 
 
 def classify_by_index(text: str, evidence: Evidence) -> Classification:
-    """Return what the index says of a question, with the likelihood that it is about the project."""
+    """Return the index's classification of a question, with the likelihood that it is about the project."""
     likely = likelihood(read_for_evidence(text), evidence)
     if likely >= _table().limit:
         return _about(text, likely, "specific")
@@ -132,9 +132,9 @@ def likelihood(question: Question, evidence: Evidence) -> float:
 
 
 def signals_of(question: Question, evidence: Evidence, tables: WordTables) -> dict[str, float] | None:
-    """Return signal → value, as the weights are fitted for them; None for a question without a telling word.
+    """Return signal → value, as used in fitting the weights; None for a question without a telling word.
 
-    In a question whose words are mostly in no table, such as a German one, words that the project lacks say nothing.
+    If most words of a question are in no table, as in a German one, words that the project lacks carry no evidence.
     """
     words, asked = telling_words(question), _stems(question.text)
     is_unknown = _is_unknown(asked, tables)
@@ -158,18 +158,18 @@ def signals_of(question: Question, evidence: Evidence, tables: WordTables) -> di
 
 
 def form_score(text: str, forms: Mapping[str, float]) -> float:
-    """Return the log-odds that the form of a question says it is about a project."""
+    """Return the log-odds, from the form of a question, that it is about a project."""
     return forms.get("", 0.0) + sum(forms.get(form, 0.0) for form in forms_of(text))
 
 
 def _many_foreign(question: Question, evidence: Evidence) -> int:
-    """Return how many technologies a question names that the project hardly has."""
+    """Return how many technologies in a question are foreign to the project."""
     named = technologies().intersection(split_words(question.text))
     return sum(evidence.with_word.get(word, 0) < _FOREIGN * evidence.pieces for word in named)
 
 
 def may_ask_in_other_language(text: str) -> bool:
-    """Return whether a text has three words, or four characters without spaces, mostly words that no table has."""
+    """Return whether a text has three words, or four characters without spaces, mostly ones that are in no table."""
     asked = _stems(_BETWEEN_SCRIPTS.sub(" ", text[:MAX_QUERY_CHARS]))
     is_long = len(asked) >= MIN_WORDS or len(_WITHOUT_SPACES.findall(text)) >= MIN_CHARACTERS
     return is_long and _is_unknown(asked, word_tables())
@@ -186,7 +186,7 @@ def _is_unknown(asked: Sequence[str], tables: WordTables) -> bool:
 def _logs(
     words: Sequence[str], usual: Sequence[float], found: Mapping[str, int], least: float, pieces: int
 ) -> list[float]:
-    """Return of each word the log of its share here over its usual one; `least`: what 0 counts as."""
+    """Return for each word the log of its share here over its usual one; `least`: the count used for 0."""
     logs = list[float]()
     for word, share in zip(words, usual, strict=True):
         there = found.get(word, 0)
@@ -196,7 +196,7 @@ def _logs(
 
 
 def share_at_large(word: str) -> float:
-    """Return the share of all pieces of code and documentation, or of general questions, that have a word."""
+    """Return the share of all pieces of code and documentation, or of general questions, that contain a word."""
     return word_tables().shares.get(stem(word), MIN_SHARE)
 
 

@@ -1,7 +1,7 @@
-"""What a message asks to be shown of the project in its own words: `#{codebase}`, and files by `@path` (R-213).
+"""Mentions in the text of a message: `#{codebase}`, and files by `@path` (R-213).
 
-The message is sent as it was typed. Words in fenced code and between backticks mention nothing: a decorator that was
-pasted is no file. Pure: which of the names are files is found out where there is a disk.
+The message is sent as typed. Fenced code and text between backticks mention nothing: a pasted decorator is not a file.
+Pure: the caller, which has disk access, checks which names are files.
 """
 
 from __future__ import annotations
@@ -17,30 +17,32 @@ from codecompanion.model.gathered import NamedLines
 
 CODEBASE = "#{codebase}"
 MAX_FILES = 200
-"""Files that a message may name: more than anyone types, fewer than a pasted list of addresses would look up."""
+"""Files that a message may name: more than anyone types, so that a pasted list of addresses costs a limited number of
+lookups.
+"""
 _MAX_CHARS = 400
 _FENCE = regex(r" {0,3}(`{3,}|~{3,})([^\n]{0,200})")
 _INLINE = regex(r"`[^`\n]+`")
 _QUOTED = rf'"([^"\n]{{1,{_MAX_CHARS}}})"((?:[:#]L?\d[\dLC:-]{{0,40}})?)'
 _FILE = regex(rf'(?<![\w@./\\-])@(?:{_QUOTED}|((?:\\ |[^\s"<>|(){{}}\[\],;@]){{1,{_MAX_CHARS}}}))')
 _TICKED = regex(rf"(?<![\w@./\\`-])@`(?=[^`\n]{{0,{_MAX_CHARS}}}[./])([^`\"\n]{{1,{_MAX_CHARS}}})`")
-"""A path between backticks after the sign; a word without dot and slash there is a decorator, or a person."""
+"""A path between backticks after the sign; a word without a dot or slash there is a decorator, or a person."""
 _ITEM = r"(?<![\w\\#$/])#\{\s*[A-Za-z][\w-]{0,40}\s*(?::[^{}\n]{0,400})?\}"
 _TOOLS = r"(?<![\w@`{])@\{[\w:.-]{1,80}\}"
 _MENTION = regex(f"{_TICKED.pattern}|{_INLINE.pattern}|{_ITEM}|{_TOOLS}|{_FILE.pattern}")
-"""Whatever a message may mention; what stands between backticks is found so that it is passed over."""
+"""Everything a message may mention; text between backticks is matched so that it can be skipped."""
 _MAX_LINE = 2_000
-"""Of a long line only so much before an item is looked through for the quote of a string."""
+"""Only this many characters of a long line before an item are searched for an opening quote."""
 _TRAILING = ".,:;!?'’”*_"
 _LINES = regex(r"(?::L?(\d{1,9})(?:-L?(\d{1,9})|:\d{1,9})?|#L(\d{1,9})(?:C\d{1,9})?(?:-L?(\d{1,9})(?:C\d{1,9})?)?)$")
 """Lines of a file: `:10`, `:10-20`, `:10:5` with its column, `#L10-L20` as forges write them."""
 
 
 class Mentions(msgspec.Struct, frozen=True):
-    """What a message mentions: the whole project, and names that may be files, in their order, each once.
+    """Mentions in a message: the whole project, and names that may be files, in order, each once.
 
-    `lines`: of which of them only these are meant, in their order; of all others the whole file. `beyond`: how many
-    names are not in `files`, because there are more than `MAX_FILES`.
+    `lines`: the line ranges of those names that have some, in order; of all others the whole file. `beyond`: how many
+    names are missing from `files`, because there are more than `MAX_FILES`.
     """
 
     codebase: bool = False
@@ -49,7 +51,7 @@ class Mentions(msgspec.Struct, frozen=True):
     beyond: int = 0
 
     def __bool__(self) -> bool:
-        """Return whether there is anything."""
+        """Return whether anything is mentioned."""
         return self.codebase or bool(self.files)
 
 
@@ -57,7 +59,7 @@ NONE = Mentions()
 
 
 def mentions_in(text: str) -> Mentions:
-    """Return what a message mentions; nearly free for one with neither `@` nor `#{`."""
+    """Return the mentions in a message; nearly free for one with neither `@` nor `#{`."""
     if "@" not in text and "#{" not in text:
         return NONE
     said = prose_of(text)
@@ -70,15 +72,15 @@ def mentions_in(text: str) -> Mentions:
 
 
 def prose_of(text: str) -> str:
-    """Return what a message says in words: without fenced code, and without what stands between backticks."""
+    """Return a message's prose: without fenced code and text between backticks."""
     return _INLINE.sub(" ", _TICKED.sub(r'@"\1"', _without_fenced(text)))
 
 
 def asked_words(text: str, files: Collection[str]) -> str:
-    """Return what a message asks in words, without what it mentions: `#{buffer}`, `@{files}`, and `@path` of `files`.
+    """Return a message's text without its mentions: `#{buffer}`, `@{files}`, and `@path` of `files`.
 
-    Those say where to look or what to work with, and are not what code is looked for. Code stays as it is, and so does
-    a name after `@` that is no file: it may be a decorator. The same text where nothing is mentioned.
+    Mentions give the place to look or the tool to use, not the search terms. Code is unchanged, and so is a name after
+    `@` that is not a file: it may be a decorator. Without mentions, the text is returned unchanged.
     """
     if "@" not in text and "#{" not in text:
         return text
@@ -88,7 +90,7 @@ def asked_words(text: str, files: Collection[str]) -> str:
 
 
 def _without_mentions(line: str, files: frozenset[str]) -> str:
-    """Return a line of prose without its mentions, the same one where it has none."""
+    """Return a line of prose without its mentions, or the line itself if it has none."""
 
     def rest(found: re.Match[str]) -> str:
         ticked, quoted, after, bare = found.groups(default="")
@@ -114,7 +116,7 @@ def _without_fenced(text: str) -> str:
 
 
 def _lines_of(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the lines of a text, and whether each is fenced code; a fence that is not closed ends with the text."""
+    """Yield the lines of a text, and whether each is fenced code; an unclosed fence runs to the end of the text."""
     fence = ""
     for line in text.split("\n"):
         found = _FENCE.match(line)
@@ -126,7 +128,7 @@ def _lines_of(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _named(quoted: str, after: str, bare: str) -> NamedLines:
-    """Return a name without what belongs to the sentence around it, and its lines, -1 = none."""
+    """Return a name without punctuation of the sentence around it, and its lines, -1 = none."""
     name = quoted + after if quoted else bare.replace("\\ ", " ").rstrip(_TRAILING)
     place = _LINES.search(name)
     if place is None:
@@ -136,7 +138,7 @@ def _named(quoted: str, after: str, bare: str) -> NamedLines:
 
 
 def written_files(text: str) -> Iterator[tuple[str, str]]:
-    """Yield what a text has written as mentions of files, in code too, each with the name in it: `@a.py:3`, `a.py`."""
+    """Yield the file mentions as written, in code too, each with the name in it: `@a.py:3`, `a.py`."""
     for pattern in (_FILE, _TICKED):
         for found in pattern.finditer(text):
             parts = found.groups(default="")
@@ -146,13 +148,13 @@ def written_files(text: str) -> Iterator[tuple[str, str]]:
 
 
 def place_of(name: str) -> NamedLines:
-    """Return a path and the lines that are written after it (`a.py:10-20`), -1 = none."""
+    """Return a path and the lines written after it (`a.py:10-20`), -1 = none."""
     return _named(name, "", "")
 
 
 def wants_code(enabled: bool | Literal["auto"], always: bool, mentions: Mentions, files: tuple[str, ...]) -> bool:
     """Return whether code is gathered for a message with these mentions, of which `files` exist.
 
-    `always`: the policy gathers for every message (R-201); under the others a message asks for it itself.
+    `always`: the policy gathers for every message (R-201); under the others a message must ask for it.
     """
     return enabled is True or (enabled == "auto" and (always or mentions.codebase or bool(files)))

@@ -1,8 +1,7 @@
-"""What looks like a mention and is none: `#codebase`, `#{codebse}`, `@codebase`, `#{buffer}` of other programs.
+"""Text that looks like a mention but is not one: `#codebase`, `#{codebse}`, `@codebase`, `#{buffer}` of other programs.
 
-It is sent as the text that it is, and the user is told what would work. Ordinary text is not warned of: `#include`,
-`#123`, headings, decorators, addresses, what stands in code or in a string of Ruby's. The names are data
-(`mention_names.toml`). Pure.
+It is sent unchanged, and the user sees the spelling that works. Ordinary text raises no warning: `#include`, `#123`,
+headings, decorators, addresses, code, Ruby's strings. The names are data (`mention_names.toml`). Pure.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ MAX_TOLD = 3
 MAX_EDITS = 2
 _MAX_SHOWN = 60
 _MAX_FOUND = 200
-"""Of a long line and a long text only so much is looked at."""
+"""Limits how much of a long line and a long text is searched."""
 _ANYTHING_ELSE = "#{codebase} gathers code, @path shows a file"
 _SWITCHED_OFF = "switched off in interactions.chat.editor_context"
 _NOT_HERE = "paste what it stands for"
@@ -36,7 +35,7 @@ _NAME = regex(r"[A-Za-z][A-Za-z_ -]{0,30}")
 
 
 class _Other(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A name of other programs, and what does the same here."""
+    """A name used by other programs, and its equivalent here."""
 
     instead: str = _NOT_HERE
     with_argument: str = ""
@@ -45,7 +44,7 @@ class _Other(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A name that a message may mention, and how else people write it."""
+    """A valid mention name, and its common variants."""
 
     bare: bool = False
     at: bool = False
@@ -62,12 +61,12 @@ def _names() -> _Names:
 
 
 def known_mentions() -> tuple[str, ...]:
-    """Return what a message may mention, as it is written."""
+    """Return the valid mentions, as they are written."""
     return tuple(f"#{{{name}}}" for name in _names().known)
 
 
 class NearMention(msgspec.Struct, frozen=True):
-    """What was written, and what would work. `asks_for_code`: that is `#{codebase}`."""
+    """The text as written, and the mention that works. `asks_for_code`: that mention is `#{codebase}`."""
 
     written: str
     instead: str
@@ -75,7 +74,7 @@ class NearMention(msgspec.Struct, frozen=True):
 
 
 def near_mentions(text: str, files: Collection[str] = (), written: Collection[str] = ()) -> tuple[NearMention, ...]:
-    """Return what was not understood, each once, in its order.
+    """Return the near mentions, each once, in order.
 
     `files`: names after `@` that are files; `written`: mentions that the editor knows (`#{diff:staged}`).
     """
@@ -87,7 +86,7 @@ def near_mentions(text: str, files: Collection[str] = (), written: Collection[st
 
 
 def told_of(near: Collection[NearMention]) -> tuple[str, ...]:
-    """Return a sentence for each thing to do, at most `MAX_TOLD`."""
+    """Return a sentence for each correction, at most `MAX_TOLD`."""
     by_advice: dict[str, list[str]] = {}
     for one in near:
         by_advice.setdefault(one.instead, []).append(_short(one.written))
@@ -106,7 +105,7 @@ def _plain(name: str) -> str:
 
 
 def _meant(name: str) -> str:
-    """Return the known name that is meant, "" = none."""
+    """Return the intended known name, "" = none."""
     plain = _plain(name)
     names = _names()
     if plain in names.known or plain in names.other:
@@ -115,7 +114,7 @@ def _meant(name: str) -> str:
 
 
 def _is_slip(name: str, known: str) -> bool:
-    """Return whether a name is mistyped; a short one leaves no room for it, else every other word were one."""
+    """Return whether a name is a typo; short names allow no edits, or every other word would match."""
     edits = min(MAX_EDITS, len(known) // 4)
     return edits > 0 and name[:1] == known[:1] and edits_within(name, known, edits)
 
@@ -142,7 +141,7 @@ def _braced(said: str, taken: Collection[str]) -> Iterator[tuple[int, NearMentio
 
 
 def _stands_alone(said: str, start: int, end: int) -> bool:
-    """Return whether it is a word of its own."""
+    """Return whether the text between `start` and `end` is a separate word."""
     return (start == 0 or said[start - 1] in " \t\n(") and (end == len(said) or said[end] in " \t\n.,:;!?)")
 
 
@@ -171,7 +170,7 @@ def _after_at(said: str, files: Collection[str]) -> Iterator[tuple[int, NearMent
 
 
 def _near(written: str, name: str, argument: str) -> NearMention | None:
-    """Return what would work for a name, None where nobody knows it."""
+    """Return the mention that works for a name, None for an unknown name."""
     if known := _meant(name):
         after = f":{argument}" if argument and known != "codebase" else ""
         return NearMention(written, f"write #{{{known}{after}}}", known == "codebase")

@@ -1,7 +1,7 @@
 """The document's greedy choice for a text that shows no line twice, headings and fences counted (issue 11, R-247).
 
-The user's files come first and whole, as `selection` chooses them. Of what follows only the lines go in that do not
-stand there yet; a large class that words alone found gives way to its parts.
+The user's files come first and whole, as `selection` chooses them. Later snippets add only lines that are not shown
+yet; a large class matched only by words gives way to its parts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from codecompanion.retrieval.worth_showing import FILLER, NOT_WORTH_IT, is_fille
 
 TOO_LARGE = "it is large, and places inside of it answer better"
 MAX_CONTAINER_SHARE = 0.1
-"""Of the budget, for a class beside what the index found; a larger one takes the room of ten better places."""
+"""Share of the budget for a class beside the index's results; a larger one takes the room of ten better places."""
 _CONTAINERS = frozenset({"class", "interface", "module", "namespace"})
 
 Lines = Mapping[str, set[int]]
@@ -36,12 +36,13 @@ def select_once(
     wanted: Wanted | None = None,
     max_file_tokens: int = 0,
 ) -> Selection:
-    """Return what fits into the budget as it is rendered, best first; no line twice.
+    """Return the snippets that fit into the budget as rendered, best first; no line twice.
 
-    What is shown already is neither kept nor dropped. A snippet of which some lines are shown becomes its other lines.
-    `terms`: words of the question; what is too short to say anything is dropped then, unless it is asked for. What the
-    model still sees `above` takes nothing of the budget but its name, and as much of it is named as the budget holds.
-    The room it leaves goes to what is worth it (`_Freed`). `wanted`, `max_file_tokens`: see `fit_chosen`.
+    A snippet whose lines are all shown already is neither kept nor dropped; one that is partly shown is reduced to its
+    other lines. `terms`: words of the question; with them, snippets too short to be useful are dropped unless the
+    question asks for them. Code that the model still sees `above` costs only its name, and is named up to the size of
+    the budget. The room it leaves goes to snippets that are worth it (`_Freed`). `wanted`, `max_file_tokens`: see
+    `fit_chosen`.
     """
     ordered = sorted(without_duplicates(candidates), key=lambda one: (not one.is_selected, -one.score))
     chosen = [one for one in ordered if one.is_selected]
@@ -91,11 +92,11 @@ def select_once(
 
 
 class _Freed:
-    """The room that what stands above leaves free, and what of the rest is worth it.
+    """The room freed by code that is already above, and which other snippets are worth it.
 
-    Where most of what a question would get stands above, it has been asked before, and the room is no reason to send
-    what hardly answers it: asked again and again it would get worse and worse code. `left`: characters, as if what
-    stands above were sent; beside files that the user chose half of the budget at least, as when they are sent.
+    If most results for a question are above, the question was asked before, and free room does not justify weak
+    matches: asking again would yield worse and worse code. `left`: characters, as if the code above were sent; beside
+    files that the user chose at least half of the budget, as when they are sent.
     """
 
     def __init__(self, found: Sequence[Snippet], free: int, budget_chars: int, chosen_above: int) -> None:
@@ -106,28 +107,28 @@ class _Freed:
         self._floor = MIN_SCORE + table["floor_share"] * (best - MIN_SCORE)
 
     def takes(self, one: Snippet, chars: int) -> bool:
-        """Return whether a snippet goes along; what it takes is no longer left."""
+        """Return whether to send a snippet, and subtract its characters from `left`."""
         if chars > self.left and self._above > self._asked_before and one.score < self._floor:
             return False
         self.left -= chars
         return True
 
     def is_above(self, parts: Sequence[Snippet]) -> None:
-        """Count what would have been sent."""
+        """Count the characters that would have been sent."""
         chars = sum(len(one.text) for one in parts)
         self.left -= chars
         self._above += chars
 
 
 class _Seen:
-    """What is named as still above: the user's files, and of the rest as many characters as the budget would hold."""
+    """The code that is named as still above: the user's files, and other snippets up to the size of the budget."""
 
     def __init__(self, max_chars: int) -> None:
         self._left, self.parts = max_chars, list[Snippet]()
         self.named_chars = 0
 
     def take(self, parts: Sequence[Snippet], free: int, *, is_chosen: bool = False) -> None:
-        """Take these, unless they are more than there is room for; their names need some of the `free` characters."""
+        """Add these parts, unless they exceed the room; their names need some of the `free` characters."""
         chars = sum(len(part.text) for part in parts) if not is_chosen else 0
         named_chars = len(name_seen((*self.parts, *parts))) + len("\n\n") if parts else 0
         if parts and chars <= self._left and named_chars <= free:

@@ -1,7 +1,7 @@
-"""The words of a question that are its own, and whether common project files follow its results (R-236).
+"""The distinctive words of a question, and whether common project files follow its results (R-236).
 
-Words that every question has, and those that make it one about the whole project, are not its own: of "which function
-validates the trigger in our codebase" they are `validates` and `trigger`.
+Words that occur in every question, and those that make it one about the whole project, are not distinctive: of "which
+function validates the trigger in our codebase" they are `validates` and `trigger`.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from codecompanion.retrieval.ranking.tables import question_words
 from codecompanion.retrieval.search.common_files import BROAD_PHRASE, BROAD_WORDS, is_broad
 
 ENOUGH = 0.5
-"""Of the weight of all own words: what one piece of code has of it is a hit."""
+"""Share of the weight of all distinctive words that one piece of code must contain to be a hit."""
 LOOKED_AT = 20
-"""Pieces, the best ones."""
+"""The number of best pieces to check."""
 
 Rarity = Callable[[str], float]
-"""Word → its weight: rare words say more about where an answer stands."""
+"""Word → its weight: rare words say more about where an answer is."""
 
 
 def own_words(question: str) -> tuple[str, ...]:
-    """Return the words of a question that say what it is about, as the index has them; () = none does."""
+    """Return the words that carry a question's topic, as the index has them; () = none."""
     text = question.lower().replace(BROAD_PHRASE, " ")
     left_out = question_words()["asking"] | question_words()["kinds_of_code"]
     words = read_question(text).words
@@ -32,13 +32,13 @@ def own_words(question: str) -> tuple[str, ...]:
 
 
 def same_rarity(word: str) -> float:
-    """Return the same weight for every word: nothing is known of them."""
+    """Return an equal weight for every word, when no frequencies are known."""
     del word
     return 1.0
 
 
 def has_hit(words: Sequence[str], pieces: Iterable[str], weight: Rarity = same_rarity) -> bool:
-    """Return whether one of the pieces of text has the own words of a question, or those that count most."""
+    """Return whether one of the pieces contains the distinctive words of a question, or the weightiest of them."""
     weights = {_root(word): weight(word) for word in words}
     needed = ENOUGH * sum(weights.values())
     return bool(weights) and any(_weight_in(piece, weights) >= needed for piece in pieces)
@@ -52,10 +52,10 @@ def wants_common(
     beside_hits: bool = True,
     weight: Callable[[], Rarity] = lambda: same_rarity,
 ) -> bool:
-    """Return whether common project files follow what was found: `pieces` of text, the best first.
+    """Return whether common project files follow the results: `pieces` of text, best first.
 
-    `is_about_whole`: the caller knows that the question is broad. `beside_hits`: also where there are hits for the
-    question's own words. `weight` is called only when the words are weighed.
+    `is_about_whole`: the caller knows that the question is broad. `beside_hits`: also when the question's distinctive
+    words have hits. `weight` is called only when the words are weighed.
     """
     if not pieces:
         return True

@@ -1,7 +1,7 @@
-"""How a question is worded, apart from its subject: "where are … …ed" asks of a project, "how do you …" of the world.
+"""The wording of a question, apart from its subject: "where are … …ed" asks about a project, "how do you …" in general.
 
-A form is a word, two neighbours, or the first two words of a question; each word that says what the question is about
-is replaced by its kind. What each form is worth is fitted (bench/fit_forms.py). Pure; the words are data (ours).
+A form is a word, two adjacent words, or the first two words of a question; each topic word is replaced by its kind. The
+weight of each form is fitted (bench/fit_forms.py). Pure; the words are data (ours).
 """
 
 from __future__ import annotations

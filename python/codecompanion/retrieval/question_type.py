@@ -1,4 +1,4 @@
-"""What kind of question it is: five answers, by a model's reply or by words (R-212)."""
+"""The kind of a question: five yes/no answers, by a model's reply or by words (R-212)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _NAMES = {
     "isCodeExplanation": "is_code_explanation",
     "isFeatureRequest": "is_feature_request",
 }
-"""The names in JSON and ours."""
+"""JSON names → our field names."""
 
 
 def types_by_words(question: object) -> QuestionTypes:
-    """Return the kinds whose words stand in the question; several may be true, or none."""
+    """Return the kinds whose words appear in the question; several may be true, or none."""
     if not isinstance(question, str):
         return QuestionTypes()
     text = " ".join(f"{question[:MAX_END_CHARS]} {question[-MAX_END_CHARS:]}".lower().replace("’", "'").split())
@@ -28,7 +28,7 @@ def types_by_words(question: object) -> QuestionTypes:
 
 
 def types_of_reply(reply: str) -> QuestionTypes | None:
-    """Return what a model's reply says, None when it is no object of five booleans; one it leaves out is false."""
+    """Return the kinds in a model's reply, None when it is not an object of booleans; omitted kinds are false."""
     value = json_of_reply(reply)
     if not isinstance(value, dict) or not value.keys() & _NAMES:
         return None

@@ -16,7 +16,7 @@ _CONTROL = regex(r"[\x00-\x1f\x7f\u0085\u2028\u2029`]")
 
 
 def render_selection(selection: Selection) -> str:
-    """Return the selection as text; with a note when something is missing."""
+    """Return the selection as text, with a note when something is missing."""
     parts = [render_snippets(selection.snippets) or NOTHING]
     if missing := sum(one.why not in (FILLER, NOT_WORTH_IT) for one in selection.dropped):
         left_out = counted(missing, "more snippet")
@@ -40,7 +40,7 @@ def render_snippets(snippets: Sequence[Snippet]) -> str:
 
 
 def frame_chars(snippet: Snippet) -> int:
-    """Return the characters around a snippet that stands alone in its file's group, with its last line break."""
+    """Return the characters around a snippet that is alone in its file's group, including its last line break."""
     return len(render_snippets((snippet,))) + 1 - len(snippet.text)
 
 
@@ -50,7 +50,7 @@ def heading_chars(path: str) -> int:
 
 
 def shown(name: str) -> str:
-    """Return a path or a name as it stands in a heading: a line break in it begins no line, a backtick ends no code."""
+    """Return a path or a name escaped for a heading: a line break cannot start a line, a backtick cannot end code."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found.group()):02x}", name)
 
 
@@ -60,6 +60,6 @@ def file_heading(path: str) -> str:
 
 
 def snippet_heading(snippet: Snippet | GatheredPiece) -> str:
-    """Return the line above a snippet: what it is, and its lines."""
+    """Return the line above a snippet: its kind, name and lines."""
     lines = f"lines {snippet.start}-{snippet.end}"
     return f"#### {snippet.kind} `{shown(snippet.name)}` ({lines})" if snippet.name else f"#### {lines}"

@@ -1,4 +1,4 @@
-"""Which words of a question code is searched for: the simple way, and a model's list (R-219, R-220)."""
+"""The search terms of a question: the simple method, and a model's list (R-219, R-220)."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from codecompanion.formats.regex import regex
 MAX_TERMS = 10
 MIN_LENGTH = 3
 MAX_QUESTION_CHARS = 20_000
-"""A pasted log is no question; its first part says what it is about."""
+"""A pasted log is not a question; its first part shows its topic."""
 _NO_WORD = regex(r"[^a-z0-9_\s]")
 _MODEL_NOISE = regex(r"^[\s\-*•\d.)\"'`]+|[\s\"'`.]+$")
 MAX_TERM_CHARS = 80
 
 
 def simple_terms(question: str) -> tuple[str, ...]:
-    """Return at most ten words of the question that are worth searching, in its order, lower case."""
+    """Return at most ten words of the question that are worth searching for, in order, lower case."""
     words = _NO_WORD.sub(" ", question[:MAX_QUESTION_CHARS].lower()).split()
     wanted = (word for word in words if len(word) >= MIN_LENGTH and word not in _stop_words())
     return tuple(dict.fromkeys(wanted))[:MAX_TERMS]
 
 
 def says_something(words: str) -> bool:
-    """Return whether words say anything to look for; those of another script than ours do, although no terms."""
+    """Return whether words are worth searching for; those in a non-Latin script are, although they yield no terms."""
     return any(letter.isalpha() and not letter.isascii() for letter in words) or bool(simple_terms(words))
 
 
 def model_terms(reply: str) -> tuple[str, ...]:
-    """Return the terms of a model's reply, separated by commas, at most ten; () when it is no list."""
+    """Return the terms in a model's reply, separated by commas, at most ten; () when it is not a list."""
     text = reply.replace("```", " ").strip()
     found = (_MODEL_NOISE.sub("", part) for part in text.replace("\n", ",").split(","))
     terms = tuple(dict.fromkeys(term for term in found if 1 < len(term) <= MAX_TERM_CHARS and len(term.split()) <= 3))

@@ -1,7 +1,7 @@
-"""What goes into the budget: the user's files first, then what scores highest and still fits (R-247, R-248, R-251).
+"""Fill the budget: the user's files first, then the highest scores that still fit (R-247, R-248, R-251).
 
-A snippet that does not fit is passed over and smaller ones are tried. The user's files share the budget evenly when
-they do not fit together; one that is longer than its share is cut after a line.
+A snippet that does not fit is skipped and smaller ones are tried. The user's files share the budget evenly when they do
+not fit together; one that exceeds its share is truncated after a line.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ NO_ROOM_FOR_A_LINE = "not one line of it fits into the budget"
 
 
 def select_snippets(candidates: Sequence[Snippet], budget_tokens: int, *, cut_named: bool = True) -> Selection:
-    """Return what fits into the budget.
+    """Return the snippets that fit into the budget.
 
-    Equal scores keep the order they came in. `dropped` and `snippets` together are the candidates without duplicates.
-    `cut_named`: the user's files are cut where they do not fit, and not dropped.
+    Equal scores keep their order. `dropped` and `snippets` together are the candidates without duplicates.
+    `cut_named`: the user's files are truncated where they do not fit, and not dropped.
     """
     ordered = sorted(without_duplicates(candidates), key=lambda one: (not one.is_selected, -one.score))
     chosen = [snippet for snippet in ordered if snippet.is_selected and cut_named]
@@ -38,7 +38,7 @@ def select_snippets(candidates: Sequence[Snippet], budget_tokens: int, *, cut_na
 
 
 def common_within(snippets: Sequence[Snippet], max_tokens: int) -> list[Snippet]:
-    """Return the snippets with common project files cut to this many tokens together (R-236)."""
+    """Return the snippets with common project files truncated to this many tokens in total (R-236)."""
     common = [one for one in snippets if one.source == "common"]
     shorter = [one for one in cut_to_shares(common, max_tokens) if one is not None]
     return [*(one for one in snippets if one.source != "common"), *shorter]
@@ -55,9 +55,9 @@ def without_duplicates(snippets: Sequence[Snippet]) -> list[Snippet]:
 
 
 def share_evenly(sizes: Sequence[int], budget_tokens: int) -> list[int]:
-    """Return how much of the budget each of the user's files gets: all it needs where they fit together.
+    """Return each user file's part of the budget: its full size if all files fit.
 
-    Otherwise an even share; what small ones leave over goes to the first that needs more, then to the next.
+    Otherwise an even share; tokens left by small files go to the first that needs more, then to the next.
     """
     if not sizes:
         return []
@@ -68,9 +68,9 @@ def share_evenly(sizes: Sequence[int], budget_tokens: int) -> list[int]:
 
 
 def cut_to_shares(chosen: Sequence[Snippet], budget_tokens: int) -> list[Snippet | None]:
-    """Return the user's files, each in its share; None = not one line of it fits.
+    """Return the user's files, each truncated to its share; None = not one line of it fits.
 
-    What remains because files end after a line, or have no line that is short enough, goes to the first that is cut,
+    Tokens left because files end after a line, or have no line that is short enough, go to the first truncated file,
     then to the next.
     """
     shares = share_evenly([one.tokens for one in chosen], budget_tokens)
@@ -86,7 +86,7 @@ def cut_to_shares(chosen: Sequence[Snippet], budget_tokens: int) -> list[Snippet
 
 
 def cut_to_budget(snippet: Snippet, max_tokens: int) -> Snippet | None:
-    """Return the snippet in at most so many tokens, cut after a line, a marker at its end; None = no line fits."""
+    """Return the snippet within `max_tokens`, truncated after a line, with a marker at its end; None = no line fits."""
     if snippet.tokens <= max_tokens:
         return snippet
     lines = split_lines(snippet.text)

@@ -1,9 +1,9 @@
-"""What the model still sees of files, so that the same lines are not sent again (issues 11 and 12).
+"""The file lines that the model still sees, so that they are not sent again (issues 11 and 12).
 
-Read from the messages that stand unchanged in the next request, oldest first: attached files and what was told of their
-changes, what messages mentioned, gathered code. Who calls knows which those are. A line counts as seen under its path
-and number, as the newest of them shows it; what is read of a message is checked against how it is rendered, and nothing
-after a place that does not fit is taken.
+Read from the messages that are unchanged in the next request, oldest first: attached files and their updates,
+attachments of mentions, gathered code. The caller knows which messages those are. A line counts as seen under its path
+and number, as the newest message shows it; each message is checked against its rendering, and reading stops at the
+first mismatch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Lines = Mapping[int, str]
 
 
 class Above(msgspec.Struct, frozen=True):
-    """What stands above: path → line number → line, and the id of the message that shows it; see `has_all`.
+    """The lines shown above: path → line number → line, and the id of the message that shows it; see `has_all`.
 
     `ends`: the number of lines of files that were shown whole; `texts`: the messages of gathered code, by id; `maps`:
     path → lines of maps.
@@ -39,16 +39,16 @@ class Above(msgspec.Struct, frozen=True):
     maps: Mapping[str, frozenset[str]] = {}
 
     def has_section(self, one: Snippet) -> bool:
-        """Return whether a text that is no lines of a file (memories, the architecture) stands there unchanged."""
+        """Return whether a text that is not lines of a file (memories, the architecture) is above, unchanged."""
         return bool(self._with_section(one))
 
     def has_all(self, path: str, lines: Sequence[str]) -> bool:
-        """Return whether a whole file with these lines stands there; blank ones at its end do not count."""
+        """Return whether a whole file with these lines is above; blank lines at its end do not count."""
         known, last = self.lines.get(path, {}), _length(lines)
         return self.ends.get(path) == last and all(known.get(n) == line for n, line in enumerate(lines[:last], 1))
 
     def has(self, path: str, first: int, lines: Sequence[str], *, parts: bool = False) -> bool:
-        """Return whether these lines stand there; `parts`: parts of these lines, the middle of one say."""
+        """Return whether these lines are above; `parts`: parts of lines match too, such as the middle of one."""
         known = self.lines.get(path)
         if not known or not lines:
             return False
@@ -61,7 +61,7 @@ class Above(msgspec.Struct, frozen=True):
         return frozenset(by[number] for number in range(first, last + 1) if number in by)
 
     def ids_behind(self, snippets: Iterable[Snippet]) -> frozenset[str]:
-        """Return the messages that show these snippets, which stand there."""
+        """Return the messages that show these snippets, which are above."""
         found = set[str]()
         for one in snippets:
             found |= self.ids_of(one.path, one.start, one.end) if one.path else set(self._with_section(one)[-1:])
@@ -76,7 +76,7 @@ NOTHING_ABOVE = Above()
 
 
 def shows_lines(message: Message) -> bool:
-    """Return whether a message is of a kind that `seen_in` reads."""
+    """Return whether `seen_in` reads messages of this kind."""
     if message.tag in LIVE_TAGS or message.tag == UPDATE_TAG:
         return message.file is not None
     return message.tag == GATHERED_TAG or (message.mentioned is not None and bool(message.mentioned.shows))
@@ -92,7 +92,7 @@ def paths_shown(message: Message) -> Collection[str]:
 
 
 def seen_in(messages: Iterable[Message]) -> Above:
-    """Return what these messages show, oldest first."""
+    """Return the lines these messages show, oldest first."""
     seen = _Seen()
     for message in messages:
         if message.tag == GATHERED_TAG:
@@ -108,7 +108,7 @@ def seen_in(messages: Iterable[Message]) -> Above:
 
 
 class _Seen:
-    """What the messages taken so far show."""
+    """The lines shown by the messages so far."""
 
     def __init__(self) -> None:
         self.lines, self.by = dict[str, dict[int, str]](), dict[str, dict[int, str]]()
@@ -133,7 +133,7 @@ class _Seen:
             self._show(message.id, message.path or "", 1, shown, whole=True)
 
     def take_update(self, message: Message) -> None:
-        """Take what has become of a file: a diff goes on from what is known of it, where that is all of it."""
+        """Record a file's update: a diff applies to its known lines, if they are complete."""
         path, file = message.path or "", message.file
         blocks = list(fenced_in(message.text))
         if file is not None and blocks and not file.is_diff:
@@ -153,7 +153,7 @@ class _Seen:
         self.by.setdefault(path, {}).update(dict.fromkeys(numbers, message_id))
 
     def _patch(self, message_id: str, path: str, before: Sequence[str], diff: Sequence[str]) -> bool:
-        """Put a diff upon the lines of a file; return whether it fits them."""
+        """Apply a diff to the lines of a file; return whether it fits them."""
         by, after, names, at = self.by[path], list[str](), list[str](), 0
         for row in diff[2:]:
             if hunk := _HUNK.fullmatch(row):
@@ -179,7 +179,7 @@ class _Seen:
 
 
 def _length(lines: Sequence[str]) -> int:
-    """Return how many lines there are without blank ones at the end."""
+    """Return the number of lines without blank ones at the end."""
     last = len(lines)
     while last and not lines[last - 1]:
         last -= 1
@@ -187,7 +187,7 @@ def _length(lines: Sequence[str]) -> int:
 
 
 def _pieces_of(message: Message) -> Iterator[tuple[GatheredPiece, list[str]]]:
-    """Yield the pieces of a message with their lines, in the order they stand in its text."""
+    """Yield the pieces of a message with their lines, in the order of its text."""
     by_file = dict[str, list[GatheredPiece]]()
     for piece in message.gathered:
         if piece.path and piece.start and not piece.is_above:
@@ -205,9 +205,9 @@ def _pieces_of(message: Message) -> Iterator[tuple[GatheredPiece, list[str]]]:
             if lines[at : at + 1] != [snippet_heading(piece)] or len(fence) < 3 or fence.strip("`"):
                 return
             body, after = lines[begun:end], end
-            if body[-1:] == [fence]:  # a blank line at its end is taken for the end of its last line
+            if body[-1:] == [fence]:  # a blank line at its end counts as the end of its last line
                 body, after = [*body[:-1], ""], end - 1
-            elif piece.is_cut and lines[end : end + 1] != [fence]:  # the mark where a file is cut
+            elif piece.is_cut and lines[end : end + 1] != [fence]:  # the truncation marker of a file
                 after += 1
             if lines[after : after + 1] != [fence]:
                 return
@@ -216,7 +216,7 @@ def _pieces_of(message: Message) -> Iterator[tuple[GatheredPiece, list[str]]]:
 
 
 def _map_lines(text: str) -> Iterator[tuple[str, str]]:
-    """Yield (path, line) of the map in a message, as they stand there."""
+    """Yield (path, line) of the map in a message, as written there."""
     path, rest = "", text.partition(f"\n\n## {MAP_TITLE}\n\n")[2].partition("\n\n")[0]
     for line in rest.split("\n") if rest else ():
         if line.startswith(" "):

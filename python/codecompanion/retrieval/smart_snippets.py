@@ -1,7 +1,7 @@
 """The document's `extractSmartSnippets`: functions, classes, interfaces, types and variables by patterns (R-243).
 
-For TypeScript, JavaScript and Python, one pattern a kind. It needs no grammar, so it is what remains for files that no
-grammar reads. What a user chose is one snippet with the whole file (R-248).
+For TypeScript, JavaScript and Python, one pattern per kind. It is the fallback for files without a grammar. A file that
+the user chose is one snippet with its whole text (R-248).
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("function", regex(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)")),
     ("class", regex(r"^[ \t]*class[ \t]+(\w+)")),
 )
-"""One line at a time. Functions and classes may be indented (methods); a `const` in a function is no element."""
+"""One line at a time. Functions and classes may be indented (methods); a `const` in a function does not count."""
 
 
 def find_elements(lines: Sequence[str], *, indented: bool = True) -> list[tuple[int, str, str]]:
-    """Return (line, kind, name) of what the patterns find, from top to bottom; lines are 1-based.
+    """Return (line, kind, name) of the pattern matches, from top to bottom; lines are 1-based.
 
     `indented`: lines may be indented.
     """
@@ -52,8 +52,8 @@ def extract_smart_snippets(
 ) -> list[Snippet]:
     """Return the snippets of a file that score above 0.2, from top to bottom.
 
-    A snippet goes from its first line, which may be `indented`, to 30 lines after it, not over the end of the file and
-    `until_next` not into the next element. When there is none but a keyword occurs, the first 50 lines are one
+    A snippet runs from its first line, which may be `indented`, to 30 lines after it, but not past the end of the file
+    nor, with `until_next`, into the next element. When there is none but a keyword occurs, the first 50 lines are one
     (`block`, 0.3).
     """
     lines = split_lines(text)
@@ -74,7 +74,7 @@ def extract_smart_snippets(
 
 
 def score_density(snippets: Sequence[Snippet], keywords: Sequence[str]) -> list[Snippet]:
-    """Return the snippets with scores by keyword density (R-246); the user's own keep theirs."""
+    """Return the snippets with scores by keyword density (R-246); the user's choices keep theirs."""
     return [one if one.is_selected else _scored(one, score_text(one.text, keywords)) for one in snippets]
 
 
@@ -83,7 +83,7 @@ def take_structures(
 ) -> list[Snippet]:
     """Return the structures in the places of a search instead of these places; see `extract_smart_snippets` (R-243).
 
-    A place in which the patterns find nothing stays as it is, and so does what other gatherers found.
+    A place without pattern matches is unchanged, and so are the results of other gatherers.
     """
     extract = partial(extract_smart_snippets, keywords=keywords, until_next=until_next, indented=indented)
     return [part for one in snippets for part in (_structures_in(one, extract) or [one])]
@@ -111,7 +111,7 @@ def _scored(one: Snippet, score: float) -> Snippet:
 
 
 def whole_file(path: str, text: str) -> Snippet:
-    """Return a file the user chose as one snippet, its text as it is (R-248)."""
+    """Return a file the user chose as one snippet, its text unchanged (R-248)."""
     return Snippet(
         path=path,
         start=1,

@@ -1,4 +1,4 @@
-"""Which part of a snippet the model still sees, so that it is named and not sent again (issue 11, part 2)."""
+"""Which part of a snippet the model still sees, so that it is named instead of sent again (issue 11, part 2)."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from codecompanion.retrieval.shown_lines import Above
 
 STILL_ABOVE = "Already above, unchanged: "
 STOOD_ABOVE = "Stood above when this was asked, some of it has been taken out since (read it where you need it): "
-"""The same once it does not stand there any more."""
+"""The sentence's replacement once some of the code is no longer above."""
 MAX_CHARS = 600
-"""Of the sentence that names what is above; it must not take the room it saves."""
+"""Limit of the sentence that names code above; it must not use up the room it saves."""
 MIN_SAVED_CHARS = 80
-"""A part that is sent alone has a heading and a fence: so much it must save."""
+"""A part that is sent alone has a heading and a fence: it must save at least this much."""
 CHANGE_CONTEXT = 3
-"""Lines that go again above and below a changed line of a file that stands above."""
+"""Lines sent again above and below a changed line of a file that is above."""
 
 
 def split_seen(one: Snippet, above: Above) -> tuple[list[Snippet], list[Snippet]]:
-    """Return the parts of a snippet that are to be sent, and those that stand above unchanged.
+    """Return the parts of a snippet to send, and those that are above unchanged.
 
-    Of a whole file each run of lines that stands above stays away, and what changed goes with the lines around it. Any
-    other snippet of which a line has changed since, or has moved, is sent whole; so is what would hardly save anything.
+    Of a whole file, each run of lines that is above is omitted, and changed lines are sent with the lines around them.
+    Any other snippet with a changed or moved line is sent whole; so is one that would save hardly anything.
     """
     known = above.lines.get(one.path)
     numbered = numbered_lines(one) if known else []
@@ -52,7 +52,7 @@ def split_seen(one: Snippet, above: Above) -> tuple[list[Snippet], list[Snippet]
 def _runs(
     numbered: Sequence[tuple[int, str]], known: Collection[int], drops_short: bool
 ) -> Iterator[tuple[bool, list[tuple[int, str]]]]:
-    """Yield runs of lines that are known, or not; a short known one counts as not known where that is asked for."""
+    """Yield runs of lines that are known, or not; with `drops_short`, a short known one counts as unknown."""
     runs = [(is_known, list(run)) for is_known, run in groupby(numbered, lambda pair: pair[0] in known)]
     if drops_short:
         long = [(known and sum(len(line) + 1 for _, line in run) >= MIN_SAVED_CHARS, run) for known, run in runs]
@@ -63,7 +63,7 @@ def _runs(
 
 
 def name_seen(snippets: Sequence[Snippet]) -> str:
-    """Return the sentence that names what stands above, best first, lines of a file joined; "" = nothing does."""
+    """Return the sentence that names code above, best first, lines of a file joined; "" = none."""
     runs = dict[str, list[tuple[int, int]]]()
     for one in snippets:
         runs.setdefault(one.path or _NAMES.get(one.source, one.source), []).append((one.start, one.end))

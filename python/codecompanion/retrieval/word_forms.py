@@ -1,4 +1,4 @@
-"""When two words are the same word: their stems, one inside of the other, or a slip of the finger (R-207, R-211)."""
+"""When two words match: equal stems, one inside the other, or a typo (R-207, R-211)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import lru_cache
 
 MAX_EDITS = 2
 MIN_FUZZY_LENGTH = 5
-"""Shorter words are nearly all within two edits of each other; they match exactly or by their stem."""
+"""Shorter words are nearly all within two edits of each other; they must match exactly or by their stem."""
 _MIN_STEM = 3
 _ENDINGS = (
     *("izations", "ization", "isations", "isation", "ations", "ation", "ators", "ator", "ating", "ated", "ates", "ate"),
@@ -27,9 +27,9 @@ def stem(word: str) -> str:
 
 @lru_cache(16384)
 def is_same_word(word: str, keyword: str) -> bool:
-    """Return whether a word of a question stands for a keyword; both in lower case.
+    """Return whether a word of a question matches a keyword; both in lower case.
 
-    Words with fewer letters than `MIN_FUZZY_LENGTH` match exactly or by their stem (R-211).
+    Words shorter than `MIN_FUZZY_LENGTH` match exactly or by their stem (R-211).
     """
     if word == keyword or stem(word) == stem(keyword):
         return True
@@ -44,7 +44,7 @@ def _letters(word: str) -> frozenset[str]:
 
 
 def edits_within(one: str, other: str, limit: int) -> bool:
-    """Return whether so many insertions, deletions and replacements turn one word into the other (Levenshtein)."""
+    """Return whether `limit` insertions, deletions and replacements turn one word into the other (Levenshtein)."""
     if abs(len(one) - len(other)) > limit:
         return False
     letters, wanted_letters = _letters(one), _letters(other)

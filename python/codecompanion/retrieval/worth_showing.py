@@ -1,7 +1,7 @@
-"""What is not worth its place beside better pieces: fillers, and code that repeats what is shown (issue 11).
+"""Code that is not worth its place beside better pieces: fillers, and repeats of code that is shown (issue 11).
 
-A client with `get`, `options`, `head`, `delete` in a synchronous and an asynchronous class says the same eight times;
-one of them says it, and the next different place follows it.
+A client with `get`, `options`, `head`, `delete` in a synchronous and an asynchronous class repeats one idea eight
+times; one copy shows it, and the next different place follows it.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ FILLER = "it is too short to say anything by itself"
 NOT_WORTH_IT = "what answers the question is above already, and this answers much worse"
 MIN_LINES, MIN_TOKENS = 3, 15
 SAME = 0.8
-"""Shared words of two pieces over all their words, from where on one repeats the other."""
+"""Shared words of two pieces over all their words, above which one repeats the other."""
 REPEATED_SCORE = 0.8
-"""How much the score of a piece counts that repeats a better one of its file."""
+"""Factor for the score of a piece that repeats a better one of its file."""
 _MIN_WORDS = 12
-"""Of fewer words any two short functions are alike."""
+"""With fewer words, any two short functions are alike."""
 _AUTOMATIC = frozenset({"ast", "search"})
 _WORD = regex(r"[a-z0-9_]+")
 
 
 def is_filler(snippet: Snippet, terms: Collection[str], *, is_piece: bool = False) -> bool:
-    """Return whether a snippet of the AST search or the index is dropped because it says nothing by itself.
+    """Return whether a snippet of the AST search or the index is dropped because it is useless alone.
 
-    It has fewer than three lines and fewer than 15 tokens, and one of three holds: it is what is left of a larger one
-    (`is_piece`); it has no name; it is of the kind `class`, and its name is none of the `terms` (words of the question,
-    lower case). Every other definition stays, however short, and so does whatever the user chose and what other
-    gatherers found. Stricter rules lost a changed function in twenty (bench_gather, click).
+    It has fewer than three lines and fewer than 15 tokens, and one of three conditions applies: it is the rest of a
+    larger one (`is_piece`); it has no name; it is of the kind `class`, and its name is none of the `terms` (words of
+    the question, lower case). Every other definition stays, however short, and so do the user's choices and other
+    gatherers' results. Stricter rules lost one changed function in twenty (bench_gather, click).
     """
     if snippet.source not in _AUTOMATIC or snippet.is_selected:
         return False
@@ -43,7 +43,7 @@ def is_filler(snippet: Snippet, terms: Collection[str], *, is_piece: bool = Fals
 
 
 def demote_repeats(snippets: Sequence[Snippet]) -> list[Snippet]:
-    """Return the snippets in their order; one that repeats a better one of the same file counts less."""
+    """Return the snippets in their order; one that repeats a better one of the same file scores less."""
     known = dict[str, list[frozenset[str]]]()
     demoted = dict[int, Snippet]()
     places = [place for place, one in enumerate(snippets) if one.source in _AUTOMATIC and not one.is_selected]

@@ -1,4 +1,4 @@
-"""What recent commits say of lines: how lately they were changed, and by commits whose subjects are like a question."""
+"""Lines changed by recent commits: how recently, and how similar the commits' subjects are to a question."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class EditedRun(msgspec.Struct, frozen=True):
     likeness: float = 0.0
 
     def touches(self, start: int, end: int) -> bool:
-        """Return whether any of these lines are among those the commit changed."""
+        """Return whether the commit changed any of these lines."""
         return self.start <= end and self.end >= start
 
 
@@ -39,7 +39,7 @@ class EditedLines:
                 self._runs[path] += [(commit, EditedRun(start, end, recency)) for start, end in runs]
 
     def like(self, stems: Iterable[str]) -> dict[str, tuple[EditedRun, ...]]:
-        """Return path → its changed lines, with how like a question the subjects of their commits are."""
+        """Return path → its changed lines, with the similarity of their commits' subjects to a question."""
         likeness = self._subjects.score(stems)
         return {
             path: tuple(

@@ -1,4 +1,4 @@
-"""What the index, the history and the editor say of a question: the input of the ranking."""
+"""The evidence for a question from the index, the history and the editor: the input of the ranking."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from codecompanion.retrieval.ranking.question import Question
 class ChunkHit(msgspec.Struct, frozen=True):
     """A chunk that the full-text index or the vectors found. `bm25`: larger is better, 0 = no word of the question.
 
-    `cosine`: None = this chunk has no vector, or none was asked for.
+    `cosine`: None = the chunk has no vector, or none was requested.
     """
 
     chunk: int
@@ -27,7 +27,7 @@ class ChunkHit(msgspec.Struct, frozen=True):
 
 
 class DefinitionHit(msgspec.Struct, frozen=True):
-    """A definition whose name stands in the question.
+    """A definition whose name appears in the question.
 
     `asked`: the name as the question has it, `name` as the code has it. `files`: how many files define it.
     """
@@ -41,20 +41,20 @@ class DefinitionHit(msgspec.Struct, frozen=True):
 
 
 def is_named(question: Question, hit: DefinitionHit) -> bool:
-    """Return whether the question names a definition: written as code, or capitalised just as the code has it."""
+    """Return whether the question names a definition: written as code, or capitalised as in the code."""
     if hit.asked in question.code_names:
         return True
     return hit.asked == hit.name and hit.asked[:1].isupper() and not question.text.lstrip().startswith(hit.asked + " ")
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is known for one question; what is not there is not counted.
+    """All the evidence for one question; missing entries do not count.
 
-    `paths`: path → BM25 of its words; `prefixes`: path → what abbreviated words say of it; `subjects`: path → BM25 of
-    the commits that changed it; `commits`: path → what the commits say that are most like the question; `recency`:
-    path → 0..1, 1 = changed last; `edits`: path → lines that recent commits changed; `edges`: path → path it uses names
-    of → strength; `in_play`: open, mentioned or just edited; `seeds`: what `find_seeds` found, None = it is asked when
-    they are needed.
+    `paths`: path → BM25 of its words; `prefixes`: path → score of abbreviated words; `subjects`: path → BM25 of the
+    commits that changed it; `commits`: path → score from the commits most similar to the question; `recency`: path →
+    0..1, 1 = changed last; `edits`: path → lines that recent commits changed; `edges`: path → path whose names it uses
+    → strength; `in_play`: open, mentioned or just edited; `seeds`: the result of `find_seeds`, None = computed when
+    needed.
     """
 
     chunks: tuple[ChunkHit, ...] = ()
@@ -71,5 +71,5 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_about_it(self) -> bool:
-        """Return whether anything has to do with the question; that a file was changed lately has not."""
+        """Return whether anything matches the question; a recent change alone does not count."""
         return bool(self.chunks or self.definitions or self.paths or self.subjects or self.in_play)

@@ -10,7 +10,7 @@ from codecompanion.retrieval.ranking.tables import file_kinds
 
 
 class FileKind(msgspec.Struct, frozen=True):
-    """A file may be several of them; none = source of the program itself."""
+    """A file may be of several kinds; none = source of the program itself."""
 
     is_document: bool = False
     is_test: bool = False
@@ -19,7 +19,7 @@ class FileKind(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=50_000)
 def kind_of(path: str) -> FileKind:
-    """Return what kind of file `path` names; nothing is read."""
+    """Return the kind of file that `path` names; nothing is read."""
     kinds = file_kinds()
     *folders, name = path.lower().split("/")
     stem, _, ending = name.rpartition(".")

@@ -1,7 +1,7 @@
 """The joined ranking: signals of every file, each 0..1, summed by fitted weights (issue 11, part 2).
 
-A signal that says nothing of any file is left out, so that an index without vectors, a folder without git or a file
-without a grammar cost nothing but what they would have added.
+A signal without a value for any file is left out, so that an index without vectors, a folder without git or a file
+without a grammar loses only that signal's contribution.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ MAX_SEEDS = 15
 _OTHER_SPELLING = 0.7
 _DOCUMENTS_ASKED_FOR = 0.5
 _JUST_CHANGED = 0.7
-"""Files of the last few commits are candidates, whatever the words say: work goes on where it was."""
+"""Files of the last few commits are candidates even without matching words: work tends to continue in the same place.
+"""
 
 
 class RankedFile(msgspec.Struct, frozen=True):
-    """A file, its joined score 0..1, and what each signal added to it."""
+    """A file, its joined score 0..1, and the contribution of each signal."""
 
     path: str
     score: float
@@ -34,7 +35,7 @@ class RankedFile(msgspec.Struct, frozen=True):
 
 
 def find_seeds(question: Question, evidence: Evidence, ranking: Ranking) -> dict[str, float]:
-    """Return the files that the words of a question speak of most, as seeds of the page rank: path → weight."""
+    """Return the files that best match the words of a question, as seeds of the page rank: path → weight."""
     text = _weighed(_word_signals(question, evidence, ranking), ranking)
     for path in evidence.in_play:
         text[path] = text.get(path, 0.0) + ranking.weights.in_play
@@ -45,7 +46,7 @@ def find_seeds(question: Question, evidence: Evidence, ranking: Ranking) -> dict
 def rank_files(
     question: Question, evidence: Evidence, ranking: Ranking, most: int | None = None
 ) -> tuple[RankedFile, ...]:
-    """Return the `most` best of the files that something speaks for, best first; None = all of them."""
+    """Return the `most` best files with any signal, best first; None = all of them."""
     weights = msgspec.structs.asdict(ranking.weights)
     signals = {name: values for name, values in file_signals(question, evidence, ranking).items() if values}
     scores: dict[str, float] = {}
@@ -65,13 +66,13 @@ def rank_files(
 def _added(
     path: str, signals: Mapping[str, Mapping[str, float]], weights: Mapping[str, float]
 ) -> tuple[tuple[str, float], ...]:
-    """Return what each signal adds to a file, by name."""
+    """Return the contribution of each signal to a file, by name."""
     added = ((name, values.get(path, 0.0) * weights[name]) for name, values in signals.items())
     return tuple(sorted((name, value) for name, value in added if value))
 
 
 def file_signals(question: Question, evidence: Evidence, ranking: Ranking) -> dict[str, dict[str, float]]:
-    """Return signal → path → 0..1 for every file that something speaks for; the input of the fit, too."""
+    """Return signal → path → 0..1 for every file with any signal; also the input of the fit."""
     signals = _word_signals(question, evidence, ranking)
     seeds = find_seeds(question, evidence, ranking) if evidence.seeds is None else evidence.seeds
     signals["prefix"] = scaled(evidence.prefixes)
@@ -122,9 +123,9 @@ def _weighed(signals: Mapping[str, Mapping[str, float]], ranking: Ranking) -> di
 
 
 def _best_chunks(chunks: Sequence[ChunkHit], options: ChunkOptions) -> dict[str, float]:
-    """Return for each file the sum of its best chunks, the first counted most.
+    """Return for each file the sum of its best chunks, weighted towards the first.
 
-    A chunk that words and vectors both speak for counts more than two chunks of a file that one of them speaks for.
+    A chunk found by both words and vectors counts more than two chunks of a file found by one of them.
     """
     most = max((hit.bm25 for hit in chunks), default=0.0) or 1.0
     nearness = nearness_of(chunks)
@@ -140,14 +141,14 @@ def _best_chunks(chunks: Sequence[ChunkHit], options: ChunkOptions) -> dict[str,
 
 
 def nearness_of(chunks: Iterable[ChunkHit]) -> dict[int, float]:
-    """Return chunk → its cosine from the lowest that was found (0) to the highest (1); only those that have one."""
+    """Return chunk → its cosine, scaled from the lowest found (0) to the highest (1); only chunks that have one."""
     cosines = {hit.chunk: hit.cosine for hit in chunks if hit.cosine is not None}
     low, high = min(cosines.values(), default=0.0), max(cosines.values(), default=0.0)
     return {chunk: (value - low) / (high - low) if high > low else 1.0 for chunk, value in cosines.items()}
 
 
 def _mentions(question: Question, evidence: Evidence) -> dict[str, float]:
-    """Return the files whose name stands in the question: whole with its ending or folder, or without the ending."""
+    """Return the files named in the question: with extension or folder, or without the extension."""
     names = {name.lower() for name in question.names if len(name) > 3}
     ends = tuple(f"/{part}" for part in question.paths)
     found: dict[str, float] = {}
@@ -162,7 +163,7 @@ def _mentions(question: Question, evidence: Evidence) -> dict[str, float]:
 
 
 def _symbols(hits: Iterable[DefinitionHit]) -> dict[str, float]:
-    """Return for each file what the names it defines say, a name that many files define less."""
+    """Return for each file the score of the names it defines; a name that many files define scores less."""
     best: dict[tuple[str, str], float] = {}
     for hit in hits:
         value = (1.0 if hit.name == hit.asked else _OTHER_SPELLING) / max(hit.files, 1) ** 0.5
@@ -174,7 +175,7 @@ def _symbols(hits: Iterable[DefinitionHit]) -> dict[str, float]:
 
 
 def _vector_signal(chunks: Sequence[ChunkHit]) -> dict[str, float]:
-    """Return how near the nearest chunk of each file is, 0..1."""
+    """Return the similarity of each file's nearest chunk, 0..1."""
     best: dict[str, float] = {}
     nearness = nearness_of(chunks)
     for hit in chunks:

@@ -1,8 +1,7 @@
-"""Commits whose subject is like the question, and the files they changed: similar work was done in the same places.
+"""Commits whose subjects resemble the question, and the files they changed: similar work happens in the same places.
 
-What `WordIndex` knows of a file's subjects is spread over all that was ever done to it; a single commit is to the
-point. Measured on six repositories that the weights were never fitted on (commit subjects, 900 questions): mean
-reciprocal rank 0.698 → 0.711.
+`WordIndex` spreads a file's subjects over its whole history; a single commit is more specific. Measured on six
+repositories not used for fitting (commit subjects, 900 questions): mean reciprocal rank 0.698 → 0.711.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from collections.abc import Iterable, Sequence
 from codecompanion.retrieval.ranking.word_index import WordIndex
 
 _NEAREST = 20
-"""Commits that count; those further away share a word by chance."""
+"""The number of commits that count; those further away share a word by chance."""
 
 
 class LikeCommits:
-    """Commits by the words of their subjects. `commits`: the stems of a subject and the paths that were changed."""
+    """Commits by the words of their subjects. `commits`: the stems of a subject and the changed paths."""
 
     def __init__(self, commits: Iterable[tuple[Sequence[str], Sequence[str]]] = ()) -> None:
         self._words = WordIndex()
@@ -30,7 +29,7 @@ class LikeCommits:
                 self._paths[key] = paths
 
     def score(self, stems: Iterable[str]) -> dict[str, float]:
-        """Return path → what the most similar commits say of it; a commit of many files says less of each."""
+        """Return path → score from the most similar commits; a commit of many files gives less to each."""
         scores = self._words.score(stems)
         best = heapq.nsmallest(_NEAREST, scores, key=lambda key: (-scores[key], int(key)))
         total = defaultdict[str, float](float)

@@ -1,6 +1,6 @@
-"""Personalised PageRank over who uses what of whom: files beside those that a question is about.
+"""Personalised PageRank over the usage graph: finds files related to those that a question is about.
 
-The graph is a small one: the files the other signals found and their neighbours, not the project.
+The graph is small: the files that other signals found and their neighbours, not the project.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ _FOLLOW = 0.5
 
 
 def spread(seeds: Mapping[str, float], edges: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """Return how much of the seeds' weight arrives at each file along the edges; what it started with is not counted.
+    """Return how much of the seeds' weight arrives at each file along the edges; its initial weight is not counted.
 
-    `seeds`: path → weight, any sum. `edges`: path → neighbour → strength. Half of what a file has is passed on in each
-    of a few steps, in the proportion of the strengths.
+    `seeds`: path → weight, any sum. `edges`: path → neighbour → strength. For a few steps, each file passes on half of
+    its weight, in proportion to the strengths.
     """
     total = sum(seeds.values())
     if total <= 0:
@@ -41,7 +41,7 @@ def spread(seeds: Mapping[str, float], edges: Mapping[str, Mapping[str, float]])
 
 
 def reversed_edges(edges: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    """Return the edges the other way round."""
+    """Return the edges in the opposite direction."""
     found: dict[str, dict[str, float]] = defaultdict(dict)
     for path, neighbours in edges.items():
         for other, strength in neighbours.items():

@@ -1,6 +1,6 @@
 """Where in a ranked file the answer is: its chunks, best first; a definition that the question names comes first.
 
-Chunks that recent commits changed count more (ours).
+Chunks changed by recent commits count more (ours).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DEFINED_AND_CODE = 1.0
 _OTHER_SPELLING = 0.5
 _COSINE = 0.5
 _MAX_LINES = 200
-"""Of a named definition that no chunk was found for; larger ones are shown by the chunks that were."""
+"""Limit for a named definition without a matching chunk; larger ones are shown by their matching chunks."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -44,11 +44,11 @@ def best_places(
     per_file: int,
     edits: Mapping[str, Sequence[EditedRun]] | None = None,
 ) -> tuple[Place, ...]:
-    """Return at most `per_file` places of each file, best first; a file of no chunk has none.
+    """Return at most `per_file` places of each file, best first; a file without chunks has none.
 
-    The only place of a file has the file's score, so that the order is that of the files. Where there are several each
-    has the product of the file's score and of what its own words are worth: measured, that fills a budget better than
-    either alone (0.49 of the changed functions within 4,000 tokens instead of 0.40 by words and 0.48 by files).
+    A file's only place takes the file's score, which keeps the order of the files. Several places each take the product
+    of the file's score and the worth of their own words: measured, that fills a budget better than either alone (0.49
+    of the changed functions within 4,000 tokens, against 0.40 by words and 0.48 by files).
     `edits`: path → lines that recent commits changed.
     """
     scores = {ranked.path: ranked.score for ranked in files}
@@ -86,7 +86,7 @@ def best_places(
 def _without_chunk(
     question: Question, definitions: Iterable[DefinitionHit], hits: Iterable[ChunkHit]
 ) -> list[ChunkHit]:
-    """Return the named definitions that lie in no chunk: their words are too common to be looked for (`to_str`)."""
+    """Return the named definitions that lie in no chunk: their words are too common to search for (`to_str`)."""
     lines: dict[str, list[range]] = defaultdict(list)
     for hit in hits:
         lines[hit.path].append(range(hit.start, hit.end + 1))
@@ -103,7 +103,7 @@ def _without_chunk(
 def _worth(
     question: Question, hits: Sequence[ChunkHit], named: Mapping[str, Sequence[tuple[int, float]]]
 ) -> dict[int, float]:
-    """Return chunk → what its words, its vector and the names it defines are worth."""
+    """Return chunk → the worth of its words, its vector and the names it defines."""
     most = max((hit.bm25 for hit in hits), default=0.0) or 1.0
     nearness = nearness_of(hits)
     worth = dict[int, float]()
@@ -119,7 +119,7 @@ def _worth(
 def _edited(
     hits: Sequence[ChunkHit], edits: Mapping[str, Sequence[EditedRun]], options: PlaceOptions
 ) -> dict[int, float]:
-    """Return chunk → what the commits that changed its lines are worth."""
+    """Return chunk → the worth of the commits that changed its lines."""
     recency, likeness = dict[int, float](), dict[int, float]()
     for hit in hits:
         runs = [run for run in edits.get(hit.path, ()) if run.touches(hit.start, hit.end)]

@@ -1,6 +1,6 @@
-"""What a question asks for: words, names that look like code, whether it is about documents or tests (issue 11).
+"""A question's parts: words, names that look like code, whether it is about documents or tests (issue 11).
 
-Words that are in every question (`question_words.toml`) are left out unless nothing else is there, or a file or a
+Words that occur in every question (`question_words.toml`) are left out, unless there are no others, or a file or a
 definition of the project has that name.
 """
 
@@ -26,11 +26,11 @@ _CODE_SPAN = regex(r"`([^`]+)`|\b(\w++)\(|\.(\w+)|\b(\w++)(?=\.\w)")
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A question taken apart. `words` as the index has them, `stems` of them, `names` as they were written.
+    """A parsed question. `words` as the index has them, their `stems`, `names` as written.
 
-    `pairs`: words that stand side by side; in a name they rarely do so by chance. `code_names`: those of `names` that
-    are written as code (`snake_case`, `camelCase`, in backticks, called, dotted). `paths`: what looks like a file name
-    or a path, lower case.
+    `pairs`: adjacent words; in a name they are rarely adjacent by chance. `code_names`: the `names` written as code
+    (`snake_case`, `camelCase`, in backticks, called, dotted). `paths`: text that looks like a file name or a path,
+    lower case.
     """
 
     text: str
@@ -45,13 +45,13 @@ class Question(msgspec.Struct, frozen=True):
 
 
 def asking_words(text: str) -> list[str]:
-    """Return the words of a question that say nothing of where the answer stands, unless they are names."""
+    """Return the words of a question that do not help locate the answer, unless they are names."""
     words = (word.lower() for word in _WORD.findall(text[:MAX_QUERY_CHARS]))
     return [word for word in dict.fromkeys(words) if word in question_words()["asking"]]
 
 
 def read_question(text: str, names_here: Collection[str] = ()) -> Question:
-    """Take a question apart; the first 4096 characters and 32 words count, as everywhere (R-230).
+    """Parse a question; the first 4096 characters and 32 words count, as everywhere (R-230).
 
     `names_here`: those of its `asking_words` that are names in the project.
     """
@@ -81,7 +81,7 @@ def read_question(text: str, names_here: Collection[str] = ()) -> Question:
 
 
 def _paths(text: str) -> Iterator[str]:
-    """Yield what looks like a file name with an ending or like folders, in time linear in the text."""
+    """Yield text that looks like a file name with an extension or like folders, in time linear in the text."""
     for run in _PATH_CHARACTERS.findall(text):
         end = 0
         for ending in _FILE_ENDING.finditer(run):

@@ -1,4 +1,4 @@
-"""Words of a question and of paths, names and commit subjects, brought to one form so that they meet.
+"""Stems for words of questions, paths, names and commit subjects, so that they match each other.
 
 A light stemmer: enough for the few words of a path or a subject. The full-text index has its own (porter).
 """

@@ -37,7 +37,7 @@ class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ChunkOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How hits become the signal `chunk`: column weights, shares of a file's best chunks, rows read.
 
-    `cosine`: what it counts beside BM25, each brought to 0..1.
+    `cosine`: its weight beside BM25, both scaled to 0..1.
     """
 
     path_column: float
@@ -49,9 +49,9 @@ class ChunkOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PlaceOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What counts of a place beside its words, the best BM25 = 1, where a file may have several places.
+    """How a place is scored beyond its words (best BM25 = 1), for a file with several places.
 
-    `edited`: that its lines were changed lately; `edited_like`: by a commit whose subject is like the question.
+    `edited`: its lines were changed recently; `edited_like`: by a commit whose subject is similar to the question.
     `document`: share of its score that a place in a document keeps, unless documents are asked for.
     """
 

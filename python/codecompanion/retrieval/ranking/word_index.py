@@ -1,6 +1,6 @@
-"""BM25 over a few words a file: paths, and the subjects of the commits that changed it.
+"""BM25 over a few words per file: paths, and the subjects of the commits that changed it.
 
-Small enough to be held in memory and changed file by file; chunks of code are in the full-text index instead.
+Small enough to keep in memory and update file by file; chunks of code are in the full-text index instead.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from codecompanion.formats.word_rarity import rarity
 _K1 = 1.2
 _B = 0.75
 _MIN_PREFIX = 4
-"""Shorter words begin like others by chance."""
+"""Shorter words are prefixes of others by chance."""
 
 
 class WordIndex:
@@ -34,7 +34,7 @@ class WordIndex:
         return path in self._words
 
     def paths(self) -> Iterable[str]:
-        """Return what is in it."""
+        """Return the indexed paths."""
         return self._words.keys()
 
     def put(self, path: str, counts: Mapping[str, float]) -> None:
@@ -49,7 +49,7 @@ class WordIndex:
             self._paths_with[word].add(path)
 
     def remove(self, path: str) -> None:
-        """Forget a file; one that is not there is left alone."""
+        """Forget a file; an unknown path is ignored."""
         counts = self._words.pop(path, None)
         if counts is None:
             return
@@ -72,9 +72,9 @@ class WordIndex:
         return dict(scores)
 
     def score_prefixes(self, stems: Iterable[str]) -> dict[str, float]:
-        """Return how rare the words are that begin a word of a file, or that one of its words begins: abbreviations.
+        """Return the rarity of words that are a prefix of a file's word, or the other way round: abbreviations.
 
-        `bench` and `benchmark`, `config` and `configuration`; the same word is none.
+        `bench` and `benchmark`, `config` and `configuration`; identical words do not count.
         """
         scores = defaultdict[str, float](float)
         for stem in stems:

@@ -1,4 +1,4 @@
-"""The order of the tiers and when the next one is tried: after an exception, or also when nothing is found (R-227).
+"""The order of the tiers and when the next one is tried: after an exception, or also after an empty result (R-227).
 
 hybrid → full text → cosine over the stored vectors → term counting.
 """
@@ -17,11 +17,11 @@ _NAMES = {"hybrid": "hybrid", "fts": "keyword search", "vector": "vector search"
 
 
 class TierUnavailable(Exception):
-    """A tier cannot be tried; the text says why, as in `no embeddings are configured`."""
+    """A tier cannot be tried; the text is the reason, as in `no embeddings are configured`."""
 
 
 class Answered(msgspec.Struct, frozen=True):
-    """What the cascade found, which tier found it, and a sentence for each one before it that did not."""
+    """The results of the cascade, the tier that found them, and a sentence for each earlier tier that did not."""
 
     found: tuple[Candidate, ...]
     tier: SearchTier
@@ -29,15 +29,15 @@ class Answered(msgspec.Struct, frozen=True):
 
 
 def tiers_from(tier: WantedTier) -> tuple[SearchTier, ...]:
-    """Return the tier and those that stand in for it; all of them for `auto`."""
+    """Return the tier and its fallbacks; all of them for `auto`."""
     return TIERS if tier == "auto" else TIERS[TIERS.index(tier) :]
 
 
 def run_cascade(tiers: Sequence[SearchTier], search: Callable[[SearchTier], Sequence[Candidate]]) -> Answered:
-    """Return what the first of the tiers finds that finds something and does not fail (R-227).
+    """Return the results of the first tier that finds something without failing (R-227).
 
-    `search` may raise anything; the error is noted and the next tier is tried. The last tier that was tried counts as
-    the one that answered.
+    `search` may raise anything; the error is recorded and the next tier is tried. The last tier tried counts as the one
+    that answered.
     """
     not_used = list[str]()
     for tier in tiers:

@@ -1,4 +1,4 @@
-"""Which files tell what a project is, added when a question is about the whole of it (R-236).
+"""The common files that describe a project, added when a question is about all of it (R-236).
 
 The document's list of names, and ours: manifests of languages, and files a program starts with.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 BROAD_WORDS = ("overview", "architecture", "structure", "stack", "codebase", "project", "scaffold")
 BROAD_PHRASE = "how does the app work"
 MANIFESTS = ("pyproject.toml", "Cargo.toml", "go.mod")
-"""Those the document does not name."""
+"""Manifests that the document does not name."""
 NAMES = (
     *("README.md", "readme.md", "package.json", "CONTRIBUTING.md", "docs/README.md", "docs/architecture.md"),
     *MANIFESTS,
@@ -29,7 +29,7 @@ def is_broad(question: str) -> bool:
 
 
 def common_files(paths: Iterable[str], *, every_manifest: bool = True) -> tuple[str, ...]:
-    """Return those of a project's paths that are common project files, then its entry points, at most three.
+    """Return the common project files among a project's paths, then its entry points, at most three.
 
     `every_manifest`: also those the document does not name.
     """
@@ -39,7 +39,7 @@ def common_files(paths: Iterable[str], *, every_manifest: bool = True) -> tuple[
 
 
 def cut_common(text: str) -> str:
-    """Return the text of a common file, cut after 5000 characters with a mark (R-236)."""
+    """Return the text of a common file, truncated after 5000 characters with a mark (R-236)."""
     return text if len(text) <= MAX_CHARS else text[:MAX_CHARS] + CUT
 
 

@@ -1,7 +1,7 @@
 """From a question to a full-text query, and from SQLite's rank to a score (R-230, R-231).
 
-Quoting makes FTS operators in a question plain words. The index holds text that was split on camelCase and snake_case,
-so the words of a query are split the same way, each inside its quotes: a name becomes a phrase of its parts.
+Quoting makes FTS operators in a question plain words. The index contains text split on camelCase and snake_case, so the
+words of a query are split the same way, each inside its quotes: a name becomes a phrase of its parts.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def full_text_query(text: str) -> str:
 
 
 def index_query(text: str) -> str:
-    """Return the same query for an index of split words: each word becomes the phrase of its parts (R-231).
+    """Return the equivalent query for an index of split words: each word becomes the phrase of its parts (R-231).
 
-    Words that the index leaves out are left out; "" when no word remains.
+    Words that the index omits are left out; "" when no word remains.
     """
     phrases = (" ".join(index_words(word)) for word in query_words(text))
     return " AND ".join(f'"{phrase}"' for phrase in phrases if phrase)

@@ -41,7 +41,7 @@ class HybridOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def effective_weights(vector_weight: float, text_weight: float) -> tuple[float, float]:
-    """Return both weights, each brought into 0..1, with the sum 1; half and half when both are 0 (R-228)."""
+    """Return both weights, clamped to 0..1 and normalised to the sum 1; half and half when both are 0 (R-228)."""
     vector, text = _between(vector_weight, 0.0, 1.0), _between(text_weight, 0.0, 1.0)
     total = vector + text
     return (vector / total, text / total) if total > 0 else (0.5, 0.5)
@@ -53,14 +53,14 @@ def effective_top_k(top_k: int) -> int:
 
 
 def fetched_from_each_side(top_k: int) -> int:
-    """Return how many chunks each side is asked for, more than are wanted in the end (R-229)."""
+    """Return how many chunks to request from each side, more than the final results (R-229)."""
     return max(effective_top_k(top_k), MIN_FETCHED)
 
 
 def fuse(
     vector: Sequence[Candidate], text: Sequence[Candidate], options: HybridOptions, now: float
 ) -> tuple[Candidate, ...]:
-    """Return what both sides found, joined by chunk, best first, at most `top_k` (R-228, R-229, R-233).
+    """Return the results of both sides, joined by chunk, best first, at most `top_k` (R-228, R-229, R-233).
 
     A side that did not find a chunk counts 0 for it. `now`: seconds, compared with `indexed_at` when scores decay.
     """
@@ -86,14 +86,14 @@ def fuse(
 
 
 def decay(score: float, age_days: float, half_life_days: float = 30.0) -> float:
-    """Return `score` × e^(−ln 2 / half-life × age); the half-life is brought into 1..365 days (R-233)."""
+    """Return `score` × e^(−ln 2 / half-life × age); the half-life is clamped to 1..365 days (R-233)."""
     return score * math.exp(-math.log(2) / _between(half_life_days, 1.0, 365.0) * max(age_days, 0.0))
 
 
 def diversify(ranked: Sequence[Candidate], trade_off: float = 0.7) -> tuple[Candidate, ...]:
-    """Return the first 200 in the order of maximal marginal relevance, the rest after them (R-233).
+    """Return the first 200 in the order of maximal marginal relevance, then the rest (R-233).
 
-    `trade_off` 1 = by score alone, 0 = as different from what stands before as can be.
+    `trade_off` 1 = by score alone, 0 = as different as possible from earlier results.
     """
     pool, rest = list(ranked[:MAX_DIVERSIFIED]), ranked[MAX_DIVERSIFIED:]
     if len(pool) < 2:

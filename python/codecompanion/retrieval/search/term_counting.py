@@ -1,11 +1,11 @@
-"""The last tier: how many different words of the question stand in a text (R-234, R-235)."""
+"""The last tier: how many different words of the question appear in a text (R-234, R-235)."""
 
 from __future__ import annotations
 
 from codecompanion.retrieval.search.full_text_query import query_words
 
 RESULTS = 5
-"""What the cosine tier and this one give (R-234)."""
+"""Number of results of the cosine tier and this one (R-234)."""
 
 
 def counted_terms(question: str) -> tuple[str, ...]:
