@@ -1,8 +1,8 @@
-"""The remote plugin: two handlers that hand everything to `codecompanion.engine.bridge`.
+"""The remote plugin: two handlers that pass everything to `codecompanion.engine.bridge`.
 
 Found by `python -m codecompanion.engine` (the plugin's own host) and by `:UpdateRemotePlugins` (the classic host).
-Importing it is cheap and has no effect besides one path entry: a host shared with other plugins imports it whether
-or not the chat is used. Not named like the package, or it would be imported in the package's place.
+Importing it is cheap and has no effect besides one path entry: a host shared with other plugins imports it whether or
+not the chat is used. Not named like the package, or it would be imported instead of it.
 """
 
 import os
@@ -18,7 +18,7 @@ if PACKAGE_PARENT not in sys.path:
 
 @pynvim.plugin
 class CodeCompanionHost:
-    """Made by pynvim when the first message for it arrives."""
+    """Created by pynvim when its first message arrives."""
 
     def __init__(self, nvim: pynvim.Nvim) -> None:
         self._nvim = nvim
@@ -26,7 +26,7 @@ class CodeCompanionHost:
 
     @pynvim.rpc_export("codecompanion", sync=False)
     def receive(self, verb: str, payload: str) -> None:
-        """Take one request of the editor; must not raise, a traceback here is a hit-enter prompt."""
+        """Handle one request of the editor; must not raise, because a traceback here is a hit-enter prompt."""
         if self._bridge is None:
             self._bridge = self._connect()
         if self._bridge is not None:
@@ -39,12 +39,12 @@ class CodeCompanionHost:
             from codecompanion.engine.bridge import Bridge
 
             return Bridge(self._nvim)
-        except Exception as error:  # shown as the reason why the host failed
+        except Exception as error:  # shown as the reason for the failure
             reason = f"{sys.executable} cannot run the chat's host: {error}; run :CodeCompanion install"
             self._nvim.api.exec_lua("require('codecompanion.host').on_failure(...)", [reason], async_=True)
             return None
 
     @pynvim.function("CodeCompanionHostInfo", sync=True)
     def host_info(self, _arguments: list[object]) -> dict[str, object]:
-        """Return which process answers (its presence in the manifest is what registers the plugin classically)."""
+        """Return which process answers (its presence in the manifest registers the plugin classically)."""
         return {"pid": os.getpid(), "python": sys.executable, "version": sys.version.split()[0]}

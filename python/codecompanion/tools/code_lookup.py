@@ -1,4 +1,4 @@
-"""What the tool `code_search` asks of the project's index; the session answers it."""
+"""The project index as the tool `code_search` queries it; the session provides the answers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class CodeLookup(Protocol):
     ) -> SearchOutcome:
         """Return at most `limit` places below the path `below` (relative, "" = everywhere), best first.
 
-        `unsaved`: path → text of open files that differ from the disk. `any`: the query is a question or words, else
-        it is a name or a text to be found as it stands.
+        `unsaved`: path → text of open files that differ from the disk. `any`: the query is a question or words, else a
+        name or a text to find literally.
         """
         ...
 
@@ -28,6 +28,6 @@ class CodeLookup(Protocol):
 async def no_code_lookup(
     query: str, kind: LookupKind, below: str, limit: int, unsaved: Mapping[str, str]
 ) -> SearchOutcome:
-    """Say that there is no index: the command line, and tests."""
+    """Report that there is no index: the command line, and tests."""
     del query, kind, below, limit, unsaved
     raise ToolError("The code is not indexed here; grep_search finds text and file_search finds files.")

@@ -1,16 +1,16 @@
-"""What the model sees of a long tool result: head, tail, and how to read the rest (lesson 47).
+"""The model's version of a long tool result: head, tail, and how to read the rest (lesson 47).
 
-Pure text in, text out. The whole result is stored by the session; this is made once and never changes, so that the
-provider's prompt cache stays valid.
+Pure text in, text out. The session stores the whole result; this version is computed once and never changes, so that
+the provider's prompt cache stays valid.
 """
 
 from __future__ import annotations
 
 STORED_PREFIX = "stored:"
-"""`read_file` reads the stored result `stored:<sha256>`."""
+"""Prefix of a stored result for `read_file`: `stored:<sha256>`."""
 
 MIN_LIMIT_CHARS = 600
-"""Below this there would be hardly anything beside the note."""
+"""Below this there would be hardly any text besides the note."""
 
 _HEAD_SHARE = 0.6
 
@@ -18,8 +18,8 @@ _HEAD_SHARE = 0.6
 def shorten(text: str, limit_chars: int, stored_as: str) -> str:
     """Return the text, or its head and tail with a note between them, at most `limit_chars` characters.
 
-    Cut at line borders where that keeps at least half of each end, else within a line. `stored_as` is the sha256 of
-    the stored whole, "" when it could not be stored.
+    Cut at line ends where that keeps at least half of each part, else within a line. `stored_as` is the sha256 of the
+    stored text, "" when it could not be stored.
 
     Raises:
         ValueError: `limit_chars` is below `MIN_LIMIT_CHARS`.
@@ -57,7 +57,7 @@ def _note(text: str, head_end: int, tail_start: int, stored_as: str) -> str:
 
 
 def _longest_note(text: str, stored_as: str) -> int:
-    """Return the most characters a note on the text can have: every figure as wide as it gets."""
+    """Return the maximum length of a note on the text, in characters: with every figure at its widest."""
     lines = text.count("\n") + 1
     return len(_worded(len(text), len(text), (lines, lines, lines), len(text), stored_as))
 

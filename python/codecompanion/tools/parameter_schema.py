@@ -1,7 +1,6 @@
-"""The schema of a tool's arguments, as somebody else wrote it: whether it can be sent and checked against.
+"""Checks whether an external schema of a tool's arguments can be sent and used for validation.
 
-Only the shape of what `check_arguments` reads is looked at; what it does not know is passed on to the model
-as it is.
+Only the parts that `check_arguments` reads are examined; unknown keywords are passed on to the model unchanged.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def problem_with_parameters(parameters: object) -> str:
 
 
 def _problems(schema: object, where: str, depth: int) -> Iterator[str]:
-    """Yield what `check_arguments` could not work with."""
+    """Yield the parts that `check_arguments` cannot work with."""
     if depth > _MAX_DEPTH:
         yield f"its schema is nested deeper than {_MAX_DEPTH} levels"
     elif isinstance(schema, Mapping):

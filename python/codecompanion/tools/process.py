@@ -35,7 +35,7 @@ has to end them, which takes a moment.
 """
 
 DRAIN_S = 0.5
-"""How long output is waited for after the program has ended, when something else still holds the pipe."""
+"""Seconds to wait for output after the program has ended, when another process still has the pipe open."""
 
 
 LISTENER_S = 10.0

@@ -1,4 +1,4 @@
-"""What the tool `memory` asks of the session: all that is remembered of a project, beside the notes."""
+"""The session's interface for the tool `memory`: everything remembered about a project besides the notes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from codecompanion.model.messages import Source
 
 
 class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry that a search of the memory found. `place`: its path under `/memories`, or who wrote it."""
+    """An entry that a search of the memory found. `place`: its path under `/memories`, or its author."""
 
     place: str
     title: str
@@ -23,10 +23,10 @@ class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProjectMemory(Protocol):
-    """The memory of a project, beside the notes that the tool reads and writes itself."""
+    """The memory of a project, besides the notes that the tool reads and writes itself."""
 
     def shared_dir(self) -> Path | None:
-        """Return the real folder of the notes for every project, None = there is none."""
+        """Return the real folder of the notes for every project, None = it does not exist."""
 
     def changing(self) -> AbstractContextManager[None]:
         """Hold the lock of the notes; raises a `CodeCompanionError` if another Neovim holds it for too long."""
@@ -35,7 +35,7 @@ class ProjectMemory(Protocol):
         """Return why this text may not be remembered; "" = it may."""
 
     def search(self, query: str, check: Callable[[], None]) -> tuple[FoundMemory, ...]:
-        """Return the entries that answer a query, best first; `check` raises when the call is stopped."""
+        """Return the entries that match a query, best first; `check` raises when the call is stopped."""
 
 
 class NoProjectMemory:

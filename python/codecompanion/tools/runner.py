@@ -1,6 +1,6 @@
-"""Runs one tool call so that nothing it does can hurt the session.
+"""Runs one tool call so that it cannot harm the session.
 
-Whatever a tool raises becomes an error result of one sentence; a time limit ends it; cancelling the awaiting task ends
+Any exception of a tool becomes an error result of one sentence; a time limit ends it; cancelling the awaiting task ends
 the tool (the tools kill their process groups) and then raises `CancelledError` as usual.
 """
 
@@ -26,20 +26,20 @@ _log = logging.getLogger(__name__)
 
 
 class ResolveOnce:
-    """Resolves each path once: what is asked about is what is changed, whatever has become a link in between."""
+    """Resolves each path once: the approved file is the changed file, even if a link replaced a folder in between."""
 
     def __init__(self, resolve: Callable[[str], Path]) -> None:
         self._resolve = resolve
         self._known: dict[str, Path] = {}
 
     def __call__(self, path: str) -> Path:
-        """Return the real path, as it was found the first time."""
+        """Return the real path, as resolved the first time."""
         if path not in self._known:
             self._known[path] = self._resolve(path)
         return self._known[path]
 
     def forget(self) -> None:
-        """Look again from here on: the user is asked again."""
+        """Resolve paths again from here on, because the user is asked again."""
         self._known.clear()
 
 
@@ -63,7 +63,7 @@ async def run_call(tool: Tool, arguments: dict[str, Any], context: ToolContext) 
         output = failed(str(error))
     except (asyncio.CancelledError, KeyboardInterrupt):
         raise
-    except BaseException as error:  # a panic of a Rust extension and SystemExit are no `Exception`
+    except BaseException as error:  # a panic of a Rust extension and SystemExit do not derive from `Exception`
         output = _unexpected(tool, error)
     return msgspec.structs.replace(output, duration_ms=round((time.monotonic() - started) * 1000))
 
@@ -126,10 +126,10 @@ async def decided(tool: Tool, arguments: dict[str, Any], context: ToolContext, a
 async def question_now(
     tool: Tool, arguments: dict[str, Any], context: ToolContext, approvals: Approvals
 ) -> ApprovalQuestion | None:
-    """Return what the tool has to ask, as things are now, and why it is asked whatever was granted.
+    """Return the tool's question in the current state, and why it asks regardless of grants.
 
     Raises:
-        ToolError: the call can only fail; the text says why.
+        ToolError: the call can only fail; the text gives the reason.
     """
     try:
         seen = await look(tool, arguments, context)
@@ -145,13 +145,13 @@ async def question_now(
 
 
 async def look(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> ToolContext:
-    """Return the context with what the tool must know of the editor, as it is now."""
+    """Return the context with the current editor state that the tool needs."""
     if tool.looks_at == "unsaved":
         return msgspec.structs.replace(context, opened=await context.editor.look(None))
     if tool.looks_at == "path" and not arguments["path"].startswith(STORED_PREFIX):
         try:
             path = await asyncio.to_thread(context.resolve, arguments["path"])
-        except CodeCompanionError:  # the tool says so itself
+        except CodeCompanionError:  # the tool itself reports this
             return context
         return msgspec.structs.replace(context, opened=await context.editor.look([path]))
     return context

@@ -1,6 +1,6 @@
-"""What a tool is: a spec for the model, a rule for approval, and a coroutine that runs.
+"""Defines a tool: a spec for the model, a rule for approval, and a coroutine that runs it.
 
-Tools import vocabulary and `workspace`'s path rule only through what `ToolContext` carries.
+Tools import only vocabulary, and `workspace`'s path rule only as part of `ToolContext`.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 class Walk(Protocol):
-    """How the files below a folder are listed: sorted by path parts, without ignored ones, without links."""
+    """Lists the files below a folder: sorted by path parts, without ignored files, without links."""
 
     def __call__(self, folder: Path, *, include_ignored: bool = False) -> Iterator[Path]:
         """Yield the files in the order of their path parts."""
 
 
 def walk_everything(folder: Path, *, include_ignored: bool = False) -> Iterator[Path]:
-    """Yield every file below the folder; it knows no ignore rules, `workspace` brings the walk that does."""
+    """Yield every file below the folder; it has no ignore rules, `workspace` provides the walk that does."""
     entries = sorted(os.scandir(folder), key=lambda entry: os.fsencode(entry.name))
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
@@ -65,7 +65,7 @@ def no_git_config(file: Path) -> list[tuple[str, str]]:
 
 
 def nothing_is_secret(name: str) -> bool:
-    """Return that no name says that its file holds keys; `workspace` brings the list that does."""
+    """Return that no name marks a file as keys; `workspace` provides the list that does."""
     del name
     return False
 
@@ -91,10 +91,10 @@ class RemovedMessage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recall(Protocol):
-    """What was taken out of the model's sight in this chat. Reads disk and store: call it in a thread."""
+    """Messages that the model no longer sees in this chat. Reads disk and store: call it in a thread."""
 
     def find(self, words: str) -> Sequence[RemovedMessage]:
-        """Return messages a question or some words may mean, best first; without words all, newest first."""
+        """Return messages that match a question or some words, best first; without words all, newest first."""
 
     def read(self, key: str) -> tuple[RemovedMessage, str]:
         """Return a message and its whole text; raises `KeyError` when no removed message has that key."""
@@ -104,7 +104,7 @@ class Recall(Protocol):
 
 
 class NothingRemoved:
-    """The recall of a chat that has lost nothing."""
+    """The recall of a chat from which nothing was removed."""
 
     def find(self, words: str) -> Sequence[RemovedMessage]:
         """Return nothing."""
@@ -120,7 +120,7 @@ class NothingRemoved:
 
 
 class Accepted(msgspec.Struct, frozen=True):
-    """What the user saw of a proposal (`before` and `after`, as `ApprovalQuestion` has them) and accepted: `text`."""
+    """The proposal that the user saw (`before` and `after`, as in `ApprovalQuestion`) and the accepted `text`."""
 
     before: str
     after: str
@@ -128,7 +128,7 @@ class Accepted(msgspec.Struct, frozen=True):
 
 
 class FileChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of one file that was made: where it is in the log, how many lines it added and removed, its diff."""
+    """A completed change of one file: its place in the log, how many lines it added and removed, its diff."""
 
     change_id: str
     path: str
@@ -139,7 +139,7 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TakesBack(msgspec.Struct, frozen=True, kw_only=True):
-    """Which changes a change takes back, by id, and what is gone of the tools' changes afterwards."""
+    """The changes that a change reverts, by id, and the tools' changes that are gone afterwards."""
 
     changes: tuple[str, ...] = ()
     gone: tuple[PlacesGone, ...] = ()
@@ -149,9 +149,9 @@ NOTHING = TakesBack()
 
 
 class ToChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that is about to be changed, with both contents (None = no file).
+    """A file about to be changed, with both contents (None = no file).
 
-    `mode` are the permissions of a file, `link` is the target of a symbolic link that is deleted.
+    `mode` is the file's permissions, `link` the target of a symbolic link that is deleted.
     """
 
     path: Path
@@ -164,7 +164,7 @@ class ToChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HowEnded(msgspec.Struct, frozen=True, kw_only=True):
-    """How a change ended; `after` when the content became another one than was meant."""
+    """How a change ended; `after` when the content differs from the intended one."""
 
     state: FileChangeState
     after: bytes | None = None
@@ -174,7 +174,7 @@ class HowEnded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recorder(Protocol):
-    """The log of file changes: what it is told is durable before it returns."""
+    """The log of file changes: each record is durable before the method returns."""
 
     async def begin(self, change: ToChange) -> str:
         """Log that a file is about to be changed; return the change's id."""
@@ -196,10 +196,10 @@ class NotRecorded:
 
 
 class CallingChat(Protocol):
-    """The chat a call belongs to, as far as a tool may act on it."""
+    """The chat of a call, as far as a tool may act on it."""
 
     def progress(self, label: str) -> None:
-        """Say in the status line what the call is doing, while it runs."""
+        """Show in the status line the current step of the call, while it runs."""
 
     async def attach_image(self, name: str, content: bytes, source: Source) -> None:
         """Attach an image from that source to the next request; raises `InputError` if it is not an image."""
@@ -215,10 +215,10 @@ class CallingChat(Protocol):
 
 
 class NoChat:
-    """Nobody: the command line, and tests."""
+    """No chat: the command line, and tests."""
 
     def progress(self, label: str) -> None:
-        """Say nothing."""
+        """Show nothing."""
 
     async def attach_image(self, name: str, content: bytes, source: Source) -> None:
         """Attach nothing."""
@@ -236,7 +236,7 @@ class NoChat:
 class Narrowed(msgspec.Struct, frozen=True):
     """The reason why the grants of a chat are narrowed (`tools.narrowing`): `because` in one line, "" = they are not.
 
-    `only_server`: the MCP server from which all of the text came, "" = it has other sources, too. `has_changed_files`:
+    `only_server`: the MCP server that is the only source of the text, "" = there are others. `has_changed_files`:
     the chat has changed files since the text arrived.
     """
 
@@ -248,21 +248,20 @@ class Narrowed(msgspec.Struct, frozen=True):
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """The context of a running tool. `resolve` maps a path to an absolute one inside the workspace.
 
-    `resolve` raises `errors.OutsideWorkspace`. `memory_dir` is the real folder of `/memories` (R-550), `memory` all
-    else that is remembered. `walk` is `workspace.files.walk` (with ignore rules); `is_secret` returns whether a file's
-    name marks it as keys or passwords,
-    `why_secret(text, path)` the secret in a text ("" = none); `without_secrets(text, path)` returns the text without
-    their values, and why the file is withheld ("" = it is not). `read_git_config` is
-    `workspace.git_config.read_certainly`. `read_stored(sha256)` returns a stored result, and raises `KeyError` or a
-    `CodeCompanionError` if there is none. `environment` is the user's, with secrets; `hidden` decides which of its
-    variables are withheld from programs that the model runs. `recall` has the texts removed from the chat. `accepted`
-    is the proposal as the user edited it, None without edits: the tool writes exactly that. `opened` is the editor's
-    state of the tool's files when `editor` was last asked; `recorder` logs changes of files; `look_up_code` queries the
-    project's index. `narrowed`: the text in the context that narrows grants. `chat_id` is "" outside a chat; `chat` has
-    the operations that a call may use there. `sandbox` is the sandbox for commands, None = they run as the user.
-    `on_second_run(summary, where, grant)`: called when the command has ended with that summary and runs again
-    elsewhere.
-    `decided` is the question that was answered, or that a grant covers: the call gets no more than it allows.
+    `resolve` raises `errors.OutsideWorkspace`. `memory_dir` is the real folder of `/memories` (R-550), `memory`
+    everything else remembered. `walk` is `workspace.files.walk` (with ignore rules); `is_secret` returns whether a
+    file's name marks it as keys or passwords, `why_secret(text, path)` the secret in a text ("" = none);
+    `without_secrets(text, path)` returns the text without their values, and why the file is withheld ("" = it is not).
+    `read_git_config` is `workspace.git_config.read_certainly`. `read_stored(sha256)` returns a stored result, and
+    raises `KeyError` or a `CodeCompanionError` if there is none. `environment` is the user's, with secrets; `hidden`
+    decides which of its variables are withheld from programs that the model runs. `recall` has the texts removed from
+    the chat. `accepted` is the proposal as the user edited it, None without edits: the tool writes exactly that.
+    `opened` is the editor's state of the tool's files when `editor` was last asked; `recorder` logs changes of files;
+    `look_up_code` queries the project's index. `narrowed`: the text in the context that narrows grants. `chat_id` is ""
+    outside a chat; `chat` has the operations that a call may use there. `sandbox` is the sandbox for commands, None =
+    they run as the user. `on_second_run(summary, where, grant)`: called when the command has ended with that summary
+    and runs again elsewhere. `decided` is the question that was answered, or that a grant covers: the call gets no more
+    than it allows.
     """
 
     root: Path
@@ -315,7 +314,7 @@ Place = Literal["", "inside", "network", "outside", "none", "off"]
 
 
 ANY_HOST = "*"
-"""Stands in a list of allowed hosts for the whole network."""
+"""An entry in a list of allowed hosts that means the whole network."""
 
 
 class ApprovalQuestion(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
-"""Where tools come from: each source is a provider, and what it gives is treated like what is built in.
+"""Tool providers: each is a source of tools, which are treated like the built-in ones.
 
-Names, approvals, time limits, the length of results, YOLO: all of it is decided from the `Tool` alone.
+Names, approvals, time limits, the length of results, YOLO: all of these are decided from the `Tool` alone.
 """
 
 from __future__ import annotations
@@ -19,39 +19,39 @@ class ToolProvider(Protocol):
 
     @property
     def source(self) -> str:
-        """Whose tools these are, as the user reads it: `built in`, `your configuration`, `MCP server time`."""
+        """The owner of these tools, as shown to the user: `built in`, `your configuration`, `MCP server time`."""
 
     def tools(self, root: Path) -> Sequence[Tool]:
-        """Return the tools of this moment for chats in the folder, always in the same order (prompt cache).
+        """Return the current tools for chats in the folder, always in the same order (prompt cache).
 
-        It is asked before each request: it answers at once from what it knows, reads and waits for nothing, and gives
-        the very same objects as long as nothing has changed. A tool that brings `settings` needs no entry in the
-        user's configuration. What it raises costs its tools and one sentence.
+        Called before each request: it answers at once from memory, without reading or waiting, and returns the very
+        same objects as long as nothing has changed. A tool with its own `settings` needs no entry in the user's
+        configuration. An exception costs its tools and one sentence.
         """
 
 
 @runtime_checkable
 class LateProvider(Protocol):
-    """A provider some of whose tools come later: it has to load something, or a server is not started yet."""
+    """A provider with tools that arrive later: it has to load something, or its server is not started yet."""
 
     def may_bring(self, name: str, root: Path) -> bool:
-        """Return whether a tool of this name may be among those that are still to come, for chats in the folder."""
+        """Return whether a tool of this name may still arrive, for chats in the folder."""
 
 
 @runtime_checkable
 class SettlingProvider(LateProvider, Protocol):
-    """A late provider that can be waited for."""
+    """A late provider whose tools can be awaited."""
 
     @property
     def is_settled(self) -> bool:
-        """Return whether it knows what it has; asked before each request."""
+        """Return whether its list of tools is final; called before each request."""
 
     async def settle(self, root: Path) -> None:
-        """Find it out. A request waits for that for a few seconds; then it goes on in its own time."""
+        """Complete the list of tools. A request waits a few seconds for this; then it continues in the background."""
 
 
 NOT_STARTED = "not started"
-"""The state of a group whose tools come once a message wants them."""
+"""The state of a group whose tools arrive when a message wants them."""
 
 
 class ProvidedGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,18 +59,18 @@ class ProvidedGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     short: str
-    """Means the group too (`@{time}`) where no other group and no tool has the name."""
+    """Also names the group (`@{time}`) if no other group or tool has this name."""
     brings: Callable[[str], bool]
-    """Whether a tool of this name would be one of them, also before there are any."""
+    """Whether a tool of this name would be in the group, even before it has any."""
     what: str
-    """Whose tools they are, within a sentence: `the MCP server time`."""
+    """The owner of the tools, within a sentence: `the MCP server time`."""
     state: str = ""
-    """Why its tools are not there, a word and, after a colon, more; "" when they are."""
+    """Why its tools are missing: a word and, after a colon, details; "" when they are available."""
     is_listed: bool = True
     why_not: str = ""
-    """Why it cannot be chosen, and what to do, without a full stop; "" when nothing is to be done."""
+    """Why it cannot be chosen, and the remedy, without a full stop; "" when nothing has to be done."""
     lacks: str = ""
-    """The extra whose packages it needs first, "" when it needs none."""
+    """The extra whose packages it needs first, "" = none."""
 
 
 @runtime_checkable
@@ -78,7 +78,7 @@ class GroupingProvider(Protocol):
     """A provider whose tools are chosen together."""
 
     def group(self, root: Path) -> ProvidedGroup | None:
-        """Return the group as it is now, None where chats in the folder get none of its tools."""
+        """Return the group in its current state, None when chats in the folder get none of its tools."""
 
 
 class GivenTools:
@@ -88,6 +88,6 @@ class GivenTools:
         self.source, self._tools = source, tuple(tools)
 
     def tools(self, root: Path) -> tuple[Tool, ...]:
-        """Return them."""
+        """Return the tools."""
         del root
         return self._tools

@@ -1,7 +1,7 @@
-"""The tools of a chat: their schemas in a stable order, and the check of what a model wants to call.
+"""The tools of a chat: their schemas in a stable order, and the check of a model's calls.
 
-A wrong call is an answer the model can act on: it names the argument, what was given and what is expected, and for a
-name that does not exist the nearest one.
+An invalid call gets an answer the model can act on: the argument, the given and the expected value, and for an unknown
+name the nearest one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OTHER_NAMES = {"insert_edit_into_file": "insert_edit"}
 BUILT_IN = "built in"
 """The source of the tools that come with the plugin."""
 ESSENTIAL = ("read_file", "insert_edit", "run_command", "grep_search")
-"""The built-in tools of a small window, the most important first; a command can list, create and delete files."""
+"""The built-in tools of a small window, most important first; a command can list, create and delete files."""
 _ELSEWHERE = {
     **dict.fromkeys(
         ("edit", "edit_file", "multi_edit", "str_replace", "apply_patch", "replace_in_file"), "insert_edit"
@@ -34,16 +34,16 @@ _ELSEWHERE = {
     **dict.fromkeys(("glob", "find_files", "list_files", "list_dir"), "file_search"),
     **dict.fromkeys(("read", "view", "cat"), "read_file"),
 }
-"""What models call such tools that were trained with other agents: the arguments differ, so ours is only named."""
+"""Names from other agents that models were trained with: the arguments differ, so the error only names our tool."""
 
 _SHOWN_CHARS = 80
 _MAX_PROBLEMS = 8
 MAX_ARGUMENTS_LENGTH = 1_000_000
-"""Longer than any reply a model means: one that ran on without end."""
+"""Longer than any intended arguments: a reply that ran on without end."""
 
 
 class ToolRegistry:
-    """The tools that are switched on, by name, in the order they were given.
+    """The enabled tools, by name, in the order given.
 
     Raises:
         ConfigError: a setting names a tool that does not exist, or two tools have one name.
@@ -52,7 +52,7 @@ class ToolRegistry:
     def __init__(
         self, tools: Iterable[Tool | tuple[str, Tool]], settings: Mapping[str, ToolSettings] | None = None
     ) -> None:
-        """Take the tools, those that are not built in with the name of their source."""
+        """Add the tools; those that are not built in come with the name of their source."""
         known: dict[str, Tool] = {}
         self.settings: dict[str, ToolSettings] = {}
         self.sources: dict[str, str] = {}
@@ -73,10 +73,10 @@ class ToolRegistry:
         }
 
     def specs(self, *, something_removed: bool = False) -> tuple[ToolSpec, ...]:
-        """Return what the model is told, always in the same order (the prompt cache depends on it).
+        """Return the specs for the model, always in the same order (the prompt cache depends on it).
 
-        `something_removed`: something was taken out of the chat, so that what brings it back is offered, too: after all
-        others, which the cache still has.
+        `something_removed`: text was removed from the chat, so the tool that recalls it is offered too, after all
+        others, which stay in the cache.
         """
         always = [tool.spec for tool in self._tools.values() if not tool.only_when_removed]
         later = [tool.spec for tool in self._tools.values() if tool.only_when_removed]
@@ -86,7 +86,7 @@ class ToolRegistry:
         """Return the tool.
 
         Raises:
-            ToolInputInvalid: no such tool; names the nearest one and all there are.
+            ToolInputInvalid: no such tool; names the nearest one and lists all.
         """
         tool = self._tools.get(OTHER_NAMES.get(name, name))
         if tool is None:
@@ -106,8 +106,8 @@ class ToolRegistry:
     def for_small_window(self, most: int, count: Callable[[Sequence[ToolSpec]], int]) -> ToolRegistry:
         """Return the tools that a coding chat needs most, in their short form, and all that are not built in.
 
-        Built-in tools are added in the order of `ESSENTIAL` while they take at most `most` tokens by `count`; the
-        first always is.
+        Built-in tools are added in the order of `ESSENTIAL` while they take at most `most` tokens by `count`; the first
+        one is always included.
         """
         needed: list[Tool] = []
         for name in ESSENTIAL:
@@ -124,7 +124,7 @@ class ToolRegistry:
         return kept
 
     def only(self, offered: Collection[str]) -> ToolRegistry:
-        """Return the tools among those: what a request did not offer can neither be called nor is it proposed."""
+        """Return only the offered tools: tools that a request did not offer can be neither called nor suggested."""
         some = ToolRegistry(())
         some.settings, some.sources = self.settings, self.sources
         some._tools = {name: tool for name, tool in self._tools.items() if name in offered}
@@ -136,13 +136,13 @@ class ToolRegistry:
         return setting.timeout_s if setting else default
 
     def validate(self, name: str, arguments_json: str) -> dict[str, Any]:
-        """Return the arguments of a call, checked against the tool's schema; an empty text is no arguments.
+        """Return the arguments of a call, checked against the tool's schema; an empty text means no arguments.
 
         An optional argument that is `null` counts as not given, and a whole float as an integer; nothing else is
         converted.
 
         Raises:
-            ToolInputInvalid: unknown tool, broken JSON, or arguments that do not fit; says what to change.
+            ToolInputInvalid: unknown tool, broken JSON, or arguments that do not match; says how to correct them.
         """
         from codecompanion.tools import check_arguments  # not part of the start
 

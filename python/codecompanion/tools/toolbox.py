@@ -1,7 +1,7 @@
-"""The tools of all providers as one registry: the order of the providers, then their own.
+"""The tools of all providers as one registry, in the order of the providers and then their own.
 
-The first of two tools with one name counts. What cannot be offered, because of its name, its schema or an error of its
-provider, is left out and said once; the others are not affected.
+Of two tools with one name, the first wins. A tool that cannot be offered, because of its name, its schema or an error
+of its provider, is left out and reported once; the others are not affected.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from codecompanion.tools.tool_registry import BUILT_IN, OTHER_NAMES, ToolRegistr
 
 _log = logging.getLogger(__name__)
 _NAME = regex(r"[A-Za-z0-9_-]{1,64}")
-"""What every provider of models takes as the name of a tool."""
+"""Tool names that every model provider accepts."""
 _MAX_DESCRIPTION_CHARS = 20_000
 SETTLE_S = 5.0
-"""So long a request waits for providers that are not ready; what comes later counts from the next one on."""
+"""Seconds that a request waits for providers that are not ready; later tools are offered from the next request on."""
 _MAX_FOLDERS = 32
 
 
 class Toolbox:
-    """Every tool there is, as providers bring them."""
+    """All tools of the providers."""
 
     def __init__(
         self,
@@ -43,29 +43,29 @@ class Toolbox:
         settings: Mapping[str, ToolSettings] | None = None,
         tell: Callable[[str], None] = _log.warning,
     ) -> None:
-        """`settings` are the user's for single tools; `tell` takes a sentence about what was left out."""
+        """`settings` are the user's for single tools; `tell` receives a sentence about a tool that was left out."""
         self._providers, self._settings, self._tell = list(providers), settings or {}, tell
         self._made: dict[Path, tuple[tuple[tuple[ToolProvider, tuple[Tool, ...]], ...], ToolRegistry]] = {}
         self._told: set[str] = set()
         self._settling: dict[SettlingProvider, asyncio.Task[None]] = {}
 
     def add(self, provider: ToolProvider) -> None:
-        """Take another provider; its tools come after those of the others."""
+        """Add another provider; its tools come after those of the others."""
         self._providers.append(provider)
 
     def remove(self, provider: ToolProvider) -> None:
-        """Take a provider away; one that is not there is no mistake."""
+        """Remove a provider; an unknown one is ignored."""
         if provider in self._providers:
             self._providers.remove(provider)
 
     def may_bring(self, name: str, root: Path) -> bool:
-        """Return whether a tool of this name is not there now and may come later."""
+        """Return whether a tool of this name is missing now and may arrive later."""
         return any(isinstance(one, LateProvider) and one.may_bring(name, root) for one in self._providers)
 
     async def settle(self, root: Path, wanted: Callable[[Callable[[str], bool]], bool] = lambda brings: True) -> None:
-        """Wait for providers that are still finding out what they have: the first request shall have all schemas.
+        """Wait for providers whose tools are not known yet, so that the first request has all schemas.
 
-        `wanted` tells whether one that brings tools of such names is to be waited for.
+        `wanted` returns whether to wait for a provider, given the check for the names it may provide.
         """
         waiting = [
             one
@@ -90,7 +90,7 @@ class Toolbox:
             self._settling.pop(provider, None)
 
     def registry(self, root: Path) -> ToolRegistry:
-        """Return the tools for chats in the folder; the same object as long as no provider brings others."""
+        """Return the tools for chats in the folder; the same object as long as no provider's tools change."""
         given = tuple((provider, self._given_by(provider, root)) for provider in self._providers)
         made, known = self._made.get(root, (None, None))
         if known is not None and made == given:
@@ -102,9 +102,9 @@ class Toolbox:
         return registry
 
     def groups(self, root: Path) -> list[tuple[ProvidedGroup, tuple[str, ...]]]:
-        """Return the groups of providers for chats in the folder, as they are now, each with its tools.
+        """Return the groups of providers for chats in the folder, in their current state, each with its tools.
 
-        The first of two with one name counts.
+        Of two with one name, the first wins.
         """
         found: dict[str, tuple[ProvidedGroup, tuple[str, ...]]] = {}
         for provider in self._providers:
@@ -136,7 +136,7 @@ class Toolbox:
         for provider, tools in given:
             for tool in tools:
                 name = tool.spec.name
-                # A test checks the built-in tools, so that a start need not.
+                # A test checks the built-in tools, so a start does not have to.
                 problem = "" if provider.source == BUILT_IN else _problem_with(tool)
                 ours = OTHER_NAMES.get(name, name) if isinstance(name, str) else name
                 if not problem and ours in sources:

@@ -1,4 +1,4 @@
-"""The tools that come with the plugin, as the model is told of them.
+"""The built-in tools, as the model sees them.
 
 A tool's module is imported when it is first called: every request has the specs, but most chats call few tools.
 """
@@ -16,7 +16,7 @@ def _deferred(module: str, name: str) -> Deferred:
 
 
 def _tool(spec: ToolSpec, **rest: Any) -> Tool:
-    """Return the tool whose module has its name, and the functions `run`, `title_of` and `question_about`."""
+    """Return the tool of the module with its name, which provides `run`, `title_of` and `question_about`."""
     run, title, question = (_deferred(spec.name, name) for name in ("run", "title_of", "question_about"))
     return Tool(spec=spec, run=run, title=title, question=question, **rest)
 
@@ -252,7 +252,7 @@ RUN_COMMAND = _tool(_RUN_COMMAND, effect="execute", keeps_time=True, short=_RUN_
 
 MEMORY_ROOT = "/memories"
 MEMORY_SHARED = "all-projects"
-"""The folder of `/memories` with the notes for every project; the others are the project's."""
+"""The folder of `/memories` with the notes for every project; all others are the project's."""
 MEMORY_ARGUMENTS = {
     "view": ("path",),
     "search": ("query",),
@@ -331,7 +331,7 @@ BUILTIN_TOOLS: tuple[Tool, ...] = (
     MEMORY,
     RECALL,
 )
-"""In the order the model is told of them, which never changes within a chat (prompt cache).
+"""In the order the model sees them, which never changes within a chat (prompt cache).
 
-`recall` comes last: it is offered only once something was taken out of the chat.
+`recall` comes last: it is offered only after something was removed from the chat.
 """

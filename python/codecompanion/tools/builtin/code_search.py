@@ -1,7 +1,7 @@
-"""`code_search`: places of the code that a question, a name or a text is about, from the project's index (issue 11).
+"""`code_search`: search the project's index for the code that a question, a name or a text is about (issue 11).
 
-The same search gathers code for questions; what was not gathered is one call away. Results are as large as they may
-be for all of them to be seen: the largest first loses its last lines.
+The same search gathers code for questions; code that was not gathered is one call away. Results are as long as fits:
+the longest are truncated first.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _lines(results: tuple[FoundCode, ...]) -> str:
 
 
 def _places(results: tuple[FoundCode, ...]) -> str:
-    """Return path, lines, name and code of each result, all of them within the size a reply may have."""
+    """Return path, lines, name and code of each result, all of them within the size limit of a result."""
     share = max(MAX_CHARS // len(results), 200)
     parts = list[str]()
     for result in results:

@@ -1,6 +1,6 @@
-"""What the user is asked about a shell command: where it runs, the hosts it may reach, what the question shows.
+"""The question about a shell command: where it runs, the hosts it may reach, and the text the user sees.
 
-`run_command` runs it as it was decided here (issue 20, section 3).
+`run_command` runs it as decided here (issue 20, section 3).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def title_of(arguments: dict[str, Any]) -> str:
 
 
 def _first_line(text: str, limit: int) -> str:
-    """Return the first line without an ellipsis of ours, which would be masked as part of the command."""
+    """Return the first line without an added ellipsis, which would be masked as part of the command."""
     return text.strip().partition("\n")[0].rstrip()[:limit]
 
 
@@ -84,7 +84,7 @@ def _hidden_need(arguments: dict[str, Any], context: ToolContext) -> str:
 
 
 def decided(arguments: dict[str, Any], context: ToolContext) -> tuple[Place, tuple[str, ...]]:
-    """Return where the command runs, and the hosts it may reach, () = any: as it was decided.
+    """Return where the command runs, and the hosts it may reach (() = any), as already decided.
 
     The remotes of the repository may have changed since the user was asked.
     """

@@ -1,4 +1,4 @@
-"""`create_file`: a new file with its folders; an existing one only when the model says so."""
+"""`create_file`: a new file with its folders; it overwrites an existing one only when the model says so."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _plan(arguments: dict[str, Any], context: ToolContext) -> Plan:
 
 
 def _proposal(path: Path, arguments: dict[str, Any], context: ToolContext) -> Proposal:
-    """Return what is there and what is to be; a file that is no text counts as none."""
+    """Return the file before and after; a file that is not text counts as missing."""
     before = None
     if is_there(path, context):
         with contextlib.suppress(text_files.UnreadableFile):

@@ -1,4 +1,4 @@
-"""`delete_file`: one file, never a folder. An `always` covers deleting this very path only."""
+"""`delete_file`: one file, never a folder. An `always` covers deleting only this exact path."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def question_about(arguments: dict[str, Any], context: ToolContext) -> ApprovalQ
 
 
 def _proposal(path: Path, name: str) -> Proposal:
-    """Return what is there; a link, and a file that is no text, counts as nothing."""
+    """Return the deletion; a link, or a file that is not text, counts as empty."""
     before = None
     if not path.is_symlink():
         with contextlib.suppress(text_files.UnreadableFile):
@@ -69,7 +69,7 @@ def _proposal(path: Path, name: str) -> Proposal:
 
 
 def _content(path: Path, name: str) -> str:
-    """Return what would be lost: how much it is and how it begins."""
+    """Return the content that would be lost: its size and how it begins."""
     if path.is_symlink():
         return f"{name} is a symbolic link to {path.readlink()}; only the link is deleted.\n"
     try:

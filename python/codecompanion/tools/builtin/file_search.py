@@ -41,7 +41,7 @@ def compile_glob(pattern: str, root: Path) -> GitIgnoreSpec:
 
 
 def matches(spec: GitIgnoreSpec, name: str) -> bool:
-    """Return whether a path, relative to the root of the globs, is matched by one of them."""
+    """Return whether one of the globs matches a path, relative to their root."""
     return any(one.match_file(name) is not None for one in spec.patterns)
 
 

@@ -1,4 +1,4 @@
-"""`get_diagnostics`: what linters and language servers say in the editor now."""
+"""`get_diagnostics`: the current diagnostics of linters and language servers in the editor."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """`grep_search`: lines that contain a text or match a regular expression.
 
-The walk of the workspace says which files are searched; ripgrep searches them when it is on PATH, else a Python process
-of our own (`grep_worker.py`: a process, because a regular expression that runs away can only be killed there). Both
-print the same records, so the result is the same whichever ran.
+The walk of the workspace lists the files; ripgrep searches them when it is on PATH, else a Python process of our own
+(`grep_worker.py`: a process, because a runaway regular expression can only be killed there). Both print the same
+records, so the result does not depend on which of them ran.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _METACHARACTERS = regex(r"[\\|.*+?()\[\]{}^$]")
 
 
 class _Files(msgspec.Struct, frozen=True):
-    """What is searched: paths relative to the root, in order; how many were too large, which hold keys."""
+    """The files to search: paths relative to the root, in order; how many were too large, which ones contain keys."""
 
     root: Path
     names: list[str]
@@ -55,7 +55,7 @@ class _Text(msgspec.Struct, omit_defaults=True):
     bytes: str | None = None
 
     def value(self) -> str:
-        """Return the text; bytes that are no text stand in it as surrogates."""
+        """Return the text; bytes that are not text become surrogates."""
         if self.text is not None:
             return self.text
         return base64.b64decode(self.bytes or "").decode("utf-8", "surrogateescape")
@@ -85,7 +85,7 @@ def _decoder() -> msgspec.json.Decoder[_Record]:
 
 
 class _Hits:
-    """The first hits in the order of files and lines, and how many there are in all; memory stays bounded."""
+    """The first hits in the order of files and lines, and the total number; memory stays bounded."""
 
     def __init__(self, files: _Files, limit: int) -> None:
         self._order = {name: index for index, name in enumerate(files.names)}
@@ -128,7 +128,7 @@ class _Hits:
 
 
 def _cut(line: str, start_byte: int) -> str:
-    """Return the line for the result; of a long one the surroundings of the match."""
+    """Return the line for the result, shortened around the match if it is long."""
     line = line.rstrip("\r\n")
     if len(line) <= MAX_LINE_CHARS:
         return printable(line)
@@ -145,7 +145,7 @@ async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
     on_disk = [name for name in files.names if name not in unsaved]
     await _search_all(arguments, files.root, on_disk, hits)
     if unsaved:
-        import tempfile  # slow to import: only when it is searched
+        import tempfile  # slow to import: only for a search
 
         with tempfile.TemporaryDirectory() as folder:
             await asyncio.to_thread(_write_out, Path(folder), unsaved)
@@ -201,7 +201,7 @@ async def _search_all(arguments: dict[str, Any], root: Path, names: list[str], h
 
 
 def _write_out(folder: Path, unsaved: dict[str, str]) -> None:
-    """Write texts that stand in the editor only where a searcher finds them under their names."""
+    """Write unsaved texts of the editor to a folder where a searcher finds them under their names."""
     for name, text in unsaved.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -209,7 +209,7 @@ def _write_out(folder: Path, unsaved: dict[str, str]) -> None:
 
 
 def _files(arguments: dict[str, Any], context: ToolContext, check: Check) -> tuple[_Files, dict[str, str]]:
-    """Return what is searched, and the texts of those files that have unsaved changes in the editor."""
+    """Return the files to search, and the texts of those with unsaved changes in the editor."""
     root = context.resolve(".")
     start = context.resolve(arguments.get("path", "."))
     if not is_there(start, context):
@@ -293,7 +293,8 @@ async def _search(argv: list[str], root: Path, hits: _Hits, listing: IO[bytes] |
         if ended.code not in (0, 1):
             errors.seek(0)
             problem = errors.read(2000).decode("utf-8", "replace").strip()
-            # ripgrep also ends with 2 when a file vanished meanwhile; that is not told (--no-messages) and no failure.
+            # ripgrep also ends with 2 when a file vanished meanwhile; that is not reported (--no-messages) and not a
+            # failure.
             if problem or ended.code != 2:
                 cause = _RIPGREP_CAUSE.search(problem)
                 raise ToolError(f"The search failed: {cause[1] if cause else problem or f'exit code {ended.code}'}.")

@@ -1,7 +1,7 @@
-"""Searches files line by line, as a program of its own: `python -I grep_worker.py < listing`.
+"""Searches files line by line, as a separate program: `python -I grep_worker.py < listing`.
 
 Standard input: one line of JSON `{query, ignore_case}`, then the paths, separated by NUL. Standard output: the records
-of `rg --json` that `grep_search` reads. Exit status 2 with one sentence on standard error: the query is no regular
+of `rg --json` that `grep_search` reads. Exit status 2 with one sentence on standard error: the query is not a regular
 expression. Only the standard library: it runs without the package.
 """
 
@@ -48,7 +48,7 @@ def _search_file(name: bytes, pattern: re.Pattern[str]) -> None:
 
 
 def _matches(name: bytes, pattern: re.Pattern[str]) -> Iterator[tuple[int, bytes, int]]:
-    """Yield `(line number, line, byte offset of the match)` of a text file; nothing of a binary or unreadable one."""
+    """Yield `(line number, line, byte offset of the match)` for a text file, nothing for a binary or unreadable one."""
     content = _read(name)
     if content[:2] in (BOM_UTF16_LE, BOM_UTF16_BE):
         content = content.decode("utf-16", "replace").encode("utf-8", "surrogatepass")

@@ -17,7 +17,7 @@ from codecompanion.tools.tool import ApprovalQuestion, ToolContext, ToolOutput
 
 
 def _edit(arguments: dict[str, Any], context: ToolContext) -> tuple[Proposal, Edited]:
-    """Return what the file is and what it becomes; nothing is written."""
+    """Return the file's current and new content; nothing is written."""
     path = context.resolve(arguments["path"])
     if not is_there(path, context):
         error = missing_file(path, context)

@@ -1,8 +1,8 @@
-"""`memory`: notes that outlive the chat, and a search of all that is remembered (R-447, R-550).
+"""`memory`: notes that outlive the chat, and a search of everything remembered (R-447, R-550).
 
 The model sees the virtual folder `/memories`: the notes of its project, and in `/memories/all-projects` those for every
-project. Paths are taken apart and walked without following any symbolic link, so that nothing outside these two folders
-can be reached. Views and edits follow the memory tool that Anthropic documents; `search` is ours.
+project. Paths are split and walked without following any symbolic link, so that nothing outside these two folders can
+be reached. Views and edits follow the memory tool that Anthropic documents; `search` is ours.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from codecompanion.tools.tool import ApprovalQuestion, ToolContext, ToolOutput
 
 MAX_FILE_CHARS = 200_000
 MAX_NOTES = 1_000
-"""Notes below one folder: a new one beyond that is refused."""
+"""Maximum number of notes below one folder; further ones are refused."""
 MAX_LISTED, MAX_DEPTH = 200, 3
 _OF_MODEL = Source("model")
 
 
 class _Folders(msgspec.Struct, frozen=True):
-    """The real folders of `/memories` and of `/memories/all-projects` (None = there is none)."""
+    """The real folders of `/memories` and of `/memories/all-projects` (None = it does not exist)."""
 
     project: Path
     shared: Path | None = None
 
     @property
     def hidden(self) -> Path:
-        """Return the folder that holds the notes of all projects: nobody sees the others' through it."""
+        """Return the folder that contains the notes of all projects: it must not reveal other projects' notes."""
         return Path(os.path.realpath(self.project)).parent
 
 
@@ -88,7 +88,7 @@ def _change(arguments: dict[str, Any], folders: _Folders, check: Check) -> ToolO
 
 
 def _refuse_secrets(arguments: dict[str, Any], context: ToolContext) -> None:
-    """Refuse text that holds a secret, or that the user excluded from the memory (R-449)."""
+    """Refuse text that contains a secret, or that the user excluded from the memory (R-449)."""
     text = "\n".join(str(arguments.get(name, "")) for name in ("file_text", "new_str", "insert_text"))
     if secret := context.why_secret(text, str(arguments.get("path", ""))):
         raise ToolError(f"Nothing was saved: {secret}. Later chats read the memory; leave the secret out.")
@@ -131,7 +131,7 @@ def _real(virtual: str, folders: _Folders) -> Path:
 
 
 def _is_top(real: Path, folders: _Folders) -> bool:
-    """Return whether a real path is one of the two folders itself."""
+    """Return whether a real path is one of the two folders themselves."""
     return real in [Path(os.path.realpath(one)) for one in (folders.project, folders.shared) if one is not None]
 
 
@@ -249,7 +249,7 @@ def _delete(arguments: dict[str, Any], folders: _Folders) -> ToolOutput:
     if _is_top(real, folders):
         raise ToolError(f"{virtual} itself cannot be deleted; delete what is in it.")
     if real.is_dir():
-        import shutil  # slow to import, rarely wanted
+        import shutil  # slow to import, rarely needed
 
         shutil.rmtree(real)
     else:

@@ -1,7 +1,7 @@
 """`read_file`: a text file or a stored result, whole or a range of lines, with line numbers.
 
-Lines come as `number<TAB>text`: models cite, page and match diagnostics by these numbers; `insert_edit` takes them off
-again when they are copied into it by mistake.
+Lines are formatted as `number<TAB>text`: models cite, page and match diagnostics by these numbers; `insert_edit` strips
+them when the model copies them by mistake.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def why_asked(arguments: dict[str, Any], context: ToolContext) -> str:
         return ""
     try:
         real = context.resolve(path)
-    except (CodeCompanionError, OSError, ValueError):  # the tool says so itself
+    except (CodeCompanionError, OSError, ValueError):  # the tool itself reports this
         return ""
     if context.is_secret(path) or is_secret(real, context):
         return HOLDS_KEYS

@@ -1,7 +1,7 @@
-"""`recall`: find and read what was taken out of the conversation to save context (R-516, lesson 24).
+"""`recall`: find and read text that was removed from the conversation to save context (R-516, lesson 24).
 
-Offered only when something was taken out. What it gives back is wrapped and called data: it was written by files,
-commands and people at another time, and asks for nothing now.
+Offered only after something was removed. The recalled text is wrapped and labelled as data: files, commands and people
+wrote it earlier, and it contains no current instructions.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ def _read(key: str, part: int, context: ToolContext, check: Check) -> ToolOutput
 
 
 def split_parts(text: str) -> list[str]:
-    """Return the text in parts of at most `PART_CHARS` characters, cut at line ends where that loses less than half."""
+    """Return the text in parts of at most `PART_CHARS` characters, split at a line end in the second half if possible.
+    """
     parts: list[str] = []
     while len(text) > PART_CHARS:
         border = text.rfind("\n", 0, PART_CHARS)

@@ -48,7 +48,7 @@ from codecompanion.tools.sandbox.trouble import is_refused_quietly, refused_path
 from codecompanion.tools.tool import ANY_HOST, Place, ToolContext, ToolOutput
 
 KEPT_BYTES = 1_000_000
-"""How much of an output's beginning, and as much of its end, is kept."""
+"""Bytes kept of the beginning of an output, and as many of its end."""
 
 _OWN_SOURCE = Path(codecompanion.__file__).resolve().parent.parent
 _ESCAPES = regex(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
@@ -79,7 +79,7 @@ class KeptOutput:
         self.total_bytes = 0
 
     def add(self, chunk: bytes) -> None:
-        """Add what came next."""
+        """Add the next piece."""
         self.total_bytes += len(chunk)
         room = self._limit - len(self._head)
         if room > 0:
@@ -92,12 +92,12 @@ class KeptOutput:
                 self._tail_bytes -= len(self._tail.popleft())
 
     def text(self) -> str:
-        """Return what was kept; a note stands for what was not."""
+        """Return the kept output, with a note in place of the omitted part."""
         tail = b"".join(self._tail)[-self._limit :]
         left_out = self.total_bytes - len(self._head) - len(tail)
         if not left_out:
             return _readable(bytes(self._head) + tail)
-        # Whole lines where there are any: neither end should begin or stop within a character.
+        # Whole lines if possible: neither end should begin or stop within a character.
         head = self._head[: self._head.rfind(b"\n") + 1 or len(self._head)]
         tail = tail[tail.find(b"\n") + 1 :]
         left_out = self.total_bytes - len(head) - len(tail)
@@ -174,7 +174,7 @@ async def _run_at(
             proxy=proxy,
         )
     finally:
-        await context.editor.reload()  # whatever it changed, also when it was stopped
+        await context.editor.reload()  # for all its changes, even if it was stopped
     return ended, await asyncio.to_thread(kept.text), proxy
 
 

@@ -18,7 +18,7 @@ def parameters(properties: dict[str, Any], *required: str) -> dict[str, Any]:
 
 
 def shown_path(path: Path, context: ToolContext) -> str:
-    """Return the path as the model and the user see it: relative to the workspace where it is inside."""
+    """Return the path as the model and the user see it: relative to the workspace if it is inside."""
     for root in (context.root, context.root.resolve()):
         if path.is_relative_to(root):
             return path.relative_to(root).as_posix()
@@ -29,12 +29,12 @@ HOLDS_KEYS = "its name says that it holds keys or passwords"
 
 
 def is_secret(path: Path, context: ToolContext) -> bool:
-    """Return whether the name of a file says that it holds keys or passwords."""
+    """Return whether the name of a file marks it as keys or passwords."""
     return context.is_secret(shown_path(path, context))
 
 
 def why_secret_on_disk(path: Path, context: ToolContext) -> str:
-    """Return the secret in the text of a file, "" = none, or the file is unreadable."""
+    """Return the secret in the text of a file; "" = none, or the file is unreadable."""
     try:
         text = text_files.read_text(path).text
     except (CodeCompanionError, OSError, ValueError):
@@ -43,7 +43,7 @@ def why_secret_on_disk(path: Path, context: ToolContext) -> str:
 
 
 def path_below(folder: Path, path: Path) -> str:
-    """Return a path that lies in the folder relative to it; `relative_to` takes ten times as long."""
+    """Return a path inside the folder relative to it; `relative_to` takes ten times as long."""
     return str(path)[len(str(folder).rstrip("/")) + 1 :]
 
 

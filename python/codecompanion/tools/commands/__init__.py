@@ -1,1 +1,1 @@
-"""What a command line of a model does: its programs, its grants, its environment."""
+"""Analysis of a model's command lines: their programs, grants and environment."""

@@ -1,9 +1,9 @@
-"""Which environment variables a command of the model gets: everything but what holds a secret.
+"""The environment variables for a model's command: everything except secrets.
 
-A command of a model prints its environment, on purpose or by chance, and what it prints goes to a server. So variables
-are left out whose name or value says that they are a secret, and those the adapters read. What a build needs stays:
-`PATH`, `HOME`, the language, proxies, the socket of the SSH agent and programs that ask for a password. A build that
-needs one of the others is given it by name (`keep_variables`).
+A model's command may print its environment, on purpose or by chance, and its output is sent to a server. So variables
+whose name or value marks them as a secret are left out, and so are those that the adapters read. Build requirements
+stay: `PATH`, `HOME`, the language, proxies, the socket of the SSH agent and programs that ask for a password. A build
+that needs one of the others gets it by name (`keep_variables`).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from codecompanion.formats.regex import regex
 _TABLE: Final[dict[str, Any]] = msgspec.json.decode(Path(__file__).with_name("secret_variables.json").read_bytes())
 
 SECRET_NAMES: Final[tuple[str, ...]] = tuple(_TABLE["names"])
-"""Names of variables that are left out, in any case. Through `NVIM` a command could ask the editor for its keys."""
+"""Names of variables that are left out, ignoring case. Through `NVIM` a command could ask the editor for its keys."""
 
 PLAIN_NAMES: Final[tuple[str, ...]] = tuple(_TABLE["plain_names"])
-"""Names that stay although a pattern of `SECRET_NAMES`, or the value, would leave them out."""
+"""Names that are kept although a pattern of `SECRET_NAMES`, or the value, would leave them out."""
 
 _URL_WITH_PASSWORD = regex(r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://[^\s/@:]*:[^\s/@]+@", re.IGNORECASE)
 _SECRET_VALUES = regex(
@@ -37,7 +37,7 @@ _PASSWORD_IN_VALUE = regex(
 )
 """As in JDBC addresses, ODBC connection strings and JSON."""
 _MIN_KNOWN_VALUE_LENGTH = 8
-"""A shorter value of a header may be any word, and so stand in any variable."""
+"""A shorter header value may be any word, and so appear in any variable."""
 
 _WITHOUT_TERMINAL: Final[dict[str, Any]] = {
     "TERM": "dumb",
@@ -100,8 +100,8 @@ def clean_environment(
 ) -> dict[str, str]:
     """Return the environment for a program the model runs: no secrets, no terminal, not our own Python.
 
-    `own_source` is the folder the host put on `PYTHONPATH` for itself. Editors and pagers would wait for a user for
-    ever: an editor fails at once, pagers just print.
+    `own_source` is the folder the host put on `PYTHONPATH` for itself. Editors and pagers would wait for input for
+    ever: here an editor fails at once, and pagers just print.
     """
     decide = hidden or HiddenVariables()
     kept = {name: value for name, value in environment.items() if not decide.hides(name, value)}
@@ -115,7 +115,7 @@ def clean_environment(
 
 
 def problem_with_pattern(pattern: str) -> str:
-    """Return why the pattern can name no variable, "" when it can."""
+    """Return why the pattern cannot name a variable, "" when it can."""
     if re.fullmatch(r"[A-Za-z0-9_*?]+", pattern):
         return ""
     return f"got {pattern!r}; expected the name of a variable, in which * stands for any letters"
@@ -127,7 +127,7 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
 
 
 def _fits(name: str, pattern: str) -> bool:
-    """Return whether a pattern matches; most need no regular expression, which a start would have to compile."""
+    """Return whether a pattern matches; most need no regular expression, which would have to be compiled at start."""
     if "?" in pattern or "[" in pattern:
         return fnmatchcase(name, pattern)
     match pattern.split("*"):

@@ -19,7 +19,7 @@ _DANGEROUS = (
     " --toolexec --vettool --unzip-command --init-command --command --python-executable --config --config-env"
     " --template --force --force-create --force-with-lease --discard-changes --delete --mirror"
 ).split()
-"""Long options with which programs run another one, write to a file of any name, or destroy work.
+"""Long options that make programs run another one, write to any file, or destroy work.
 
 Their abbreviations count too.
 """
@@ -46,7 +46,7 @@ _LETTERS = {
     "curl": "oOKD",
     "wget": "Oo",
 }
-"""The same as single letters, which can be joined with others."""
+"""Single-letter forms of these options, which can be joined with others."""
 
 _DANGEROUS_SINGLE = {"go": ("-exec", "-toolexec", "-vettool", "-o", "-overlay", "-modfile")}
 """Long options that some programs take with one dash."""
@@ -56,7 +56,7 @@ _WRITES_LAST = frozenset("uniq xxd".split())
 
 
 def covers(prefix: str, command: str) -> bool:
-    """Return whether every word of `prefix` begins `command`, which has to be plain."""
+    """Return whether the command begins with all words of `prefix`; it must be a plain command."""
     wanted, given = words(prefix), words(command)
     if wanted is None or given is None or problem_with(prefix):
         return False
@@ -64,9 +64,9 @@ def covers(prefix: str, command: str) -> bool:
 
 
 def _reaches_further(given: tuple[str, ...], added: tuple[str, ...]) -> bool:
-    """Return whether words after the prefix let the program run another one, or write where they say.
+    """Return whether the words after the prefix let the program run another one, or write to a place they name.
 
-    What the prefix itself says is granted. An option too many that is asked about costs a key.
+    Everything in the prefix itself is granted. A false positive costs one keypress.
     """
     program = risky_programs.known_name(given[0])
     letters = _LETTERS.get(program, "") or _LETTERS.get(" ".join((program, *given[1:2])), "")
@@ -123,7 +123,7 @@ def _problem_of(found: tuple[str, ...]) -> str:
 
 
 def _started(program: str, found: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the command that a command starts, () when it does not say which, None when it starts none."""
+    """Return the command that a command starts, () when it is not specified, None when it starts none."""
     if program in risky_programs.STARTERS:
         return found[1:]
     if program in ("python", "pypy") and found[1] == "-m":
@@ -139,7 +139,7 @@ def _started(program: str, found: tuple[str, ...]) -> tuple[str, ...] | None:
 
 
 def _names_what_runs(program: str, rest: tuple[str, ...]) -> bool:
-    """Return whether the words after a program name what it is to run.
+    """Return whether the words after a program name the program or file it runs.
 
     An option before it may take the next word (`git -C /x`), and more options could follow that run anything.
     """

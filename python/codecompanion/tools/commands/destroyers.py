@@ -1,7 +1,7 @@
-"""Whether a shell command destroys work that nothing brings back: what is asked about whatever was granted. Pure.
+"""Detect shell commands that destroy work irrecoverably: these ask regardless of grants. Pure.
 
-It reads the words of each command of a line without understanding the shell, so it may find one too many: that costs a
-key. It is no wall: a script can destroy work, too.
+It reads the words of each command of a line without parsing the shell, so it may find false positives: each costs a
+keypress. It is not a security boundary: a script can destroy work, too.
 """
 
 from __future__ import annotations

@@ -172,7 +172,7 @@ def _reaching(command: str, around: Surroundings) -> Iterator[tuple[str, list[st
 
 
 def _is_installed(name: str, words: list[str], around: Surroundings) -> bool:
-    """Return whether the program that `npx` and the like would download is installed in the workspace."""
+    """Return whether the program that a runner such as `npx` would download is installed in the workspace."""
     place = package_table("tools/commands/network_programs.toml")["installed"].get(name)
     wanted = next((word for word in words if not word.startswith("-")), "")
     return bool(place and wanted.isprintable()) and any(
@@ -223,7 +223,7 @@ def _hosts_in(words: Iterable[str]) -> list[str] | None:
 
 
 def _in_ascii(host: str) -> str:
-    """Return a host as programs ask for it (`xn--…`); one that has no such form is reached by nobody."""
+    """Return a host as programs look it up (`xn--…`), or unchanged if it has no such form and cannot be reached."""
     with contextlib.suppress(UnicodeError):
         return host if host.isascii() else host.encode("idna").decode()
     return host

@@ -1,4 +1,4 @@
-"""What an approval question offers to allow permanently: values only; `grant_offer` works them out."""
+"""The permanent grants that an approval question offers: values only; `grant_offer` determines them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Programs that run or write what their arguments say: what a prefix of commands may not be (`command_prefix`).
+"""Programs that run or write things named by their arguments: not allowed as a prefix (`command_prefix`).
 
-The lists cannot be complete; what they miss is only met when the user accepts it as a prefix. Pure.
+The lists cannot be complete; a program missing from them matters only when the user accepts it as a prefix. Pure.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from codecompanion.formats.regex import regex
 
 COMPILERS = frozenset("gcc g++ cc c++ clang clang++ tcc ld".split())
-"""They start the programs and plugins that their options name; as `x86_64-linux-gnu-gcc-12`, too."""
+"""They start programs and plugins named in their options; also as `x86_64-linux-gnu-gcc-12`."""
 
 RUNNERS = frozenset(
     "sh bash dash ash zsh ksh mksh yash fish csh tcsh nu xonsh elvish pwsh powershell cmd osascript"
@@ -21,7 +21,7 @@ RUNNERS = frozenset(
     " docker podman nerdctl kubectl oc vagrant heroku flatpak snap brew apt apt-get dpkg dnf yum apk pacman systemctl"
     " code gh".split()
 )
-"""Programs that run whatever their arguments say: none of them is a prefix without something that says what it runs."""
+"""Programs that run anything their arguments name: as a prefix, each needs a word that fixes the program it runs."""
 
 NEVER = (
     frozenset(
@@ -41,7 +41,7 @@ NEVER = (
 """Programs whose later arguments can still name any program."""
 
 WRITERS = frozenset("cp mv tee ln link install dd rsync scp truncate sponge".split())
-"""Programs that write wherever their operands say: also to files that are guarded (a Makefile, .git/hooks)."""
+"""Programs that write to any place their operands name, including guarded files (a Makefile, .git/hooks)."""
 
 ANYTHING = {
     "git": frozenset("config bisect submodule filter-branch difftool mergetool send-email apply am".split()),
@@ -50,16 +50,16 @@ ANYTHING = {
     "pip": frozenset("install wheel download".split()),
     "gh": frozenset("alias config extension".split()),
 }
-"""Subcommands that run a program, or change what later commands run, whatever the option."""
+"""Subcommands that run a program, or change what later commands run, with any option."""
 
 DESTROYERS = frozenset("rm shred unlink".split())
 """Programs that destroy what their operands name."""
 
 DESTROYING = {"git": frozenset("checkout restore reset clean rm stash".split())}
-"""Subcommands that destroy work that is stored nowhere else (`git checkout -- .`): no undo brings it back."""
+"""Subcommands that destroy work that is stored nowhere else (`git checkout -- .`) and cannot be undone."""
 
 WRITING = {"git": frozenset("mv bundle checkout-index".split())}
-"""Subcommands that write wherever their operands say (`git mv -f evil Makefile`)."""
+"""Subcommands that write to any place their operands name (`git mv -f evil Makefile`)."""
 
 _RUN = frozenset(("run",))
 _EXEC = frozenset(("exec",))
@@ -108,7 +108,7 @@ STARTS = {
     "flatpak": _RUN,
     "snap": _RUN,
 }
-"""Subcommands that start a program or a file of the user's choice: what comes after them is a command of its own."""
+"""Subcommands that start a program or a file of the user's choice: the words after them are a separate command."""
 
 STARTERS = frozenset("npx pnpx bunx uvx".split())
 """Programs that do the same without a subcommand."""

@@ -1,1 +1,1 @@
-"""Changing a file as the user sees it: the proposal, then the change."""
+"""Changing a file: the proposal that the user sees, then the change."""

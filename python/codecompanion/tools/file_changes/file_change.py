@@ -1,7 +1,7 @@
-"""How a change of one file is carried out: in the editor where the file is open, else on disk; logged either way.
+"""Carry out a change of one file: in the editor if the file is open there, else on disk; always logged.
 
-Before anything is changed, both texts are in the log; a crash at any moment leaves the file as it was, or as the log
-says (architecture.md).
+Both texts are logged before anything is changed; after a crash at any moment the file is unchanged, or as the log
+records it (architecture.md).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from codecompanion.tools.tool import NOTHING, FileChange, HowEnded, TakesBack, T
 from codecompanion.waiting import to_the_end
 
 ATTEMPTS = 5
-"""So often a change is worked out again because the user typed into the file in between."""
+"""Maximum number of times a change is recomputed because the user typed into the file in between."""
 MAX_TOLD_CHARS = 4_000
-"""So much of what a formatter changed is quoted to the model."""
+"""Maximum length of a formatter's changes that are quoted to the model."""
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What a tool wants to do, and what the model reads when it was done: as planned, or as the user changed it."""
+    """The change a tool plans, and the result text for the model afterwards: as planned, or as the user changed it."""
 
     proposal: Proposal
     done: str
@@ -41,7 +41,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a change: what the file is now, and whether it still has to be saved."""
+    """The result of a change: the file's new content, and whether it still has to be saved."""
 
     change: FileChange
     after: TextFile | None
@@ -50,16 +50,16 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_there(path: Path, context: ToolContext) -> bool:
-    """Return whether there is a file: on disk, or so far in the editor only."""
+    """Return whether the file exists: on disk, or only in the editor so far."""
     opened = context.opened.at(path)
     return os.path.lexists(path) or (opened is not None and opened.modified)
 
 
 def current_text(path: Path, context: ToolContext) -> TextFile:
-    """Return what the user sees of a file: the text of its buffer when it is open, else what is on disk.
+    """Return the file's text as the user sees it: that of its buffer when it is open, else the text on disk.
 
     Raises:
-        UnreadableFile: there is no such file, or it is no text.
+        UnreadableFile: the file does not exist, or is not text.
     """
     opened = context.opened.at(path)
     if opened is not None and opened.text is None:
@@ -74,10 +74,10 @@ def current_text(path: Path, context: ToolContext) -> TextFile:
 
 
 async def change_file(plan: Callable[[ToolContext], Plan], context: ToolContext, path: Path) -> ToolOutput:
-    """Carry out a tool's plan, worked out again while the file changes under it, and return what the model reads.
+    """Carry out a tool's plan, recomputed while the file changes meanwhile, and return the text for the model.
 
     Raises:
-        ToolError: nothing was changed; says why.
+        ToolError: nothing was changed; gives the reason.
     """
     for attempt in range(ATTEMPTS):
         opened = await context.editor.look([path]) if attempt else context.opened
@@ -96,13 +96,13 @@ async def change_file(plan: Callable[[ToolContext], Plan], context: ToolContext,
 async def carry_out(
     proposal: Proposal, context: ToolContext, reverts: TakesBack = NOTHING, *, save: bool = True
 ) -> Outcome | None:
-    """Log the change and make it; None when the buffer changed meanwhile, and then nothing was done.
+    """Log the change and make it; None when the buffer changed meanwhile, and nothing was done.
 
-    `save` false: it is left in the editor for the user to save; the file must be open there. Cancelling waits for what
-    has begun, so that the log says how it ended.
+    `save` false: it is left in the editor for the user to save; the file must be open there. Cancellation waits for a
+    change in progress, so that the log has its result.
 
     Raises:
-        ToolError: nothing was changed; says why.
+        ToolError: nothing was changed; gives the reason.
     """
     opened = context.opened.at(proposal.path)
     if opened is not None and proposal.after is not None and opened.locked == "nomodifiable" and opened.modified:
@@ -123,7 +123,7 @@ async def carry_out(
 
 
 def _takes_changes(opened: OpenFile) -> bool:
-    """Return whether the change goes through the buffer; one that may not be written is changed on disk if it can."""
+    """Return whether the change goes through the buffer; a read-only buffer's file is changed on disk if possible."""
     return opened.modified or not opened.locked
 
 
@@ -143,7 +143,7 @@ async def _carry_out(
         await recorder.end(change_id, HowEnded(state="failed", reason="the buffer changed in the meantime"))
         return None
     if changed.state == "refused" or changed.state == "unknown":
-        # An editor that fell silent may have made the change: the log must not say that it did not.
+        # An editor that stopped answering may have made the change: the log must not report that it did not.
         state: FileChangeState = "failed" if changed.state == "refused" else "unknown"
         await recorder.end(change_id, HowEnded(state=state, reason=changed.reason))
         raise ToolError(changed.reason)
@@ -197,10 +197,10 @@ async def _change_on_disk(proposal: Proposal, context: ToolContext) -> Changed:
 
 
 def _what_is_there(proposal: Proposal, in_editor: OpenFile | None) -> tuple[bytes | None, int, str]:
-    """Return the content, mode and link target of what is to be changed, None where there is none or it is too large.
+    """Return the content, mode and link target of the file to change; None where it is missing or too large.
 
     Raises:
-        ToolError: it would be lost: it cannot be read, although it is there.
+        ToolError: its content would be lost: the file exists but cannot be read.
     """
     path = proposal.path
     if in_editor is not None:
@@ -237,7 +237,7 @@ def _output(outcome: Outcome, proposal: Proposal, sentence: str, otherwise: str)
 
 
 def _formatted(outcome: Outcome, proposal: Proposal) -> str:
-    """Return what format-on-save made of the change, so that the model's next edit fits."""
+    """Return the changes made by format-on-save, so that the model's next edit fits."""
     wanted, found = shown(proposal.after), shown(outcome.after)
     if outcome.after is None or wanted == found:
         return ""

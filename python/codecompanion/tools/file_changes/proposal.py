@@ -1,7 +1,7 @@
 """A file tool's proposed change of one file, and the user's edits of it before accepting.
 
 The editor shows and returns texts with Unix line ends in which invalid bytes are U+FFFD (`text_files.printable`).
-Unedited lines keep their bytes and line ends; only the user's lines get the file's usual ones.
+Unedited lines keep their bytes and line ends; only the user's lines get the file's usual line ends.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from codecompanion.tools.files.diff import common_length, file_diff
 from codecompanion.tools.tool import Accepted, ApprovalQuestion
 
 MAX_SHOWN_CHARS = 4_000_000
-"""Longer texts do not travel to the editor to be compared there (it would stand still for it); the diff does."""
+"""Longer texts are not sent to the editor for comparison (it would block); the diff is."""
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
-    """One file as it is and as it is to be; None is a file that does not exist. `name` is how the path is shown."""
+    """The current and the proposed content of one file, None = it does not exist. `name`: its displayed path."""
 
     path: Path
     name: str
@@ -37,7 +37,7 @@ def shown(file: TextFile | None) -> str:
 
 
 def question(proposal: Proposal, *, key: str, title: str, body: str = "") -> ApprovalQuestion:
-    """Return what the user is asked; without a `body` the diff of the whole file."""
+    """Return the question for the user; without a `body` it shows the diff of the whole file."""
     before, after = shown(proposal.before), shown(proposal.after)
     becomes = ""
     if proposal.after is not None:
@@ -67,10 +67,10 @@ def proposed_diff(proposal: Proposal) -> str:
 
 
 def as_accepted(proposal: Proposal, accepted: Accepted | None) -> tuple[Proposal, str]:
-    """Return what is to be done, and what the model is to read about how it differs from what it proposed.
+    """Return the change to make, and a text for the model on how it differs from its proposal.
 
     Raises:
-        ToolError: the user changed the proposal, and the file is not any more what the user saw.
+        ToolError: the user changed the proposal, and the file is no longer as the user saw it.
     """
     if accepted is None or split_lines(accepted.text) == split_lines(accepted.after):
         return proposal, ""
@@ -93,7 +93,7 @@ def as_accepted(proposal: Proposal, accepted: Accepted | None) -> tuple[Proposal
 
 
 def with_own_line_ends(like: TextFile, text: str) -> str:
-    """Return `text` with the bytes and line ends of `like` wherever a line is the same."""
+    """Return `text` with the bytes and line ends of `like` on every unchanged line."""
     visible = printable(like.text)
     if visible == like.text:
         return text

@@ -44,7 +44,7 @@ class _Kind(NamedTuple):
 
 @cache
 def _built_in() -> tuple[_Kind, ...]:
-    """Return the reasons with patterns of paths, and those with file names only (the folder `build` is not `BUILD`)."""
+    """Return the reasons with path patterns, and those with file names only (the folder `build` is not `BUILD`)."""
 
     def is_name(pattern: str) -> bool:
         return "/" not in pattern and not pattern.startswith(".")
@@ -135,7 +135,7 @@ def _ends(text: str) -> str:
 
 
 def comparable(path: str, root: str) -> str:
-    """Return the path relative to the root, without `..`, as less exact file systems read it.
+    """Return the path relative to the root, without `..`, as lenient file systems interpret it.
 
     Some ignore case, invisible characters (HFS+), or trailing dots and blanks (NTFS).
     """

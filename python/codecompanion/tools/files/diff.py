@@ -14,14 +14,14 @@ from codecompanion.formats.text_files import printable, split_lines
 
 CONTEXT_LINES = 3
 MAX_COMPARED_LINES = 4000
-"""More changed lines than this are not compared one by one (difflib's time grows with their square)."""
+"""More changed lines than this are not compared line by line (difflib's time grows with their square)."""
 
 _MAX_TEXT, _GOES = 120, "− "
 _HUNK = regex(r"^@@ -(\d{1,15})((?:,\d+)?) \+(\d{1,15})((?:,\d+)?) @@")
 
 
 def file_diff(path: str, before: str | None, after: str | None) -> str:
-    """Return the diff of a file; None is a file that does not exist. Line ends do not show in it."""
+    """Return the diff of a file; None is a file that does not exist. It does not show line ends."""
     old = split_lines(printable(before or ""))
     new = split_lines(printable(after or ""))
     head = common_length(old, new)
@@ -44,9 +44,9 @@ def count_lines(diff: str) -> tuple[int, int]:
 
 
 class Hunk(msgspec.Struct):
-    """One place of a diff: its first changed line as the file is after it, how many lines come and go.
+    """One hunk of a diff: its first changed line in the new file, and the number of lines added and removed.
 
-    `text` is the first line that comes and has text, else the first that goes, after a minus sign.
+    `text` is the first added line with text, else the first removed one, after a minus sign.
     """
 
     line: int
@@ -56,7 +56,7 @@ class Hunk(msgspec.Struct):
 
 
 def hunks_of(diff: str) -> list[Hunk]:
-    """Return the places of the diff of one file, from top to bottom."""
+    """Return the hunks of the diff of one file, from top to bottom."""
     found: list[Hunk] = []
     line, waits = 0, False
     for row in diff.split("\n")[2:]:
@@ -75,7 +75,7 @@ def hunks_of(diff: str) -> list[Hunk]:
 
 
 def _take(row: str, hunk: Hunk) -> None:
-    """Count a line of a place, and let it say what the place is about if it is the first that can."""
+    """Count a line of a hunk, and use it as the hunk's text if it is the first one suitable."""
     is_added, text = row[0] == "+", row[1:].strip()[:_MAX_TEXT]
     hunk.added += is_added
     hunk.removed += not is_added
@@ -84,7 +84,7 @@ def _take(row: str, hunk: Hunk) -> None:
 
 
 def without_hunk(before: str, after: str, hunk: int) -> str | None:
-    """Return `after` with one place of its diff as it was before; None when there is no such place."""
+    """Return `after` with one hunk of its diff reverted; None when the hunk does not exist."""
     headers = [found for row in file_diff("", before, after).split("\n")[2:] if (found := _HUNK.match(row))]
     if not 0 <= hunk < len(headers):
         return None
@@ -95,14 +95,14 @@ def without_hunk(before: str, after: str, hunk: int) -> str | None:
 
 
 def _lines_at(start: str, count: str) -> slice:
-    """Return the lines that half a header names; of none it names the line above."""
+    """Return the lines named by half of a hunk header; an empty range names the line above."""
     size = int(count[1:]) if count else 1
     first = int(start) - (1 if size else 0)
     return slice(first, first + size)
 
 
 def common_length(old: Sequence[str], new: Sequence[str]) -> int:
-    """Return how many lines are the same at the beginning."""
+    """Return how many lines at the beginning are equal."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
 
 
@@ -115,9 +115,9 @@ def _hunks(old: list[str], new: list[str], offset: int) -> list[str]:
 
 
 def _with_context(body: list[str], above: list[str], below: list[str]) -> list[str]:
-    """Return hunks with the context that the first and the last lack, from the lines above and below the compared ones.
+    """Return hunks with the missing context of the first and the last, taken from the lines around the compared ones.
 
-    A change may be found at the very edge of what is compared; `patch` takes a missing context for the file's edge.
+    A change may be at the very edge of the compared lines; `patch` treats missing context as the edge of the file.
     """
     if not body:
         return body

@@ -1,10 +1,10 @@
-"""Changes on disk, whole or not at all, and file work off the event loop.
+"""Changes on disk, all or nothing, and file work off the event loop.
 
-A file is written beside its place and renamed into it: a crash, a full disk or a cancel leaves the old content. The
-mode is kept, and the owner where permitted; a hard link is broken, other names keep the old content.
+A file is written next to its target and renamed over it: a crash, a full disk or a cancel leaves the old content. The
+mode is kept, and the owner where permitted; hard links are broken, and other names keep the old content.
 
-Paths come here resolved and checked (`workspace.paths`). No link on the way is followed: a folder that has become one
-since that check leads out of the workspace, perhaps.
+Paths arrive resolved and checked (`workspace.paths`). No link on the way is followed: a folder that was replaced by a
+link since that check may lead out of the workspace.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ Check = Callable[[], None]
 
 
 class Stopped(Exception):
-    """The awaiting task was cancelled; whatever the thread does is given up."""
+    """The awaiting task was cancelled, so the thread's work is abandoned."""
 
 
 async def in_thread(work: Callable[[Check], T]) -> T:
-    """Run `work` in a thread; it calls the function it is given wherever it may stop (`write_atomic` does).
+    """Run `work` in a thread; it calls the function it receives wherever it may stop (`write_atomic` does).
 
-    Cancelling waits for the thread to stop or to end what can no longer be stopped, and then raises
-    `asyncio.CancelledError`: nothing goes on behind the session's back.
+    Cancellation waits until the thread stops or finishes a step that cannot be stopped, and then raises
+    `asyncio.CancelledError`: no work continues in the background.
     """
     stop = Event()
 
@@ -53,15 +53,15 @@ async def in_thread(work: Callable[[Check], T]) -> T:
         raise
 
 
-# O_PATH opens a folder that may be entered but not listed.
+# O_PATH opens a folder that can be entered but not listed.
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 
 
 @contextlib.contextmanager
 def opened_folder(path: Path, *, make: bool = False, private: bool = False) -> Iterator[int]:
-    """Yield a descriptor of the folder: what is done relative to it is done there, whatever its path means by then.
+    """Yield a descriptor of the folder: operations relative to it stay there, even if the path changes meanwhile.
 
-    `make`: missing folders are made; `private`: for their owner alone.
+    `make`: missing folders are created; `private`: for their owner alone.
 
     Raises:
         ToolError: a part of the path is a symbolic link.
@@ -97,10 +97,10 @@ def _is_link(folder: int, name: str) -> bool:
 
 
 def write_atomic(path: Path, content: bytes, check: Check = lambda: None, *, private: bool = False) -> None:
-    """Write the file, new or over an existing one; missing folders are made. `private`: only its owner may read it.
+    """Write the file, new or over an existing one, creating missing folders. `private`: only its owner may read it.
 
     Raises:
-        ToolError: read-only, no permission, disk full, a folder of this name, a link on the way; what was there is
+        ToolError: read-only, no permission, disk full, a folder of this name, a link on the way; existing content is
             unchanged.
     """
     temporary = f".{path.name[:100]}.{secrets.token_hex(4)}.tmp"
@@ -119,7 +119,7 @@ def write_atomic(path: Path, content: bytes, check: Check = lambda: None, *, pri
 
 
 def remove_drafts(folder: Path) -> None:
-    """Delete drafts that killed processes left in a folder; a lock must keep others from writing there."""
+    """Delete temporary files that killed processes left in a folder; a lock must keep others from writing there."""
     for draft in folder.glob(f".*.{'[0-9a-f]' * 8}.tmp"):
         with contextlib.suppress(OSError):
             draft.unlink()
@@ -137,11 +137,11 @@ def remove_file(path: Path) -> None:
 
 
 def make_link(path: Path, target: str) -> None:
-    """Make a symbolic link; what is there already is left alone.
+    """Create a symbolic link; an existing file is left alone.
 
     Raises:
         ToolError: a folder on the way has become a link.
-        OSError: it cannot be made.
+        OSError: it cannot be created.
     """
     with opened_folder(path.parent) as folder:
         os.symlink(target, path.name, dir_fd=folder)
@@ -152,7 +152,7 @@ def set_mode(path: Path, mode: int) -> None:
 
     Raises:
         ToolError: a folder on the way has become a link.
-        OSError: it is not there, or is a link.
+        OSError: it does not exist, or is a link.
     """
     with opened_folder(path.parent) as folder:
         descriptor = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
@@ -164,7 +164,7 @@ def set_mode(path: Path, mode: int) -> None:
 
 
 def _writable_status(path: Path, folder: int) -> os.stat_result | None:
-    """Return the status of the regular file to be replaced, None when there is nothing yet."""
+    """Return the status of the regular file to be replaced, None when it does not exist."""
     try:
         status = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -172,7 +172,7 @@ def _writable_status(path: Path, folder: int) -> os.stat_result | None:
     if not stat.S_ISREG(status.st_mode):
         kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
         raise ToolError(f"{path} is {kind}. Nothing was changed.")
-    # Renaming over a read-only file would succeed, and root may write anything; who made it read-only meant it.
+    # Renaming over a read-only file would succeed, and root may write anything; but it was made read-only on purpose.
     if not status.st_mode & 0o222:
         raise ToolError(f"{path} is read-only. Nothing was changed; ask the user to make it writable.")
     os.close(os.open(path.name, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder))

@@ -1,6 +1,6 @@
-"""Search and replace in a text: exact, unique, and with a failure that says how to get it right. Pure.
+"""Search and replace in a text: exact, unique, and with an error that tells the model how to fix the call. Pure.
 
-Line ends do not have to agree: the search sees those of Unix everywhere, the file keeps its own, mixed ones too.
+Line ends do not have to match: the search treats all of them as Unix ones, and the file keeps its own, even mixed.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class Edited(msgspec.Struct, frozen=True):
 def replace_text(file: TextFile, old: str, new: str, replace_all: bool = False) -> Edited:
     """Return the file with `old` replaced by `new` where it occurs, which must be once unless `replace_all`.
 
-    Line numbers copied from `read_file` at the start of every line are taken off when the text is not found with them.
+    Line numbers copied from `read_file` at the start of every line are stripped when the text is not found with them.
 
     Raises:
-        ToolError: not found (names the nearest text), found more than once (names the lines), nothing to change.
+        ToolError: not found (quotes the nearest text), found more than once (lists the lines), nothing to change.
     """
     old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
     if old == new:
@@ -68,7 +68,7 @@ def _occurrences(text: str, old: str) -> Iterator[int]:
 
 
 def _spliced(file: TextFile, text: str, starts: list[int], old: str, new: str) -> str:
-    """Return the original text with the spans found in `text` replaced, and everything else byte for byte."""
+    """Return the original text with the spans found in `text` replaced, and everything else unchanged byte for byte."""
     breaks = [match.start() - index for index, match in enumerate(re.finditer("\r\n", file.text))]
 
     def original(position: int) -> int:
@@ -112,7 +112,7 @@ def _ambiguous(text: str, starts: list[int]) -> str:
 
 
 def _not_found(text: str, old: str) -> str:
-    """Return the failure: the text that is the same but for whitespace, else the most similar, with its lines."""
+    """Return the error: the text that differs only in whitespace, else the most similar one, with its lines."""
     wanted = [line.strip() for line in split_lines(old)]
     lines = split_lines(text)
     stripped = [line.strip() for line in lines]
@@ -133,7 +133,7 @@ def _not_found(text: str, old: str) -> str:
 
 
 def _most_similar(lines: list[str], wanted: list[str]) -> int | None:
-    """Return where the window of lines begins that looks most like the wanted ones, or None."""
+    """Return the start of the window of lines most similar to the wanted ones, or None."""
     anchors: dict[int, int] = {}
     exact: dict[str, list[int]] = {}
     for offset, line in enumerate(wanted):

@@ -1,7 +1,7 @@
-"""What of the project is open in the editor, and the door through which tools change it (architecture.md).
+"""The project's files open in the editor, and the interface through which tools change them (architecture.md).
 
-What the user sees is what tools work on: the text of a loaded buffer counts, not the file it came from. Texts have Unix
-line ends; encoding and line ends of a buffer are the editor's business. Without an editor (`NoEditor`) the disk counts.
+Tools work on the text that the user sees: a loaded buffer's text takes precedence over the file. Texts have Unix line
+ends; the editor handles a buffer's encoding and line ends. Without an editor (`NoEditor`) tools use the disk.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from codecompanion.wire.requests import Diagnostic
 
 
 class OpenFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that is loaded in the editor. `path` is its real path, `buffer` and `tick` say which state of it this is.
+    """A file that is loaded in the editor. `path` is its real path; `buffer` and `tick` identify this state of it.
 
-    `text` is None where only the state was asked for. `locked`: the buffer may not be changed (`modifiable` is off) or
+    `text` is None when only the state was requested. `locked`: the buffer may not be changed (`modifiable` is off) or
     not be written (`readonly` is on).
     """
 
@@ -32,7 +32,7 @@ class OpenFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Opened(msgspec.Struct, frozen=True):
-    """What was open when the editor was asked. `silent`: it did not answer in time, so the disk counts."""
+    """The open files when the editor was last asked. `silent`: it did not answer in time, so the disk is used."""
 
     files: Mapping[str, OpenFile] = {}
     silent: bool = False
@@ -43,11 +43,12 @@ class Opened(msgspec.Struct, frozen=True):
 
 
 class Changed(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a change in the editor.
+    """The result of a change in the editor.
 
     `written`: in the buffer and on disk. `unsaved`: in the buffer, which had unsaved changes before. `stale`: the
-    buffer is not what it was; nothing was changed. `refused`: nothing was changed, `reason` says why. `unknown`: the
-    editor did not answer. `text` is what the buffer holds now when that is not what was asked for (format on save).
+    buffer has changed in the meantime; nothing was changed. `refused`: nothing was changed, for the given `reason`.
+    `unknown`: the editor did not answer. `text` is the buffer's content if it differs from the requested text (format
+    on save).
     """
 
     state: Literal["written", "unsaved", "stale", "refused", "unknown"]
@@ -56,43 +57,43 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tool of the user's own said that ran in the editor."""
+    """The result of a user's own tool that ran in the editor."""
 
     text: str
     is_error: bool = False
 
 
 class Editor(Protocol):
-    """The editor, as tools may ask it."""
+    """The editor's operations for tools."""
 
     async def look(self, paths: Sequence[Path] | None) -> Opened:
         """Return which of the paths are open, with their texts; None asks for all files with unsaved changes.
 
-        Open files without unsaved changes that changed on disk are loaded again first.
+        Open files without unsaved changes that changed on disk are reloaded first.
         """
 
     async def change(self, file: OpenFile, text: str, *, save: bool = True) -> Changed:
         """Make `text` the content of an open file, and write it when it had no unsaved changes before."""
 
     async def diagnostics(self) -> Sequence[Diagnostic] | None:
-        """Return what language servers and linters say of open files now, None where the editor does not answer."""
+        """Return the current diagnostics of open files, None when the editor does not answer."""
 
     async def reload(self, deleted: Path | None = None) -> None:
-        """Load again what changed on disk below open files without unsaved changes. Does not wait for it.
+        """Reload open files without unsaved changes that changed on disk. Does not wait for it.
 
-        `deleted` is a file that was deleted on purpose: the editor need not warn of that.
+        `deleted` is a file that was deleted on purpose: the editor does not have to warn about it.
         """
 
     async def run_tool(self, name: str, fields: Mapping[str, Any], limit_s: float) -> ToolAnswer:
-        """Run a tool of the user's own in the editor; it is told when nobody waits for it any more.
+        """Run a user's own tool in the editor; on cancellation the editor learns that no one waits any more.
 
         Raises:
-            ToolError: the editor did not answer in time, or does not have it; says what is known.
+            ToolError: the editor did not answer in time, or does not have the tool; reports the details.
         """
 
 
 class NoEditor:
-    """Nobody has anything open: the command line, and tests."""
+    """No editor: the command line, and tests."""
 
     async def look(self, paths: Sequence[Path] | None) -> Opened:
         """Return that nothing is open."""
@@ -105,7 +106,7 @@ class NoEditor:
         return Changed(state="refused", reason=f"{file.path} is not open.")
 
     async def diagnostics(self) -> Sequence[Diagnostic] | None:
-        """Return that nobody says anything."""
+        """Return no diagnostics."""
         return ()
 
     async def reload(self, deleted: Path | None = None) -> None:

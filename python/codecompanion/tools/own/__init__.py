@@ -1,1 +1,1 @@
-"""Tools of the user's own, in Lua (run by the editor) and in Python (run here)."""
+"""The user's own tools, in Lua (run by the editor) and in Python (run here)."""

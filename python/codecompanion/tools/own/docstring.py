@@ -1,4 +1,4 @@
-"""What a docstring says of a function and of its arguments: Google's, NumPy's and reST's way of writing it."""
+"""Reads the description of a function and its arguments from a docstring in Google, NumPy or reST style."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _REST_FIELD = re.compile(r":\w[\w ]*:")
 
 
 class Described(msgspec.Struct, frozen=True):
-    """The text before the sections, and a description of each argument that has one."""
+    """The text before the sections, and the descriptions of arguments."""
 
     text: str
     arguments: dict[str, str]
 
 
 def read_docstring(docstring: str | None) -> Described:
-    """Return what a docstring says; "" and nothing when there is none."""
+    """Return the descriptions in a docstring; empty without one."""
     lines = inspect.cleandoc(docstring or "").splitlines()
     text, found = list[str](), dict[str, str]()
     section, body = "", list[str]()
@@ -45,7 +45,7 @@ def read_docstring(docstring: str | None) -> Described:
 
 
 def _section_at(lines: Sequence[str], number: int) -> str:
-    """Return the name of the section that begins in a line: `Args:`, or `Parameters` above a rule."""
+    """Return the name of the section that begins on a line: `Args:`, or `Parameters` above a rule."""
     match = _SECTION.fullmatch(lines[number])
     if match is None:
         return ""
@@ -64,7 +64,7 @@ def _arguments(section: str, body: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _indented(lines: Sequence[str], entry: re.Pattern[str]) -> Iterator[tuple[str, str]]:
-    """Yield entries that begin at the indentation of the first line; deeper lines go on with the one before."""
+    """Yield entries at the indentation of the first line; deeper lines continue the previous entry."""
     depth = len(lines[0]) - len(lines[0].lstrip()) if lines else 0
     name, words = "", list[str]()
     for line in lines:

@@ -1,4 +1,4 @@
-"""Loads functions of the user's own, by file or module; whatever their code does, the host goes on."""
+"""Loads the user's own functions, by file or module; errors in their code never stop the host."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def load_function(where: str, key: str) -> Callable[..., Any]:
     """Return a function by `module.path:name` or `path/to/file.py:name`. Runs the user's code: call it in a thread.
 
     Raises:
-        ConfigError: it cannot be loaded, or is no function; names file and line.
+        ConfigError: it cannot be loaded, or is not a function; gives file and line.
     """
     place, _, name = where.rpartition(":")
     try:
@@ -56,7 +56,7 @@ def _from_file(path: Path, key: str) -> Any:
 
 
 def told_of(error: BaseException) -> str:
-    """Return an error of the user's code in one line, with the place it comes from."""
+    """Return an error of the user's code in one line, with its location."""
     sentence = " ".join(str(error).split())[:300]
     if isinstance(error, SyntaxError):
         return f"{error.msg} ({error.filename}, line {error.lineno})"

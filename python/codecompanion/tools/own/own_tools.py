@@ -1,4 +1,4 @@
-"""The tools of the user's configuration, those in Lua and those in Python, by name."""
+"""The tools of the user's configuration, in Lua and in Python, by name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from codecompanion.tools.tool import Tool
 
 
 class OwnTools:
-    """What the user has written. Functions in Python are loaded in a thread, from the first chat on."""
+    """The user's own tools. Python functions are loaded in a thread when the first chat starts."""
 
     source = "your configuration"
     key = "interactions.chat.tools"
@@ -26,7 +26,7 @@ class OwnTools:
         tell: Callable[[str], None],
         failed: Callable[[str], None] = lambda sentence: None,
     ) -> None:
-        """`tell` takes a sentence about a tool that cannot be loaded, `failed` one about a call that failed."""
+        """`tell` receives a sentence about a tool that cannot be loaded, `failed` one about a call that failed."""
         self._failed = failed
         self._given = {name: one for name, one in sorted(given.items()) if one.settings.enabled}
         self._tell = tell
@@ -35,24 +35,24 @@ class OwnTools:
         self._loaded: asyncio.Event | None = None
 
     def tools(self, root: Path) -> tuple[Tool, ...]:
-        """Return those that are loaded."""
+        """Return the loaded tools."""
         del root
         return self._tools
 
     @property
     def is_settled(self) -> bool:
-        """Return whether everything that can be loaded is."""
+        """Return whether loading is complete."""
         return not any(one.python for one in self._given.values()) or (
             self._loaded is not None and self._loaded.is_set()
         )
 
     def may_bring(self, name: str, root: Path) -> bool:
-        """Return whether it is a function in Python that is not loaded yet."""
+        """Return whether the tool is a Python function that is not loaded yet."""
         del root
         return not self.is_settled and name in self._given and name not in self._made
 
     async def settle(self, root: Path) -> None:
-        """Load the functions in Python; it takes as long as their imports do."""
+        """Load the Python functions; this takes as long as their imports do."""
         del root
         if self._loaded is None:
             self._loaded = asyncio.Event()
@@ -70,7 +70,7 @@ class OwnTools:
                     made[name] = python_tool(name, one, self._failed)
                 except ConfigError as error:
                     sentences.append(f"{error}. The other tools are not affected.")
-        with contextlib.suppress(RuntimeError):  # the host has left
+        with contextlib.suppress(RuntimeError):  # the host has exited
             loop.call_soon_threadsafe(self._take, made, sentences)
 
     def _take(self, made: Mapping[str, Tool], sentences: list[str]) -> None:

@@ -1,7 +1,7 @@
-"""From a plain function to the schema of its arguments, and from the arguments of a call to what the function gets.
+"""Derives the schema of a plain function's arguments, and converts a call's arguments for the function.
 
 pydantic reads the type hints and checks a call; the docstring describes the arguments. A parameter named `context` is
-not the model's: it gets a `CallContext`.
+not the model's: it receives a `CallContext`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAX_INLINED = 200
 
 
 class CallContext(msgspec.Struct, frozen=True):
-    """What a function may know of its call: the folder that tools work in, the editor's folder, the chat."""
+    """The information about a call for its function: the folder that tools work in, the editor's folder, the chat."""
 
     root: Path
     cwd: Path
@@ -34,7 +34,7 @@ class CallContext(msgspec.Struct, frozen=True):
 
 
 class Signature(msgspec.Struct, frozen=True):
-    """What a function is for the model, and what checks the arguments of a call."""
+    """A function's description for the model, and the check of a call's arguments."""
 
     description: str
     parameters: dict[str, Any]
@@ -42,10 +42,10 @@ class Signature(msgspec.Struct, frozen=True):
     wants_context: bool
 
     def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments as the types of the function want them.
+        """Return the arguments converted to the function's types.
 
         Raises:
-            ToolInputInvalid: they do not fit; says what to change.
+            ToolInputInvalid: they do not match; says how to correct them.
         """
         try:
             return dict(self.adapter.validate_python(dict(given)))
@@ -60,16 +60,16 @@ class Signature(msgspec.Struct, frozen=True):
 
 
 def read_signature(function: Callable[..., Any], key: str) -> Signature:
-    """Return what the hints and the docstring of a function say.
+    """Return the signature in the hints and the docstring of a function.
 
     Raises:
-        ConfigError: no schema can be made of it; `key` names the option.
+        ConfigError: no schema can be derived; `key` names the option.
     """
     described = read_docstring(function.__doc__)
     try:
         hints = typing.get_type_hints(function, include_extras=True)
         parameters = inspect.signature(function).parameters
-    except Exception as error:  # hints are the user's expressions: anything can be wrong with them
+    except Exception as error:  # hints are the user's expressions: any error is possible
         raise ConfigError(key, f"the type hints cannot be read: {type(error).__name__}: {error}") from error
     fields: dict[str, Any] = {}
     for name, parameter in parameters.items():
@@ -97,12 +97,12 @@ def _field(hint: Any, default: object, description: str | None) -> Any:
         json.dumps(default)
         told = {"default": default} if default is not None else {}
     except (TypeError, ValueError):
-        pass  # the function knows it
+        pass  # the function uses its default
     return NotRequired[Annotated[hint, Field(description=description, json_schema_extra=told)]]
 
 
 def _tidy(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema without titles and, where it does not go round in circles, without references."""
+    """Return the schema without titles and, unless it is recursive, without references."""
     definitions = schema.pop("$defs", {})
     inlined = 0
 
@@ -116,7 +116,7 @@ def _tidy(schema: dict[str, Any]) -> dict[str, Any]:
         if name in definitions:
             inlined += 1
             if name in inside or inlined > _MAX_INLINED:
-                return {"type": "object"}  # a type that holds itself: the function checks it
+                return {"type": "object"}  # a recursive type: the function checks it
             beside = {key: value for key, value in node.items() if key != "$ref"}
             return {**tidied(definitions[name], (*inside, name)), **tidied(beside, inside)}
         kept = {}

@@ -28,7 +28,7 @@ _MAX_PARTS = 200
 
 
 class Mount(msgspec.Struct, frozen=True):
-    """What a command sees at a path: a folder of the disk (`source`), nothing, or a private copy."""
+    """The content of a path for a command: a folder of the disk (`source`), nothing, or a private copy."""
 
     operation: Operation
     path: str

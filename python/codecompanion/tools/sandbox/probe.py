@@ -14,7 +14,7 @@ from codecompanion.tools.sandbox import mount_plan
 from codecompanion.tools.sandbox.confined import Confined, Kind, Pipes, launcher_pipes
 
 PROBE_S = 10.0
-_SECRET = "probe-of-the-sandbox"  # noqa: S105 nobody's
+_SECRET = "probe-of-the-sandbox"  # noqa: S105 not a real secret
 _HELD = 42
 _MEANING: Final = {
     10: "the workspace cannot be written",
@@ -27,7 +27,7 @@ MakeConfined = Callable[[Kind, tuple[str, ...], mount_plan.Places, Path, bool, P
 def why_not(
     kind: Kind, confined: MakeConfined, home: Path, needed: tuple[Path, ...], environment: Mapping[str, str]
 ) -> str:
-    """Return why a kind does not work here: what it let through, or its error; "" means that it works."""
+    """Return why a kind does not work here: the action it failed to block, or its error; "" means that it works."""
     if kind == "bubblewrap":
         try:
             find_program("bwrap", search_path=environment.get("PATH", ""), of_root=True)

@@ -120,14 +120,14 @@ def apply_mounts(mounts: list[tuple[str, str, str]], base: str) -> None:
         except OSError:
             if operation == "write":
                 raise
-            continue  # removed by now: nothing to hide
+            continue  # already removed: nothing to hide
         if operation == "empty_folder":
             _mount("tmpfs", base + path, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=0755,size=64k")
         else:
             target = base + path
             _mount(source, target, None, _MS_BIND | _MS_REC)
             _set_flags(target, _MS_NOSUID | _MS_NODEV | (_MS_RDONLY if operation == "read" else 0))
-    for operation, path, _ in mounts:  # its mount points exist by now
+    for operation, path, _ in mounts:  # its mount points exist at this point
         if operation == "empty_folder" and os.path.isdir(base + path):
             _mount(None, base + path, None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
 
