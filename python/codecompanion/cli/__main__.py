@@ -1,8 +1,8 @@
 """`python -m codecompanion …`, also installed as `codecompanion` (`:help codecompanion-cli`).
 
-Exit status 0, 1 (failed, one line why) or 2 (bad input: file, line, what was expected; the help when nothing was asked
-for). Nothing but the answer goes to standard output; what takes longer than two seconds shows its progress on standard
-error, when that is a terminal.
+Exit status 0, 1 (failed, one line with the reason) or 2 (bad input: file, line, expected value; without a command, the
+help). Only the answer goes to standard output; commands that take longer than two seconds show their progress on
+standard error, if it is a terminal.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from codecompanion.errors import CodeCompanionError, ConfigError, InputError
 
 
 class Parser(argparse.ArgumentParser):
-    """Says in one line, as every other mistake is said, what is wrong with the arguments; subcommands are alike."""
+    """Reports an error in the arguments on one line, like all other errors; subcommands do so too."""
 
     def error(self, message: str) -> NoReturn:
         """End with status 2."""
@@ -91,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run_program() -> int:
-    """Run the command line as a program of its own, which keeps no key in its environment."""
+    """Run the command line as a separate program, which keeps no key in its environment."""
     hold_secrets()
     return main()
 

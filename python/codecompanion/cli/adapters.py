@@ -11,7 +11,7 @@ from codecompanion.errors import InputError
 
 
 def make_registry() -> AdapterRegistry:
-    """Return a registry over the default settings; images of stored chats cannot be read from here."""
+    """Return a registry with the default settings; images of stored chats cannot be read from here."""
     return AdapterRegistry(
         read_settings(settings.load({}).adapters),
         read_blob=_no_blob,

@@ -1,4 +1,4 @@
-"""What the arguments of several commands have in common: sizes, and transcripts in files or on standard input."""
+"""Arguments shared by several commands: sizes, and transcripts in files or on standard input."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Options = TypeVar("Options", bound=msgspec.Struct)
 
 
 def options_of(options: Options, arguments: argparse.Namespace) -> Options:
-    """Return the options of a job; each one that it leaves out, or gives as null, is that of the command line."""
+    """Return the options of a job; each one that is missing or null comes from the command line."""
     missing = [name for name in options.__struct_fields__ if getattr(options, name) is None]
     return msgspec.structs.replace(options, **{name: getattr(arguments, name) for name in missing})
 
@@ -34,10 +34,10 @@ def token_count(text: str) -> int:
 
 
 def budget_of(value: int | str | None) -> int | None:
-    """Return the tokens of a budget in a job: a number, or text as in `token_count`; None = it names none.
+    """Return the tokens of a budget in a job: a number, or text as in `token_count`; None = not specified.
 
     Raises:
-        InputError: it is no number of tokens, or below 0.
+        InputError: it is not a number of tokens, or below 0.
     """
     try:
         tokens = token_count(value) if isinstance(value, str) else value
@@ -49,23 +49,23 @@ def budget_of(value: int | str | None) -> int | None:
 
 
 def existing_folder(name: str, option: str) -> Path:
-    """Return the folder of that name, `~` known; `option` says in a sentence where the name was given.
+    """Return the folder of that name, with `~` expanded; `option` says in error messages where the name was given.
 
     Raises:
-        InputError: there is no such folder, or the name can be none.
+        InputError: the folder does not exist, or the name is invalid.
     """
     try:
         for folder in (Path(name), Path(name).expanduser()):
             if folder.is_dir():
                 return folder
-    except (OSError, ValueError, RuntimeError):  # too long, half a surrogate pair, nobody's home
+    except (OSError, ValueError, RuntimeError):  # too long, half a surrogate pair, unknown home
         pass
     shown = name if len(name) <= MAX_SHOWN_NAME else f"{name[:MAX_SHOWN_NAME]}…"
     raise InputError(f"{option} {shown}: there is no such folder")
 
 
 def source_of(name: str) -> str:
-    """Return how sentences name an input; `-` is standard input."""
+    """Return the name of an input for sentences; `-` is standard input."""
     return STDIN if name == "-" else name
 
 
@@ -73,7 +73,7 @@ def read_input(name: str, expected: str) -> Iterable[bytes]:
     """Return the lines of a file or of standard input (`-`).
 
     Raises:
-        InputError: it cannot be read; names it, and what was expected.
+        InputError: it cannot be read; gives its name and the expected content.
     """
     if name == "-":
         if sys.stdin.isatty():
@@ -89,7 +89,7 @@ def read_transcript(name: str) -> Transcript:
     """Return the transcript in a file or on standard input (`-`).
 
     Raises:
-        InputError: it cannot be read, is none, or holds no message; names file, line and what was expected.
+        InputError: it cannot be read, is not a transcript, or is empty; gives file, line and the expected content.
     """
     transcript = read_bytes(read_input(name, "a transcript in JSON Lines"), source_of(name))
     if not transcript.messages:
@@ -98,5 +98,5 @@ def read_transcript(name: str) -> Transcript:
 
 
 def tell_nothing_found(words: str) -> None:
-    """Say on stderr that a search has no result; that is an answer like any other, so the exit status stays 0."""
+    """Report on stderr that a search has no result; this is a valid answer, so the exit status stays 0."""
     print(f"codecompanion: nothing found for {words!r}", file=sys.stderr)

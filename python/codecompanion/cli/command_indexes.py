@@ -1,4 +1,4 @@
-"""The indexes of the projects that a command's jobs are about; each is brought up to date once."""
+"""The indexes of the projects in a command's jobs; each is updated once."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from codecompanion.workspace.paths import is_project
 
 
 class CommandIndexes:
-    """Of one run of a command."""
+    """The indexes of one run of a command."""
 
     def __init__(self) -> None:
         self._indexes: dict[Path, ProjectIndex] = {}
 
     def of(self, root: Path) -> ProjectIndex:
-        """Return the index of a folder; one that is not a project has none, so that only named files of it are read."""
+        """Return the index of a folder; one that is not a project has none, so that only its named files are read."""
         real = Path(os.path.realpath(root))
         if real not in self._indexes:
             index = self._indexes[real] = ProjectIndex(real, cache_dir())
@@ -27,7 +27,7 @@ class CommandIndexes:
         return self._indexes[real]
 
     def existing(self, root: Path) -> ProjectIndex | None:
-        """Return the index of a folder that was indexed before, None = it was not."""
+        """Return the index of a folder that was indexed before, else None."""
         return self.of(root) if ProjectIndex(root, cache_dir()).path.is_file() else None
 
     async def close(self) -> None:

@@ -1,7 +1,7 @@
-"""`--embed SPEC` of `index`, `search` and `gather`: vectors made where they are missing, then asked (R-239).
+"""`--embed SPEC` of `index`, `search` and `gather`: missing vectors are made, then searched (R-239).
 
-Naming a SPEC is the consent to what it costs: what a run takes is said on standard error before it begins, what went
-wrong after it. Keys come from the user's environment and are nowhere shown.
+Naming a SPEC is consent to its cost: a run reports its cost on standard error before it begins, and its errors
+afterwards. Keys come from the user's environment and are never shown.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ def add_embed(parser: argparse.ArgumentParser) -> None:
 
 
 class CommandVectors:
-    """The vectors of one command, which may use several SPECs. Close it in the loop it was used in."""
+    """The vectors of one command, which may use several SPECs. Close it in the loop where it was used."""
 
     def __init__(self) -> None:
         self._by_spec: dict[str, tuple[QuestionVectors, Embedder]] = {}
         self._filled: set[tuple[str, Path]] = set()
 
     def of(self, spec: str) -> QuestionVectors:
-        """Return what questions are compared with.
+        """Return the vectors for comparing questions.
 
         Raises:
-            InputError: the SPEC is wrong, or names a folder without a model.
+            InputError: the SPEC is invalid, or names a folder without a model.
         """
         return self._made(spec)[0]
 
@@ -59,10 +59,10 @@ class CommandVectors:
         return known
 
     async def fill(self, spec: str, root: Path, path: Path, choice: Choice, *, limit_s: float | None = None) -> Run:
-        """Make the vectors that the index at `path` misses, once; say what it takes and what went wrong.
+        """Make the missing vectors of the index at `path`, once; report the cost and errors.
 
-        `limit_s`: seconds after which a batch without an answer ends it, None = it takes as long as it takes. A model
-        on this machine has no limit.
+        `limit_s`: seconds after which a batch without an answer ends the run, None = no limit. A local model has no
+        limit.
 
         Raises:
             StoreUnavailable: the index cannot be read or written.
@@ -73,7 +73,7 @@ class CommandVectors:
             return Run()
         self._filled.add((spec, path))
         if isinstance(embedder, OnnxEmbedder):
-            # Loaded now, so that no question's `ms` is that of loading. What is wrong is said by who needs a vector.
+            # Loaded now, so that no question's `ms` includes loading. Errors are reported when a vector is needed.
             with contextlib.suppress(AdapterError):
                 await embedder.embed_query("the model is loaded")
         writer = VectorWriter(path)
@@ -96,7 +96,7 @@ class CommandVectors:
         return run
 
     async def aclose(self) -> None:
-        """Close connections, let go of models."""
+        """Close connections and release models."""
         for vectors, _ in self._by_spec.values():
             await vectors.aclose()
         self._by_spec.clear()

@@ -1,4 +1,4 @@
-"""The environment of the command line: its keys are read once, then held in memory only."""
+"""The environment of the command line: its keys are read once, then kept only in memory."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _held: UserEnvironment | None = None
 
 
 def hold_secrets() -> None:
-    """Take what looks like a secret out of this process's environment, where every program of the user can read it."""
+    """Remove values that look like secrets from this process's environment, which all programs of the user can read."""
     global _held
     _held = withdraw_secrets(os.environ)
     wipe_start_environment(_held.told_names())
 
 
 def user_environment() -> Mapping[str, str]:
-    """Return the environment as the user gave it."""
+    """Return the user's original environment."""
     return os.environ if _held is None else _held
 
 
 def home_dir() -> Path | None:
-    """Return the user's home folder, None where neither `HOME` nor the system knows one (a user of a container)."""
+    """Return the user's home folder, None if neither `HOME` nor the system knows one (a user in a container)."""
     try:
         return Path.home()
     except RuntimeError:
@@ -34,10 +34,10 @@ def home_dir() -> Path | None:
 
 
 def cache_dir() -> Path:
-    """Return the folder Neovim keeps what it can make again in (`stdpath("cache")`), with our part of it.
+    """Return the folder for Neovim's cache (`stdpath("cache")`), with our subfolder.
 
     Raises:
-        InputError: there is no home folder, and no other was named.
+        InputError: there is no home folder, and no other folder was configured.
     """
     home = home_dir()
     given = os.environ.get("XDG_CACHE_HOME") or (home and str(home / ".cache"))

@@ -1,7 +1,7 @@
-"""The code index of a command, made true to the disk before it answers (issue 11, part 4).
+"""Updates the code index of a command from the disk before it answers (issue 11, part 4).
 
-Two commands on one project build one index: the second waits for the first, or its answer would be that of a part of
-the index, and another one the next time.
+Two commands on one project share one index: the second waits for the first; otherwise its answer would come from a
+partial index, and differ the next time.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _ASKED_EVERY_S = 0.1
 
 
 def update_index(root: Path, path: Path, choice: Choice, *, is_rebuild: bool = False) -> Built:
-    """Make the index at `path` true to the folder `root`; another process that builds it is waited for. Blocks.
+    """Update the index at `path` from the folder `root`; waits for another process that is building it. Blocks.
 
     Returns with `is_busy` when that one takes more than ten minutes.
 
     Raises:
         InputError: the folder is not a project.
-        StoreUnavailable: the index cannot be written; says why.
+        StoreUnavailable: the index cannot be written; gives the reason.
     """
     if not is_project(root):
         raise InputError(NOT_INDEXED.format(root=root))
@@ -41,7 +41,7 @@ def update_index(root: Path, path: Path, choice: Choice, *, is_rebuild: bool = F
 
 
 def try_to_update_index(root: Path, path: Path, choice: Choice) -> None:
-    """Do the same for a command that answers without an index, too; what went wrong is said on standard error."""
+    """Update the index for a command that also works without one; errors are reported on standard error."""
     try:
         if update_index(root, path, choice).is_busy:
             _say(f"another process is still building the index of {root}; the answer comes from what is in it so far")

@@ -1,4 +1,4 @@
-"""Jobs as JSON Lines: one answer line each, in order; a damaged line is answered by `{"error": …}` in its place."""
+"""Jobs as JSON Lines: one answer line each, in order; an invalid line is answered by `{"error": …}` in its place."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ JOBS_HELP = "read one job per line, answer one line each; a job with an unknown 
 def answer_jobs(
     command: str, name: str, kind: type[Job], example: str, answer: Callable[[Job], dict[str, Any]], out: TextIO
 ) -> int:
-    """Answer each job of a file or of standard input (`-`); return the exit status, 2 when a job was wrong.
+    """Answer each job of a file or of standard input (`-`); return the exit status, 2 when a job was invalid.
 
-    `kind`: what a line is; `example`: how a sentence shows one.
+    `kind`: the type of a line; `example`: an example of one, for sentences.
 
     Raises:
         InputError: the input cannot be read, or has no job.
@@ -39,7 +39,7 @@ def answer_jobs(
         except CodeCompanionError as error:
             found, status = {"error": str(error) if where in str(error) else f"{where}: {error}"}, 2
             print(found["error"], file=sys.stderr)
-        except Exception as error:  # whatever is wrong with this job, the next ones are done
+        except Exception as error:  # an error in this job must not stop the next ones
             found, status = {"error": f"{where}: {str(error) or type(error).__name__}"}, 2
             print(found["error"], file=sys.stderr)
         print_answer(found, out)
@@ -49,7 +49,7 @@ def answer_jobs(
 
 
 def print_answer(answer: dict[str, Any], out: TextIO) -> None:
-    """Print an answer on one line; half a surrogate pair, which UTF-8 cannot say, is written as its escape."""
+    """Print an answer on one line; a lone surrogate, which UTF-8 cannot encode, is written as its escape."""
     text = json_line(answer)
     print(text.encode("utf-8", "backslashreplace").decode("utf-8"), file=out, flush=True)
 

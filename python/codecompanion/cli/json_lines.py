@@ -1,4 +1,4 @@
-"""JSON as the command line writes it: one line for every reader."""
+"""JSON as the command line writes it: always on one line, for any reader."""
 
 from __future__ import annotations
 

@@ -47,12 +47,12 @@ def add_pipeline(parser: argparse.ArgumentParser, default: PipelineName = DEFAUL
 def pipeline_of(
     arguments: argparse.Namespace, *asking: _Asking | None, default: PipelineName = DEFAULT
 ) -> PipelineName:
-    """Return the pipeline that a job asks for, else that of the command's arguments.
+    """Return the pipeline of a job, else that of the command's arguments.
 
-    `asking`: what may name it, the first that does so counts, for each field.
+    `asking`: objects that may name it; for each field the first one that does wins.
 
     Raises:
-        InputError: there is no such pipeline, or `strict` and another one than the document's.
+        InputError: the pipeline does not exist, or `strict` is combined with one other than the document's.
     """
     places = (*filter(None, asking), arguments)
     pipeline: str | None = next((one.pipeline for one in places if one.pipeline is not None), None)
@@ -67,10 +67,10 @@ def pipeline_of(
 
 
 def hybrid_of(given: dict[str, Any] | str | None, pipeline: PipelineName) -> HybridSettings:
-    """Return the settings of the hybrid search, the defaults where nothing is given (R-228).
+    """Return the settings of the hybrid search, with defaults for missing ones (R-228).
 
     Raises:
-        InputError: a key or value is wrong, or the pipeline does not read them.
+        InputError: a key or value is invalid, or the pipeline does not use them.
     """
     default = settings.load({}).context.hybrid
     if given is None:

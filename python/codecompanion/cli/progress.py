@@ -1,7 +1,7 @@
-"""Progress of a command that takes longer than two seconds: one line on standard error, when that is a terminal.
+"""Progress of a command that takes longer than two seconds: one line on standard error, if it is a terminal.
 
-It is taken away before anything else is printed and at the end, so that nothing of it stays and none of it is in the
-answer. Whoever hands the terminal on (a question, an editor) calls `stop` first.
+It is cleared before any other output and at the end, so that none of it remains or ends up in the answer. Callers that
+pass the terminal on (to a question, an editor) call `stop` first.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _CLEAR = "\r\x1b[K"
 
 
 class Progress:
-    """Shows what is being done and for how long, as a context manager; `wrap` the stream the answer goes to."""
+    """Shows the current step and its duration, as a context manager; `wrap` the output stream of the answer."""
 
     def __init__(self, label: str, screen: TextIO, *, after_s: float = SHOWN_AFTER_S) -> None:
         self.text = label
@@ -30,7 +30,7 @@ class Progress:
         self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
 
     def __enter__(self) -> Progress:
-        """Begin to wait; nothing is shown where nobody could read it."""
+        """Start waiting; nothing is shown unless standard error is a terminal."""
         global _current
         _current = self
         if self._screen.isatty():
@@ -38,23 +38,23 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Take the line away."""
+        """Clear the line."""
         global _current
         _current = None
         self.stop()
 
     def stop(self) -> None:
-        """Show nothing any more."""
+        """Stop showing progress."""
         self._ended.set()
         with self._lock:
             self._clear()
 
     def wrap(self, out: TextIO) -> TextIO:
-        """Return a stream to print the answer to, from under which the line is taken first."""
+        """Return an output stream for the answer that clears the progress line first."""
         return cast(TextIO, _Answer(out, self)) if self._thread.is_alive() and out.isatty() else out
 
     def make_room(self, text: str) -> None:
-        """Take the line away for a text that is about to be printed."""
+        """Clear the line before a text is printed."""
         with self._lock:
             self._clear()
             self._line_is_open = bool(text) and not text.endswith("\n")
@@ -82,7 +82,7 @@ class Progress:
 
 
 class _Answer:
-    """The stream of the answer, on the same terminal as the progress."""
+    """The output stream of the answer, on the same terminal as the progress."""
 
     def __init__(self, out: TextIO, progress: Progress) -> None:
         self._out, self._progress = out, progress
@@ -99,12 +99,12 @@ _current: Progress | None = None
 
 
 def step(text: str) -> None:
-    """Say what is being done now."""
+    """Show the current step."""
     if _current is not None:
         _current.text = text
 
 
 def stop() -> None:
-    """Leave the terminal to somebody else."""
+    """Release the terminal for another program."""
     if _current is not None:
         _current.stop()

@@ -21,7 +21,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Print the log; return 1 if a record was changed or left out."""
+    """Print the log; return 1 if a record was changed or removed."""
     folder = data_dir()
     audit = read_audit(folder, arguments.chat)
     if arguments.json:

@@ -1,7 +1,7 @@
-"""`classify`: is a question about the project, what about, and what kind of question (`:help codecompanion-cli`).
+"""`classify`: whether a question is about the project, its topics, and its kind (`:help codecompanion-cli`).
 
-A stable contract (R-204 … R-212). Nothing is asked over the network: the project's index decides, without one the
-words, or the replies of a model that a job brings along (`reply`, `type_reply`).
+A stable contract (R-204 … R-212). Nothing is requested over the network: the project's index decides, or without one
+the words, or a model's replies included in a job (`reply`, `type_reply`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ A_JOB = '{"text": "…"}'
 
 
 class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One line of `--jobs`: a question, and what a model said about it, if one was asked."""
+    """One line of `--jobs`: a question, and a model's replies about it, if any."""
 
     text: Any
     root: str | None = None
@@ -53,7 +53,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Carry the sub-command out; returns the exit status. Bad input is raised before anything is printed."""
+    """Run the sub-command; returns the exit status. Bad input raises before anything is printed."""
     with asyncio.Runner() as runner:
         projects = _Projects(runner, arguments)
         try:
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
 
 
 class _Projects:
-    """The projects that questions are about."""
+    """The projects of the questions."""
 
     def __init__(self, runner: asyncio.Runner, given: argparse.Namespace) -> None:
         self._runner, self._given, self._indexes = runner, given, CommandIndexes()
@@ -114,7 +114,7 @@ def as_json(classification: Classification, types: QuestionTypes) -> dict[str, A
 
 
 def _of_index(classification: Classification) -> dict[str, Any]:
-    """Return what only an index says: how likely the question is about the project, and whether it is broad."""
+    """Return the fields that only an index provides: the likelihood of being about the project, and breadth."""
     if classification.likelihood is None:
         return {}
     return {"likelihood": round(classification.likelihood, 3), "isBroad": classification.is_broad}

@@ -1,7 +1,7 @@
-"""`context`: prepare the next request of a transcript once and print what came of it (`:help codecompanion-cli`).
+"""`context`: prepare the next request of a transcript once and print the result (`:help codecompanion-cli`).
 
-A stable contract: outside tests call it. `--jobs` answers one line per line, in order; a job that cannot be read
-answers with `{"error": …}` in its place, and the exit status is 2.
+A stable contract: outside tests call it. `--jobs` answers one line per line, in order; a job that cannot be read is
+answered by `{"error": …}` in its place, and the exit status is 2.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ A_JOB = '{"messages": […], "options": {…}}'
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The options of one preparation. `set` holds dotted keys below `context_management`."""
+    """The options of one preparation. `set` contains dotted keys below `context_management`."""
 
     policy: str = "codecompanion"
     strict: bool = False
@@ -65,7 +65,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One line of `--jobs`. What its options leave out, or give as null, comes from the command line."""
+    """One line of `--jobs`. Options that are missing or null come from the command line."""
 
     messages: list[Any]
     options: dict[str, Any] | None = None
@@ -91,7 +91,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Carry the sub-command out; returns the exit status. Bad input is raised before anything is printed."""
+    """Run the sub-command; returns the exit status. Bad input raises before anything is printed."""
     options = Options(
         policy=arguments.policy,
         strict=arguments.strict,
@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
     )
     if arguments.jobs:
         return _run_jobs(read_input(arguments.file, "jobs in JSON Lines"), source_of(arguments.file), options, out)
-    _check(options)  # before standard input is waited for
+    _check(options)  # before waiting for standard input
     answer = prepare_transcript(read_transcript(arguments.file), options)
     print_answer(answer, out)
     for event in answer["events"]:
@@ -122,7 +122,7 @@ def _policy(options: Options) -> Policy:
 
 
 def _check(options: Options) -> None:
-    """Refuse options that no transcript can be prepared with."""
+    """Refuse options with which no transcript can be prepared."""
     _policy(options)
     if options.window is not None and options.window < 1:
         raise InputError(f"window is {options.window}; expected 1 or more tokens")
@@ -183,8 +183,8 @@ def prepare_transcript(transcript: Transcript, options: Options) -> dict[str, An
     """Return the answer for one transcript: the documented JSON object.
 
     Raises:
-        ConfigError: the policy or an option is wrong.
-        InputError: the window or the counter is wrong.
+        ConfigError: the policy or an option is invalid.
+        InputError: the window or the counter is invalid.
     """
     return prepare_with_policy(transcript, _policy(options), options)
 
@@ -242,7 +242,7 @@ def _env(options: Options, window: int, counter: MessageCounter, chat: Messages,
 
 
 def _answerer(options: Options, configured: SummaryAdapter) -> Callable[[Ask], SummaryReply]:
-    """Return who writes the summary: the scripted reply, `--adapter`, `compaction.adapter`, or the offline one."""
+    """Return the summariser: the scripted reply, `--adapter`, `compaction.adapter`, or the offline one."""
     if options.summary_error is not None:
         return lambda ask: SummaryReply(error=options.summary_error or "the summariser failed")
     if options.summary is not None:

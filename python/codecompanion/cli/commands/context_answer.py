@@ -1,4 +1,4 @@
-"""The answer of `context`: what a preparation came to, as one JSON object (`:help codecompanion-cli`)."""
+"""The answer of `context`: the result of a preparation, as one JSON object (`:help codecompanion-cli`)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _ACTIONS = {"context_edited": "edited", "context_compacted": "compacted", "memor
 def write_answer(
     transcript: Transcript, policy: Policy, name: str, env: Env, prepared: Prepared, shaped: Shaped, asked: list[Ask]
 ) -> dict[str, Any]:
-    """Return the documented JSON object; `name` is the policy as it was asked for.
+    """Return the documented JSON object; `name` is the policy as requested.
 
-    The messages are those of the request: what shaping left out of it alone is a placeholder in them (R-338).
+    The messages are those of the request: text that shaping left out of it alone is a placeholder in them (R-338).
     """
     before, after = env.measure(transcript.messages).tokens, shaped.measure.tokens
     changed = prepared.changed
@@ -57,23 +57,24 @@ def write_answer(
 
 
 def _too_large(tokens: int, env: Env) -> Iterable[Mapping[str, Any]]:
-    """Yield what is said of a request that no window holds: a chat would not send it."""
+    """Yield an event for a request that exceeds the window: a chat would not send it."""
     if tokens + env.reserve > env.window:
         sentence = f"the request has {tokens:,} tokens and the window {env.window:,}: it cannot be sent"
         yield {"type": "request_too_large", "tokens": tokens, "window": env.window, "detail": sentence}
 
 
 def _shaping(shaped: Shaped) -> Iterable[Mapping[str, Any]]:
-    """Yield what was left out of this request alone."""
+    """Yield an event for text left out of this request alone."""
     if shaped.pruned:
         sizes = {"tokens_before": shaped.raw.tokens, "tokens_after": shaped.measure.tokens}
         yield {"type": "request_shaped", "pruned": shaped.pruned, **sizes}
 
 
 def _written(transcript: Transcript, messages: Messages) -> list[dict[str, Any]]:
-    """Return the messages as objects; an untouched one is written exactly as it came in (R-511).
+    """Return the messages as objects; an untouched one is written exactly as it was read (R-511).
 
-    Cycles survive without touching it: what was changed or inserted says its own, so a summary tells what has passed.
+    Untouched messages keep their cycle; changed and inserted ones carry their own, so a summary shows which have
+    passed.
     """
     read = {message.id: message for message in transcript.messages}
     return [
@@ -89,7 +90,7 @@ def _same(read: Message, now: Message) -> bool:
 
 
 def _events(prepared: Prepared, asked: list[Ask]) -> Iterable[Mapping[str, Any]]:
-    """Yield what happened, in order, under the names of the log."""
+    """Yield the events in order, under the names of the log."""
     if prepared.repair.changed:
         yield {
             "type": "pairs_repaired",
@@ -116,7 +117,7 @@ def _events(prepared: Prepared, asked: list[Ask]) -> Iterable[Mapping[str, Any]]
 def _named_events(
     policy: Policy, env: Env, messages: Messages, prepared: Prepared, asked: list[Ask]
 ) -> Iterable[Mapping[str, Any]]:
-    """Yield what happened under the policy's own names, as a chat would log it."""
+    """Yield the events under the policy's own names, as a chat would log them."""
     triggers = [trigger for stage in policy.stages for trigger in (stage.trigger, stage.target)]
     room = room_of(env, messages, *triggers)
     announcer = Announcer("", policy, room, exact=False, limit_source="user", emit=lambda event: None)

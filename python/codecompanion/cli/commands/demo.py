@@ -1,6 +1,6 @@
 """`demo`: the main job, seen from outside: a recorded tool-using session in a real headless Neovim.
 
-The session and what plays it stand in `tools/demo` of the repository: the command works in a checkout of the plugin.
+The session and its player are in `tools/demo` of the repository: the command works in a checkout of the plugin.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
     """
     if not (CHECKOUT / "tools" / "demo" / "play.py").exists():
         raise CodeCompanionError("the demo plays in a checkout of the plugin, not in an installed package: clone it")
-    # First, so that no `tools` of the user's folder is taken for ours.
+    # First, so that a `tools` package in the user's folder does not shadow ours.
     sys.path.insert(0, str(CHECKOUT))
     status: int = import_module("tools.demo.play").run(arguments, out)
     return status

@@ -1,4 +1,4 @@
-"""`doctor`: what is wrong with the Python side, without Neovim."""
+"""`doctor`: check the Python side, without Neovim."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from codecompanion.errors import StoreError
 from codecompanion.store.opening import open_store
 
 NOT_IMPORTED = frozenset({"codecompanion.tools.sandbox.inside.launcher"})
-"""A program of its own, which changes the process it is imported into."""
+"""A separate program, which changes the process it is imported into."""
 
 
 def add_parser(commands: Any) -> None:
@@ -25,7 +25,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Print one line per finding; returns 1 when something is wrong."""
+    """Print one line per finding; returns 1 when there is a problem."""
     findings = [*examine_environment(), import_all(), _history()]
     for finding in findings:
         print(f"{'ok  ' if finding.ok else 'FAIL'}  {finding.name}: {finding.text}", file=out)
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
 
 
 def import_all() -> Finding:
-    """Import every module: most are imported when first used, and a damaged installation would show only then."""
+    """Import every module: most are imported when first used, and only then would a damaged installation show."""
     imported, broken = 0, []
     for found in pkgutil.walk_packages(codecompanion.__path__, "codecompanion.", onerror=lambda name: None):
         if found.name in NOT_IMPORTED or found.name.endswith(".__main__"):
@@ -43,7 +43,7 @@ def import_all() -> Finding:
         try:
             import_module(found.name)
             imported += 1
-        except Exception as error:  # whatever it is, it would stop what needs the module
+        except Exception as error:  # any error here would break the users of the module
             broken.append(f"{found.name}: {type(error).__name__}: {error}")
     if broken:
         text = f"{len(broken)} cannot be imported: {'; '.join(broken)}"

@@ -1,4 +1,4 @@
-"""`fim`: the prompt that a code model would get for a position in a file (`:help codecompanion-cli`).
+"""`fim`: the prompt that a code model would receive for a position in a file (`:help codecompanion-cli`).
 
 A stable contract: outside tests call it. Without `root` it is exactly the document's prompt (R-256 … R-261).
 """
@@ -35,11 +35,11 @@ from codecompanion.workspace.syntax.parse import parse
 
 A_JOB = '{"model": …, "path": …, "text": …, "line": 0, "column": 0, "options": {…}}'
 MAX_PARSED_CHARS = 500_000
-"""A grammar takes 0.2 s and 18 MB for a tenth of a million characters."""
+"""A grammar takes 0.2 s and 18 MB for 100,000 characters."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`root`: the project whose knowledge joins. `family`: the model's; without one, its name says it. "" is null."""
+    """`root`: the project to draw knowledge from. `family`: the model's; "" or null = derived from the model's name."""
 
     root: str | None = None
     family: str | None = None
@@ -67,7 +67,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Carry the sub-command out; returns the exit status."""
+    """Run the sub-command; returns the exit status."""
     return answer_jobs("fim", arguments.file, Job, A_JOB, _answer, out)
 
 
@@ -88,7 +88,7 @@ def _answer(job: Job) -> dict[str, Any]:
 
 
 def _parsed_imports(job: Job) -> tuple[ImportStatement, ...] | None:
-    """Return what a grammar finds (R-257), None where there is none, or for Python, which has its own way.
+    """Return the imports that a grammar finds (R-257), None without a grammar, or for Python, which has its own parser.
 
     None for a huge file, too: its imports are found by their form.
     """

@@ -54,7 +54,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One line of `--jobs`."""
+    """The options of one question; options that a job omits, or sets to null, come from the command line."""
 
     question: str
     options: Options = Options()
@@ -84,7 +84,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Carry the sub-command out; returns the exit status. Bad input is raised before anything is printed."""
+    """Run the sub-command; returns the exit status. Bad input raises before anything is printed."""
     with asyncio.Runner() as runner:
         projects = _Projects(runner, arguments)
         try:
@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
 
 
 class _Projects:
-    """The projects that jobs are about."""
+    """The projects of the jobs."""
 
     def __init__(self, runner: asyncio.Runner, given: argparse.Namespace) -> None:
         self._runner, self._given = runner, given
@@ -137,13 +137,13 @@ class _Projects:
         return as_answer(await gather(ask, Means(context, time.monotonic, search)))
 
     def close(self) -> None:
-        """Close every index, and what makes vectors."""
+        """Close every index, and the embedders."""
         self._runner.run(self._vectors.aclose())
         self._runner.run(self._indexes.close())
 
 
 def as_answer(gathered: Gathered) -> dict[str, Any]:
-    """Return what was gathered under the names of the contract; `notes` and `failed` say what is missing and why."""
+    """Return the gathered code under the names of the contract; `notes` and `failed` say what is missing and why."""
     return {
         "classification": as_json(gathered.classification, gathered.types),
         "terms": list(gathered.terms),

@@ -1,6 +1,6 @@
 """`import --from … FILE`: print another program's session in the transcript format (`:help codecompanion-cli`).
 
-A stable contract. What is printed has been read back by our own reader first, so that every other command takes it.
+A stable contract. Our own reader reads the output back before it is printed, so that every other command accepts it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Carry the sub-command out; returns the exit status. What could not be read is counted and named on stderr.
+    """Run the sub-command; returns the exit status. Unreadable parts are counted and named on stderr.
 
     Raises:
         InputError: the file cannot be read; nothing was printed.

@@ -1,9 +1,8 @@
-"""`index`: make the code index of a project true to its files (`:help codecompanion-cli`).
+"""`index`: bring the code index of a project up to date (`:help codecompanion-cli`).
 
 A stable contract: outside tests call it. Prints one JSON object: `files`, `chunks`, `symbols`, `vectors`, `seconds`,
-`bytes`; on standard error, what is not searched though its name does not say why. The index is the one that the editor
-uses for the same folder. With `--embed` the vectors that are missing are made; exit status 1 when that was not
-finished.
+`bytes`; on standard error, files that are skipped for reasons their names do not show. The editor uses the same index
+for the folder. With `--embed` the missing vectors are made; exit status 1 when that was not finished.
 """
 
 from __future__ import annotations
@@ -38,10 +37,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Carry the sub-command out; returns the exit status.
+    """Run the sub-command; returns the exit status.
 
     Raises:
-        InputError: there is no such folder, or the SPEC of the vectors is wrong.
+        InputError: the folder does not exist, or the SPEC of the vectors is invalid.
         CodeCompanionError: the index cannot be written, or another process is building it.
     """
     root = existing_folder(arguments.root, "--root").resolve()
@@ -49,7 +48,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
     started = time.monotonic()
     vectors = CommandVectors()
     if arguments.embed is not None:
-        vectors.of(arguments.embed)  # a wrong SPEC is said before anything is done
+        vectors.of(arguments.embed)  # an invalid SPEC is reported before any work starts
     built = update_index(root, path, Choice(), is_rebuild=arguments.rebuild)
     if built.is_busy:
         raise CodeCompanionError(f"another process is building the index of {root}; wait for it, then try again")
@@ -73,7 +72,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
 
 
 async def _embed(vectors: CommandVectors, spec: str, root: Path, path: Path) -> bool:
-    """Make the vectors that are missing; return whether every piece of code has been through the model."""
+    """Make the missing vectors; return whether every piece of code has been embedded."""
     try:
         run = await vectors.fill(spec, root, path, Choice())
         return not (run.why or run.is_busy)

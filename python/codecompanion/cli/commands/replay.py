@@ -1,10 +1,10 @@
-"""`replay`: what recorded sessions would have cost under each policy (`:help codecompanion-cli`). A stable contract.
+"""`replay`: the cost of recorded sessions under each policy (`:help codecompanion-cli`). A stable contract.
 
 `--json` prints one object: `{"window", "cache", "files": [{"file", "policies": […]}], "total": [{"policy", "requests",
 "prompt_tokens", "peak", "edits", "compactions", "cost", "relative_cost", "faults", "text_edits", …}]}`; the first entry
-of each list is `"(none)"`, no management, which all relative costs refer to. They compare `compared_requests`, those
-that fit the window even so: a request that could not have been sent is no saving. `--html FILE` writes the same as a
-page with charts, beside what is printed.
+of each list is `"(none)"`, no management, the reference of all relative costs. They compare `compared_requests`, those
+that fit the window even then: a request that could not have been sent does not count as saved. `--html FILE` also
+writes the result as a page with charts.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Carry the sub-command out; returns the exit status. Bad input is raised before anything is printed."""
+    """Run the sub-command; returns the exit status. Bad input raises before anything is printed."""
     if arguments.window < 1:
         raise InputError(f"--window {arguments.window}: expected 1 or more tokens")
     chosen = [load_policy(name) for name in dict.fromkeys(arguments.policy or policy_names())]
-    if arguments.strict:  # of all, those that follow a document
+    if arguments.strict:  # of all policies, those that follow a document
         chosen = [strict(policy, "--strict") for policy in chosen if arguments.policy or not policy.ours]
     policies: list[tuple[str, Policy | None]] = [(UNMANAGED, None), *((policy.name, policy) for policy in chosen)]
     walks = [replay_file(name, policies, arguments.window, arguments.cache) for name in arguments.file]
@@ -82,7 +82,7 @@ def replay_file(
     """Return the figures of each request of one file, under each policy.
 
     Raises:
-        InputError: the file cannot be read, or holds no message.
+        InputError: the file cannot be read, or contains no message.
     """
     recording = read_recording(read_transcript(name).messages)
     figures = []
@@ -115,13 +115,13 @@ def _write_page(
 
 
 def _options(arguments: argparse.Namespace, policies: Sequence[str]) -> list[str]:
-    """Return the options that make the same page again."""
+    """Return the options that produce the same page again."""
     named = [part for name in policies for part in ("--policy", name)] if arguments.policy else []
     return [*named, "--window", str(arguments.window), "--cache", arguments.cache, "--html", str(arguments.html)]
 
 
 def describe(labels: Sequence[str], figures: Sequence[Figures]) -> list[dict[str, Any]]:
-    """Return the figures as objects, the first being what the costs are relative to."""
+    """Return the figures as objects; the first is the reference of the costs."""
     return [
         {
             "policy": label,
@@ -147,7 +147,7 @@ def describe(labels: Sequence[str], figures: Sequence[Figures]) -> list[dict[str
 def print_table(
     labels: Sequence[str], totals: Sequence[Figures], files: int, window: int, cache: CacheKind, out: TextIO
 ) -> None:
-    """Print one row per policy, and what the columns mean."""
+    """Print one row per policy, and the meaning of the columns."""
     print(ROW.format(*HEADINGS), file=out)
     for label, row in zip(labels, totals, strict=True):
         faults = f"{row.faults} of {row.text_edits}" if row.text_edits else "-"
@@ -166,7 +166,7 @@ def print_table(
 
 
 def _not_compared(unmanaged: Figures) -> str:
-    """Return which requests no cost can be compared of, "" = all can."""
+    """Return which requests have no comparable cost, "" = none."""
     compared = unmanaged.compared_requests
     if compared == unmanaged.requests:
         return ""

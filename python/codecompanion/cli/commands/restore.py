@@ -1,6 +1,6 @@
-"""`sessions restore`: a chat out of its checkpoint files, without Neovim and without the database (R-473, R-478).
+"""`sessions restore`: restore a chat from its checkpoint files, without Neovim and the database (R-473, R-478).
 
-Reads, never changes: the conversation is printed in the transcript format, and on stderr where it came from.
+Reads, never changes: prints the conversation in the transcript format, and its source on stderr.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ def add_restore(actions: Any) -> None:
 
 
 def state_dir() -> Path:
-    """Return the folder Neovim keeps its state in (`stdpath("state")`), with our part of it."""
+    """Return the folder for Neovim's state (`stdpath("state")`), with our subfolder."""
     base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     return base / os.environ.get("NVIM_APPNAME", "nvim") / "codecompanion"
 
 
 def restore(arguments: argparse.Namespace, data_dir: Path, out: TextIO) -> int:
-    """Print the conversation, or the list of what can be restored; returns the exit status.
+    """Print the conversation, or the list of chats that can be restored; returns the exit status.
 
     Raises:
-        InputError: there are no checkpoints, or nothing of this chat.
+        InputError: there are no checkpoints, or none of this chat.
         StoreError: the files cannot be read.
     """
     folder = arguments.state_dir or state_dir()
@@ -65,12 +65,12 @@ def restore(arguments: argparse.Namespace, data_dir: Path, out: TextIO) -> int:
 
 
 def in_column(messages: int) -> str:
-    """Return a number of messages for a list, all of one width."""
+    """Return a number of messages for a list, padded to a fixed width."""
     return f"{messages:5} {'message' if messages == 1 else 'messages':8}"
 
 
 def _events(data_dir: Path, chat: str) -> list[LogEvent]:
-    """Return the log of the chat for the last resort; nothing when the database is gone or cannot be read."""
+    """Return the chat's log as a last resort; empty when the database is missing or cannot be read."""
     if not (data_dir / "sessions.db").exists():
         return []
     try:

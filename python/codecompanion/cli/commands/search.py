@@ -1,7 +1,7 @@
 """`search`: find the code of a project that a question is about (`:help codecompanion-cli`; R-227 … R-238).
 
-A stable contract: outside tests call it. The index of the project, the one that the editor uses, is brought up to date
-first. `ms` is what the search itself took.
+A stable contract: outside tests call it. The index of the project, which the editor uses too, is updated first. `ms` is
+the time of the search itself.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ A_JOB = (
 TIERS: tuple[WantedTier, ...] = ("auto", "hybrid", "fts", "vector", "terms")
 
 _BY_WORDS: tuple[WantedTier, ...] = ("fts", "terms")
-"""Vectors are made, and asked, only when these find nothing and the cascade goes on (R-227)."""
+"""Vectors are made and searched only when these tiers find nothing and the cascade continues (R-227)."""
 
 
 _TOP_K_HELP = (
@@ -45,7 +45,7 @@ _TOP_K_HELP = (
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What differs from the arguments of the command. `top_k` is brought into 1..50 (R-228)."""
+    """Overrides of the command's arguments. `top_k` is clamped to 1..50 (R-228)."""
 
     root: str | None = None
     tier: WantedTier | None = None
@@ -82,10 +82,10 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Carry the sub-command out; returns the exit status.
+    """Run the sub-command; returns the exit status.
 
     Raises:
-        InputError: there is no such folder, or nothing to search for.
+        InputError: the folder does not exist, or there is nothing to search for.
     """
     query = " ".join(arguments.query)
     with _Searches(arguments) as searches:
@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
 
 
 class _Searches:
-    """The projects that were searched so far, each with its index open. Jobs may differ from the arguments."""
+    """The projects searched so far, each with its index open. Jobs may differ from the arguments."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
@@ -120,7 +120,7 @@ class _Searches:
         """Return the answer of a job.
 
         Raises:
-            InputError: there is no such folder, it is not a project, or the SPEC of the vectors is wrong.
+            InputError: the folder does not exist, it is not a project, or the SPEC of the vectors is invalid.
         """
         options = options_of(job.options, self._arguments)
         spec, tier = options.embed, options.tier or "auto"

@@ -1,9 +1,9 @@
-"""`select`: which snippets of given files fit into a budget, exactly as the document says (`:help codecompanion-cli`).
+"""`select`: which snippets of given files fit into a budget, exactly as in the document (`:help codecompanion-cli`).
 
-A stable contract (R-219, R-243 … R-251): it reads the job only, no disk and no index. The files of a job are what the
-search has found: those that have a term, or under `ranked` their definitions that have one. The stages after the search
-are those of a chat (`choose`). The answer has the selection under its name, as `gather` gives it, and its fields beside
-the code as text, as the document's `ContextSelectionResult`.
+A stable contract (R-219, R-243 … R-251): it reads only the job, no disk and no index. The files of a job are the search
+results: those that contain a term, or under `ranked` their definitions that contain one. The stages after the search
+are those of a chat (`choose`). The answer has the selection under its name, as `gather` returns it, and its fields
+beside the code as text, as in the document's `ContextSelectionResult`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One line of `--jobs`. A budget goes before the model's; with neither, the default one counts."""
+    """One line of `--jobs`. A budget takes precedence over the model's; without either, the default applies."""
 
     question: str
     files: list[File] = []
@@ -64,7 +64,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Carry the sub-command out; returns the exit status."""
+    """Run the sub-command; returns the exit status."""
     return answer_jobs("select", arguments.file, Job, A_JOB, lambda job: _answer(job, arguments), out)
 
 
@@ -84,16 +84,16 @@ class _Code:
         self._texts = {file.path: file.content for file in files}
 
     def read(self, path: str) -> str | None:
-        """Return the text of a file, None = the job has no such file."""
+        """Return the text of a file, None = not in the job."""
         return self._texts.get(path)
 
     def parse(self, path: str) -> ParsedFile:
-        """Return what is defined in a file."""
+        """Return the definitions in a file."""
         return parse_text(path, self._texts.get(path, ""))
 
 
 def _found(files: Sequence[File], terms: Sequence[str], pipeline: GatherPipeline) -> list[Snippet]:
-    """Return the files the user chose, and what a search for the terms would find in the others."""
+    """Return the files the user chose, and the results of a search for the terms in the others."""
     found = [whole_file(file.path, file.content) for file in files if file.selected]
     others = [file for file in files if not file.selected]
     structures = pipeline.find(TakeStructures)

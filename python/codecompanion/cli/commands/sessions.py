@@ -71,16 +71,16 @@ def add_parser(commands: Any) -> None:
 
 
 def data_dir() -> Path:
-    """Return the folder Neovim keeps its data in (`stdpath("data")`), with our part of it."""
+    """Return the folder for Neovim's data (`stdpath("data")`), with our subfolder."""
     base = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
     return base / os.environ.get("NVIM_APPNAME", "nvim") / "codecompanion"
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Carry the sub-command out; returns the exit status.
+    """Run the sub-command; returns the exit status.
 
     Raises:
-        InputError: there is no store, or no such chat.
+        InputError: the store or the chat does not exist.
         StoreError: the store cannot be read.
     """
     folder = arguments.data_dir or data_dir()
@@ -194,7 +194,7 @@ def _export(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
 
 
 def _share(store: Store, events: Sequence[LogEvent], arguments: argparse.Namespace, out: TextIO) -> int:
-    """Print the chat in a form that can be shared."""
+    """Print the chat in a shareable form."""
     from codecompanion.session.storage.sharing import shared_text
 
     known = KnownSecrets()

@@ -1,4 +1,4 @@
-"""`summarize FILE`: print the summary a session gets without any model (`:help codecompanion-cli`)."""
+"""`summarize FILE`: print the summary that a session gets without a model (`:help codecompanion-cli`)."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Carry the sub-command out; returns the exit status.
+    """Run the sub-command; returns the exit status.
 
     Raises:
-        InputError: the file cannot be read, or the length makes no sense.
-        CodeCompanionError: nothing fits into so few tokens.
+        InputError: the file cannot be read, or the length is invalid.
+        CodeCompanionError: no summary fits into the length.
     """
     if arguments.max_tokens < 1:
         raise InputError(f"--max-tokens {arguments.max_tokens}: expected 1 or more")

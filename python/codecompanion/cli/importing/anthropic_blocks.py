@@ -1,7 +1,8 @@
 """Content blocks of the Messages API → our format; Claude Code stores the same blocks.
 
-One user message with tool results becomes a `tool` message each, and a user message for what else it says. Reasoning is
-kept as text; signatures belong to the provider and are left out. A block we do not know stands as its type in brackets.
+A user message with tool results becomes one `tool` message per result, and a user message for its other content.
+Reasoning is kept as text; signatures belong to the provider and are left out. An unknown block becomes its type in
+brackets.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ A_BLOCK = 'a content block, {"type": …}'
 
 
 def read_user(content: Any, where: str) -> list[dict[str, Any]]:
-    """Return the messages that the content of one user message stands for."""
+    """Return the messages for the content of one user message."""
     if isinstance(content, str):
         return [{"role": "user", "content": content}]
     messages: list[dict[str, Any]] = []
@@ -38,7 +39,7 @@ def read_user(content: Any, where: str) -> list[dict[str, Any]]:
 
 
 def read_assistant(content: Any, where: str) -> dict[str, Any]:
-    """Return the message that the content of one reply stands for."""
+    """Return the message for the content of one reply."""
     if isinstance(content, str):
         return {"role": "assistant", "content": content}
     parts: list[dict[str, Any]] = []
@@ -86,5 +87,5 @@ def _read_result(content: Any, where: str) -> str | list[dict[str, Any]]:
 
 
 def read_usage(usage: Any) -> dict[str, int] | None:
-    """Return what the API reported for one call under our names."""
+    """Return the usage that the API reported for one call under our names."""
     return fields.count_tokens(usage, USAGE)

@@ -1,4 +1,4 @@
-"""The shapes in which API traffic is stored: a request, a request with its response, a list, one message per line."""
+"""The formats of stored API traffic: a request, a request with its response, a list, one message per line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from codecompanion.errors import InputError
 
 
 class Conversation(msgspec.Struct, frozen=True):
-    """The messages of a request, each with its place; the whole request, and the response when it was stored."""
+    """The messages of a request, each with its place; the whole request, and the response if it was stored."""
 
     messages: list[Found]
     where: str

@@ -1,10 +1,10 @@
 """`import --from claude-code`: a session of `~/.claude/projects/…/<session>.jsonl`.
 
 Every line is an entry `{"type", "uuid", "parentUuid", "timestamp", "isSidechain", "message"}`; `message` is one of the
-Messages API. Entries form a tree: a user who went back and asked again leaves branches, of which the one with the
-newest entry is the conversation. A streamed reply is several lines with the same `message.id`, one block each, its tool
-results in between; they are one message here. Sub-agents (`isSidechain`; but not when the file is all of one), notes of
-the program itself (`isMeta`, API errors) and everything that is neither `user` nor `assistant` are left out. A
+Messages API. Entries form a tree: a user who goes back and asks again leaves branches; the one with the newest entry is
+the conversation. A streamed reply is several lines with the same `message.id`, one block each, its tool results in
+between; they become one message. Sub-agents (`isSidechain`; but not when the whole file is of one), notes of the
+program itself (`isMeta`, API errors) and all entries that are neither `user` nor `assistant` are left out. A
 compaction's summary is marked as one.
 """
 
@@ -20,10 +20,10 @@ EXPECTED = 'one entry of Claude Code per line, {"type": "user" | "assistant", "m
 
 
 def read(raw: bytes, source: str, skipped: Skipped = None) -> list[dict[str, Any]]:
-    """Return the conversation of a session; with `skipped` what cannot be read is left out and noted there.
+    """Return the conversation of a session; with `skipped`, unreadable entries are left out and noted there.
 
     Raises:
-        InputError: a line is no entry, or no entry is a message.
+        InputError: a line is not an entry, or no entry is a message.
     """
     entries: list[Found] = []
     for found in read_values(raw, source, EXPECTED, skipped):
@@ -70,7 +70,7 @@ def _newest_branch(entries: list[Found], told: list[Found]) -> frozenset[str]:
 
 
 def _parents(entries: list[Found]) -> dict[str, Any]:
-    """Return the parent of each entry; one that names none, or one that is not there, follows the one before it."""
+    """Return the parent of each entry; without one, or with a missing one, it is the previous entry."""
     known = {_id(found, "uuid") for found in entries}
     parents: dict[str, Any] = {}
     before: dict[bool, str] = {}
@@ -87,9 +87,9 @@ def _parents(entries: list[Found]) -> dict[str, Any]:
 
 
 def _on_branch(told: list[Found], branch: frozenset[str]) -> list[Found]:
-    """Return the messages of the branch, with the parts and results of its replies that stand beside it.
+    """Return the messages of the branch, with the parts and results of its replies that are siblings in the tree.
 
-    Calls that ran at the same time are answered beside each other in the tree.
+    The results of parallel calls are siblings in the tree.
     """
     replies = {_reply_id(found) for found in told if _id(found, "uuid") in branch} - {None}
     parts = {_id(found, "uuid") for found in told if _reply_id(found) in replies}
@@ -122,7 +122,7 @@ def _blocks(message: dict[str, Any]) -> list[Any]:
 
 
 def _merge(entries: list[Found], skipped: Skipped) -> list[dict[str, Any]]:
-    """Return the messages, the lines of one reply put together where its first line stands."""
+    """Return the messages, with the lines of each reply merged at the place of its first line."""
     messages: list[dict[str, Any]] = []
     blocks: dict[str, list[Any]] = {}
     places: dict[str, int] = {}

@@ -1,7 +1,8 @@
 """`import --from codecompanion`: our own `sessions export`, or a chat saved by CodeCompanion.nvim's history extension.
 
-The latter is one JSON object with `messages`: role (`llm` for the model), content, `opts` or `_meta` (tag, visible),
-`cycle`, calls in `tool_calls` or `tools.calls`, the id of a result in `tool_call_id` or `tools.call_id`.
+The history extension writes one JSON object with `messages`: role (`llm` for the model), content, `opts` or `_meta`
+(tag, visible), `cycle`, calls in `tool_calls` or `tools.calls`, the id of a result in `tool_call_id` or
+`tools.call_id`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def read(raw: bytes, source: str, skipped: fields.Skipped = None) -> list[dict[s
     """Return the conversation.
 
     Raises:
-        InputError: something is not as expected; the text names file and place.
+        InputError: a value is not as expected; the text names file and place.
     """
     values = fields.read_values(raw, source, EXPECTED, skipped)
     whole = values[0].value
@@ -75,7 +76,7 @@ def _text(value: Any, where: str, skipped: fields.Skipped) -> str | None:
 
 
 def _with_id(call: Any, number: int, place: int) -> Any:
-    """Return the call; one without an id of its own gets one."""
+    """Return the call; one without an id gets a generated id."""
     if isinstance(call, dict) and not isinstance(call.get("id"), str):
         return {**call, "id": f"call_{number}_{place}"}
     return call

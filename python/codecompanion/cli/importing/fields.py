@@ -1,4 +1,4 @@
-"""Reading values of a foreign JSON file: every error names file and line, and what was expected."""
+"""Reads values of a foreign JSON file: every error names file and line, and the expected value."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from codecompanion.model.transcript_format import decode_line, split_lines
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A JSON value and where it stands (`file:line`)."""
+    """A JSON value and its place (`file:line`)."""
 
     value: Any
     where: str
 
 
 Skipped = list[str] | None
-"""Where sentences about what could not be read are put; None: the first one ends the import."""
+"""Collects sentences about unreadable parts; None: the first one ends the import."""
 
 
 def skip(skipped: Skipped, error: InputError) -> None:
-    """Note that something is left out.
+    """Note that a part is left out.
 
     Raises:
         InputError: nothing may be left out.
@@ -41,11 +41,11 @@ def skip(skipped: Skipped, error: InputError) -> None:
 def read_values(raw: bytes, source: str, expected: str, skipped: Skipped = None) -> list[Found]:
     """Return the JSON values of a file: one document, or one value per line.
 
-    With `skipped` a line may hold several objects, and one that cannot be read (cut, or damaged) is left out and noted;
-    so is the end of a document that was cut.
+    With `skipped` a line may contain several objects, and an unreadable one (truncated, or damaged) is left out and
+    noted; so is the end of a truncated document.
 
     Raises:
-        InputError: it is neither; the text names the first line that is wrong, or an empty file.
+        InputError: it is neither; the text names the first invalid line, or an empty file.
     """
     try:
         return [Found(json.loads(raw, parse_constant=_refuse_constant), f"{source}:1")]
@@ -58,7 +58,7 @@ def read_values(raw: bytes, source: str, expected: str, skipped: Skipped = None)
 
 
 def _read_cut(raw: bytes, source: str, problem: str, skipped: list[str]) -> Found | None:
-    """Return what can be read of one document that ends in the middle, None when it is none."""
+    """Return the intact part of a document that ends in the middle, or None."""
     cut = read_cut_document(raw)
     if cut is None:
         return None
@@ -83,9 +83,9 @@ def _read_lines(raw: bytes, source: str, expected: str, skipped: Skipped) -> lis
 
 
 def _objects_in(line: bytes, where: str) -> tuple[list[Found], bool]:
-    """Return the objects a line begins with, and whether that is all of it.
+    """Return the objects at the start of a line, and whether they are the whole line.
 
-    Two programs may have written at once, or a write was cut.
+    Two programs may have written at once, or a write was interrupted.
     """
     text, found = line.decode("utf-8", "replace").strip(), list[Found]()
     decoder = json.JSONDecoder(parse_constant=_refuse_constant)
@@ -107,7 +107,7 @@ def expect_object(value: Any, where: str, what: str) -> dict[str, Any]:
     """Return the value as an object.
 
     Raises:
-        InputError: it is none.
+        InputError: it is not an object.
     """
     if not isinstance(value, dict):
         raise InputError(f"{where}: expected {what}, found {kind(value)}")
@@ -118,7 +118,7 @@ def expect_list(value: Any, where: str, what: str) -> list[Any]:
     """Return the value as a list.
 
     Raises:
-        InputError: it is none.
+        InputError: it is not a list.
     """
     if not isinstance(value, list):
         raise InputError(f"{where}: expected {what}, found {kind(value)}")
@@ -129,7 +129,7 @@ def expect_text(value: Any, where: str, what: str) -> str:
     """Return the value as a string.
 
     Raises:
-        InputError: it is none.
+        InputError: it is not a string.
     """
     if not isinstance(value, str):
         raise InputError(f"{where}: {wrong_field(what, value, 'a string')}")
@@ -146,13 +146,13 @@ def seconds(value: Any) -> float | None:
 
 
 def with_meta(message: dict[str, Any], **meta: Any) -> dict[str, Any]:
-    """Return the message with what is known of it; None and False are left out."""
+    """Return the message with these meta fields; None and False are left out."""
     known = {**message.get("meta", {}), **{name: value for name, value in meta.items() if value not in (None, False)}}
     return {**message, "meta": known} if known else message
 
 
 def as_arguments(value: Any) -> str:
-    """Return the arguments of a call as the JSON text our format has."""
+    """Return the arguments of a call as JSON text, as in our format."""
     return value if isinstance(value, str) else json.dumps(value if value is not None else {}, ensure_ascii=False)
 
 
@@ -162,7 +162,7 @@ def make_call(call_id: str, name: str, arguments: Any) -> dict[str, Any]:
 
 
 def joined(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    """Return content parts as one text when there is nothing but text."""
+    """Return content parts as one text if all of them are text."""
     if all(part["type"] == "text" for part in parts):
         return "\n".join(part["text"] for part in parts)
     return parts

@@ -2,7 +2,7 @@
 
 A request body `{"messages"}`, a pair `{"request", "response"}`, a bare list of messages, or one message per line. The
 first choice of the response is the last message, with its usage. `function_call` and the role `function` of old
-requests become calls and results; parts that are neither text nor image stand as their type in brackets.
+requests become calls and results; parts that are neither text nor image become their type in brackets.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def read(raw: bytes, source: str, skipped: Skipped = None) -> list[dict[str, Any
     """Return the conversation.
 
     Raises:
-        InputError: something is not as the API has it; the text names file and place.
+        InputError: a value does not follow the API; the text names file and place.
     """
     found = find_conversation(raw, source, EXPECTED, skipped)
     return read_messages([*found.messages, *_reply(found)], _usage(found))
@@ -121,7 +121,7 @@ def _reply(found: Conversation) -> list[Found]:
 
 
 def _usage(found: Conversation) -> dict[str, int] | None:
-    """Return what the response reported; its prompt tokens include the cached ones."""
+    """Return the usage in the response; its prompt tokens include the cached ones."""
     usage = found.response.get("usage") if found.response is not None else None
     counted = count_tokens(usage, {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"})
     details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
