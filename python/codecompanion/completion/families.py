@@ -1,7 +1,7 @@
-"""The families of models that fill in the middle: their tokens, which model is of which (R-258, R-260, R-261).
+"""The families of fill-in-the-middle models: their tokens, and the family of each model (R-258, R-260, R-261).
 
 The table is data, `families.toml`. The published tokens of DeepSeek are `deepseek`, those of the document's source are
-`deepseek-ascii`: which of them a server knows, only its tokenizer can tell.
+`deepseek-ascii`: only a server's tokenizer can tell which of them it knows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from codecompanion.formats import typed
 from codecompanion.formats.package_table import package_table
 
 PLAIN = "plain"
-"""The name of no family: a model that only continues a text (R-259)."""
+"""The name for models without a family, which only continue a text (R-259)."""
 
 
 class Repository(msgspec.Struct, frozen=True):
@@ -28,9 +28,9 @@ class Repository(msgspec.Struct, frozen=True):
 
 
 class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One family. All tokens are "" in that of models that cannot fill in the middle.
+    """One family. All tokens are "" for models that cannot fill in the middle.
 
-    `words`: substrings of a model's name. `escaped`: further tokens that may not come out of a file.
+    `words`: substrings of a model's name. `escaped`: further tokens that must not come from a file.
     """
 
     name: str
@@ -44,12 +44,12 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def fills_in(self) -> bool:
-        """Return whether the model is shown what stands after the cursor."""
+        """Return whether the model sees the text after the cursor."""
         return bool(self.middle)
 
     @property
     def tokens(self) -> tuple[str, ...]:
-        """Return everything that means more to the model than its letters."""
+        """Return all strings that the model treats as special tokens."""
         repository = (self.repository.name, self.repository.file) if self.repository else ()
         own = (self.prefix, self.suffix, self.middle, self.eot, *repository, *self.escaped)
         return tuple(filter(None, own))
@@ -66,12 +66,12 @@ class _Table(msgspec.Struct, frozen=True):
 
 
 def families() -> tuple[Family, ...]:
-    """Return all families, in the order in which their words are looked for."""
+    """Return all families, in the order in which their words are tried."""
     return _table().family
 
 
 def family_of(model: str) -> Family:
-    """Return the family of a model by its name; that of a model that cannot fill in the middle is `PLAIN` (R-261)."""
+    """Return the family of a model by its name; `PLAIN` if the model cannot fill in the middle (R-261)."""
     name = model.lower()
     found = (family for family in families() if any(word in name for word in family.words))
     return next(found, Family(name=PLAIN))
@@ -81,7 +81,7 @@ def family_named(name: str) -> Family:
     """Return the family of that name; one of its words is a name too, such as `codestral` (R-258).
 
     Raises:
-        ConfigError: there is none; names those there are.
+        ConfigError: no such family; lists the known ones.
     """
     if name == PLAIN:
         return Family(name=PLAIN)
@@ -93,10 +93,10 @@ def family_named(name: str) -> Family:
 
 
 def family_with(tokens: Mapping[str, str]) -> Family:
-    """Return a family of the user's own (R-260): `prefix`, `suffix`, `middle` and `eot`.
+    """Return a user-defined family (R-260): `prefix`, `suffix`, `middle` and `eot`.
 
     Raises:
-        ConfigError: one of them is missing, or is none of these.
+        ConfigError: one of them is missing, or a key is unknown.
     """
     expected = ("prefix", "suffix", "middle", "eot")
     wrong = {*expected} ^ {name for name, token in tokens.items() if token}
@@ -107,7 +107,7 @@ def family_with(tokens: Mapping[str, str]) -> Family:
 
 
 def stops_of(family: Family) -> tuple[str, ...]:
-    """Return where a reply ends (R-259)."""
+    """Return the strings that end a reply (R-259)."""
     stops = _table().stops
     return (family.eot, *stops.fim) if family.fills_in else stops.plain
 
@@ -115,7 +115,7 @@ def stops_of(family: Family) -> tuple[str, ...]:
 def without_tokens(text: str, family: Family) -> str:
     """Return the text with every token of the family made harmless: its last character becomes a space (R-260).
 
-    The length stays, and what the token was can still be read: `<|fim_prefix|>` becomes `<|fim_prefix| `.
+    The length stays, and the token can still be read: `<|fim_prefix|>` becomes `<|fim_prefix| `.
     """
     pattern = _tokens_pattern(family.tokens)
     return text if pattern is None else pattern.sub(_broken, text)

@@ -1,4 +1,4 @@
-"""Files cut into pieces of a few lines, and how near each is to what stands around the cursor."""
+"""Splits files into pieces of a few lines, and scores them by similarity to the text around the cursor."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 class FilePieces(msgspec.Struct, frozen=True):
-    """The pieces of a file, in order, and by each name the places of those that have it."""
+    """The pieces of a file, in order, and for each name the indices of those that contain it."""
 
     pieces: tuple[Piece, ...] = ()
     by_name: dict[str, list[int]] = {}
 
 
 class ScoredPiece(msgspec.Struct, frozen=True):
-    """A piece and how near it is."""
+    """A piece and its similarity."""
 
     score: float
     path: str
@@ -37,9 +37,9 @@ class ScoredPiece(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=8)
 def cut_pieces(text: str, line: int = 1) -> FilePieces:
-    """Return the pieces of a text that begins at `line` of its file: they end at empty lines where that is possible.
+    """Return the pieces of a text that begins at `line` of its file, ending at empty lines where possible.
 
-    The last ones are kept: what stands outside of the window is the same from key to key.
+    The latest results are cached: the text outside the window does not change from key to key.
     """
     pieces = tuple(_pieces(text.split("\n"), line))
     by_name: dict[str, list[int]] = {}
@@ -66,12 +66,12 @@ def _pieces(lines: Sequence[str], first: int) -> Iterator[Piece]:
 def score_pieces(
     path: str, file: FilePieces, worth: Mapping[str, int], recent: Sequence[tuple[int, int]]
 ) -> Iterator[ScoredPiece]:
-    """Yield the pieces that share a name with `worth`, which says how much each counts.
+    """Yield the pieces that share a name with `worth` (name → weight).
 
-    `recent`: lines where somebody edited or looked; such a piece counts more, also without a name that is shared.
+    `recent`: recently edited or visited lines; such a piece counts more, even without a shared name.
     """
     table = budgets().pieces
-    # Whole numbers: a sum of floats depends on the order.
+    # Integers: a sum of floats depends on the order.
     found: dict[int, int] = {}
     for name, counts in worth.items():
         for place in file.by_name.get(name, ()):

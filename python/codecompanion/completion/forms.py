@@ -1,7 +1,7 @@
-"""How a model is shown other files of the project: as its family knows it, else as comments (R-259, issue 11).
+"""How a model sees other files of the project: in its family's format, else as comments (R-259, issue 11).
 
-Qwen has a form for the files of a repository. To the others they are comments at the top of the file: every model reads
-those, and none takes them for the code at the cursor.
+Qwen has a format for the files of a repository. Other models see them as comments at the top of the file: every model
+reads those, and none mistakes them for the code at the cursor.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from codecompanion.formats.package_table import package_table
 def build_project_prompt(
     family: Family, imports: str, prefix: str, suffix: str, *, path: str, project: str, known: Sequence[KnownFile]
 ) -> FimPrompt:
-    """Return the prompt with what is known of the project; without, it is the document's. `path`: of the file."""
+    """Return the prompt with the project knowledge; without it, the document's prompt. `path`: of the file."""
     made = build_prompt(family, imports, prefix, suffix)
     if not known:
         return made
@@ -36,7 +36,7 @@ def build_project_prompt(
 
 
 def line_cost(family: Family, path: str) -> int | None:
-    """Return the characters a line of another file costs more in a prompt for `path`, None = none can be shown."""
+    """Return the extra characters per line of another file in a prompt for `path`, None = none can be shown."""
     if family.repository is not None and family.fills_in:
         return 0
     mark = _marks().get(PurePosixPath(path).suffix.lower())
@@ -44,7 +44,7 @@ def line_cost(family: Family, path: str) -> int | None:
 
 
 def as_comments(known: Iterable[KnownFile], path: str, family: Family) -> str:
-    """Return the files as comments of the language of `path`, "" where it is not known how it comments."""
+    """Return the files as comments in the language of `path`, "" if its comment syntax is unknown."""
     mark = _marks().get(PurePosixPath(path).suffix.lower())
     if mark is None:
         return ""

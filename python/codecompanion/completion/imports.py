@@ -1,7 +1,8 @@
 """Import statements of a file that its window does not show (R-257): verbatim, in the order of the file, ≤ 1,000 chars.
 
-They come from a parser, as an argument. Without one Python's are found by `ast` where that part of the file parses, and
-else by their form, as those of other languages are (`import_forms.toml`): a file in which somebody types seldom parses.
+They come from a parser, as an argument. Without one, Python imports are found by `ast` if that part of the file parses,
+and otherwise by their form, as in other languages (`import_forms.toml`): a file rarely parses while the user types in
+it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from codecompanion.model.code import ImportStatement
 
 MAX_CHARS = 1_000
 _MAX_LINES = 100
-"""Of one statement that is found by its form."""
+"""Limit of one statement that is found by its form."""
 
 Lines = tuple[int, int]
 """The first and the last line, 1-based."""
@@ -35,7 +36,7 @@ _PYTHON_BLOCK = regex(r"(?:if|elif|else|try|except|finally|with)\b")
 
 
 class _Form(msgspec.Struct, frozen=True):
-    """How the imports of some languages look (`import_forms.toml`)."""
+    """The form of imports in some languages (`import_forms.toml`)."""
 
     files: tuple[str, ...]
     start: str
@@ -45,12 +46,12 @@ class _Form(msgspec.Struct, frozen=True):
 def imports_outside(
     path: str, window: Window, parsed: Sequence[ImportStatement] | None = None, *, max_chars: int = MAX_CHARS
 ) -> str:
-    """Return the imports of the file that do not stand whole in its window, each on a line of its own; "" for none.
+    """Return the imports of the file that are not wholly inside its window, each on its own line; "" for none.
 
-    Their lines end as the file's do.
+    Their line ends are those of the file.
 
-    `parsed`: what a parser found in the whole file; None = nobody has asked one. When there is no room for all, those
-    whose names are used in the window come first, and one that is too long is left out.
+    `parsed`: a parser's imports of the whole file; None = no parser was used. When there is not enough room, those
+    whose names are used in the window come first, and any that is too long is left out.
     """
     if not window.above and not window.below:
         return ""
@@ -62,7 +63,7 @@ def imports_outside(
 
 
 def _newline_of(window: Window) -> str:
-    """Return how the file's first line ends."""
+    """Return the line end of the file's first line."""
     for text in (window.above, window.prefix, window.suffix):
         end = text.find("\n")
         if end >= 0:
@@ -71,7 +72,7 @@ def _newline_of(window: Window) -> str:
 
 
 def _chosen(statements: list[str], window: Window, max_chars: int) -> set[str]:
-    """Return the statements that there is room for."""
+    """Return the statements that fit."""
     by_use = statements
     if sum(len(statement) for statement in statements) > max_chars:
         used = {*_WORD.findall(window.prefix), *_WORD.findall(window.suffix)}
@@ -99,7 +100,7 @@ def _outside(path: str, window: Window, parsed: Sequence[ImportStatement] | None
 
 
 def _find(path: str, text: str, shown: tuple[int, int]) -> Iterator[tuple[Lines, str]]:
-    """Yield the imports, at least those that begin outside of `shown` (places in the text)."""
+    """Yield the imports, at least those that begin outside `shown` (offsets in the text)."""
     ending = PurePosixPath(path).suffix.lower()
     if ending in _PYTHON_FILES:
         yield from _find_python(text, shown)
@@ -108,7 +109,7 @@ def _find(path: str, text: str, shown: tuple[int, int]) -> Iterator[tuple[Lines,
 
 
 def _find_python(text: str, shown: tuple[int, int]) -> Iterator[tuple[Lines, str]]:
-    """Yield the imports of modules and of the blocks in them, such as `if TYPE_CHECKING:`."""
+    """Yield the imports of the module and of blocks in it, such as `if TYPE_CHECKING:`."""
     lines = (*_lines_with(text, "import", 0, shown[0]), *_lines_with(text, "import", shown[1], len(text)))
     wanted = [
         start
@@ -117,7 +118,7 @@ def _find_python(text: str, shown: tuple[int, int]) -> Iterator[tuple[Lines, str
     ]
     if not wanted:
         return
-    # What stands after the last one, the line somebody types in among it, need not parse.
+    # The text after the last one, including the line being typed, does not have to parse.
     region = text[: _python_end(text, wanted[-1])]
     found = _parsed_imports(region)
     if found is not None:
@@ -131,7 +132,7 @@ def _find_python(text: str, shown: tuple[int, int]) -> Iterator[tuple[Lines, str
 
 
 def _lines_with(text: str, word: str, start: int, end: int) -> Iterator[int]:
-    """Yield where the lines begin that have the word: a tenth of the time of a pattern for whole lines."""
+    """Yield the starts of lines that contain the word: ten times faster than a pattern for whole lines."""
     found = text.find(word, start, end)
     while found >= 0:
         yield text.rfind("\n", 0, found) + 1
@@ -140,7 +141,7 @@ def _lines_with(text: str, word: str, start: int, end: int) -> Iterator[int]:
 
 @lru_cache(maxsize=8)
 def _parsed_imports(region: str) -> tuple[tuple[Lines, str], ...] | None:
-    """Return the imports of a text, None when it does not parse; that of a file is the same from key to key."""
+    """Return the imports of a text, None when it does not parse; cached, as a file's text is stable from key to key."""
     tree = _parse(region)
     return None if tree is None else tuple(_from_tree(tree.body, region.split("\n")))
 
@@ -187,7 +188,7 @@ def _from_tree(body: Sequence[ast.stmt], lines: list[str]) -> Iterator[tuple[Lin
 
 
 def _is_in_block(text: str, position: int) -> bool:
-    """Return whether the last line above that is not indented begins a block that runs when the module is imported."""
+    """Return whether the last unindented line above begins a block that runs when the module is imported."""
     while position > 0:
         position = text.rfind("\n", 0, position - 1) + 1
         if text[position : position + 1].strip():

@@ -1,7 +1,7 @@
-"""What the model is shown of the project beside the file: signatures of names near the cursor, and similar pieces.
+"""The model's knowledge of the project beyond the file: signatures of names near the cursor, and similar pieces.
 
-Pure: the index and the files arrive as arguments. What is chosen is ordered by path and line, not by score, so that it
-stays the same from one request to the next and the server's prompt cache hits.
+Pure: the index and the files arrive as arguments. The selection is ordered by path and line, not by score, so that it
+stays the same between requests and hits the server's prompt cache.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from codecompanion.model.code import Definition
 _TYPES = ("class", "interface", "type", "module")
 _LEFT_OUT = "…"
 _MIN_PIECE_CHARS = 60
-"""In less room than this hardly a piece fits."""
+"""With less room than this, hardly any piece fits."""
 
 
 class ProjectFile(msgspec.Struct, frozen=True):
-    """A file that pieces can be taken from; `recent`: lines where somebody edited or looked."""
+    """A file to take pieces from; `recent`: recently edited or visited lines."""
 
     path: str
     pieces: FilePieces
@@ -33,9 +33,9 @@ class ProjectFile(msgspec.Struct, frozen=True):
 
 
 class ProjectView(msgspec.Struct, frozen=True):
-    """What is known of the project for one place. Nothing in it is of the file itself, but pieces out of the window.
+    """The known parts of the project for one cursor position. From the file itself, only pieces outside the window.
 
-    `files_with`: name → in how many of `total_files` it stands. `definitions`: of names near the cursor and of imported
+    `files_with`: name → how many of the `total_files` contain it. `definitions`: of names near the cursor and imported
     ones, and the members of those that are types, as (path, definition).
     """
 
@@ -46,23 +46,23 @@ class ProjectView(msgspec.Struct, frozen=True):
 
 
 class KnownFile(msgspec.Struct, frozen=True):
-    """What is shown of one file."""
+    """The text shown of one file."""
 
     path: str
     text: str
 
     def cost(self, chars_per_line: int) -> int:
-        """Return the characters it takes in a prompt, about."""
+        """Return about how many characters it takes in a prompt."""
         return _entry_cost(self.path, chars_per_line) + len(self.text) + self.text.count("\n") * chars_per_line
 
 
 def choose(
     view: ProjectView, weights: Mapping[str, float], shown: str, max_chars: int, chars_per_line: int = 0
 ) -> tuple[KnownFile, ...]:
-    """Return what is shown, by path, in at most `max_chars` characters, paths and separators counted.
+    """Return the text to show, by path, in at most `max_chars` characters, paths and separators included.
 
-    `weights`: the names near the cursor; `shown`: what the prompt shows of the file already; `chars_per_line`: what the
-    form adds to each line.
+    `weights`: the names near the cursor; `shown`: the part of the file already in the prompt; `chars_per_line`: the
+    characters that the form adds to each line.
     """
     table = budgets()
     left = max_chars
@@ -94,7 +94,7 @@ def choose(
 
 
 def _entry_cost(path: str, chars_per_line: int) -> int:
-    """Return what a file costs besides its text, whatever the form (`forms`)."""
+    """Return the cost of a file besides its text, in any form (`forms`)."""
     return len(path) + 16 + chars_per_line
 
 
@@ -108,7 +108,7 @@ def _best(view: ProjectView, worth: Mapping[str, int]) -> list[ScoredPiece]:
 
 
 def _by_turns(scored: Sequence[ScoredPiece], worth: Mapping[str, int], shown: str) -> Iterator[ScoredPiece]:
-    """Yield the pieces so that the next one says most that the prompt and those before it do not say already."""
+    """Yield pieces so that each one adds the most to the prompt and the pieces before it."""
     table = budgets().pieces
     known, counts = frozenset(NAME.findall(shown)), dict[str, float](worth)
     turns = [_Turn(one, known, worth, table.novelty) for one in scored]
@@ -119,7 +119,7 @@ def _by_turns(scored: Sequence[ScoredPiece], worth: Mapping[str, int], shown: st
         now = -turns[place].score(counts)
         heapreplace(left, (now, place))
         if left[0][1] != place:
-            continue  # names count less and less: what is still first now is the first of all
+            continue  # weights only decrease: a piece that is still first is the best of all
         heappop(left)
         yield turns[place].scored
         for name in turns[place].near:
@@ -127,7 +127,7 @@ def _by_turns(scored: Sequence[ScoredPiece], worth: Mapping[str, int], shown: st
 
 
 class _Turn:
-    """A piece that waits for its turn: the names it shares with the place, and how much is new in it."""
+    """A piece in the queue: the names it shares with the cursor, and how much of it is new."""
 
     def __init__(self, scored: ScoredPiece, known: frozenset[str], worth: Mapping[str, int], power: float) -> None:
         names = scored.piece.names
@@ -137,12 +137,12 @@ class _Turn:
         self._own: float = scored.score * ((len(names - known) + 1) / (len(names) + 1)) ** power
 
     def score(self, counts: Mapping[str, float]) -> float:
-        """Return what the piece is worth now that names count as `counts` says."""
+        """Return the piece's current worth, with names weighted by `counts`."""
         return self._own * sum(counts[name] for name in self.near) / self._whole if self._whole else self._own
 
 
 def _worth(view: ProjectView, weights: Mapping[str, float]) -> dict[str, int]:
-    """Return what each name is worth: the nearer and the rarer, the more; none that stands in every fourth piece."""
+    """Return the worth of each name: higher for near and rare names, none for those in too many pieces."""
     table = budgets().pieces
     total = sum(len(file.pieces.pieces) for file in view.files)
     worth: dict[str, int] = {}
@@ -161,14 +161,14 @@ def _rarity(view: ProjectView, name: str) -> float:
 
 
 def _is_known(piece: Piece, lines: set[str]) -> bool:
-    """Return whether most of a piece can be read in the window already: a copy, or the same file."""
+    """Return whether most of a piece is already visible in the window: a copy, or the same file."""
     own = [line.strip() for line in piece.text.split("\n") if len(line.strip()) > 3]
     known = sum(line in lines for line in own)
     return known > budgets().pieces.max_known * len(own)
 
 
 def _signatures(view: ProjectView, weights: Mapping[str, float], shown: str) -> Iterator[tuple[str, str]]:
-    """Yield (path, line): definitions of the names near the cursor, the strongest first, types with their members."""
+    """Yield (path, line): definitions of the names near the cursor, strongest first, types with their members."""
     table = budgets().signatures
     by_name: dict[str, list[tuple[str, Definition]]] = defaultdict(list)
     members: dict[tuple[str, str], list[Definition]] = defaultdict(list)
@@ -203,7 +203,7 @@ def _full_name(definition: Definition) -> str:
 
 
 def _text(signatures: Sequence[str], pieces: Sequence[Piece]) -> str:
-    """Return what is shown of a file: its signatures, then its pieces, with a mark where lines are left out."""
+    """Return the text shown of a file: its signatures, then its pieces, with a mark for omitted lines."""
     parts = list(signatures)
     end = 0
     for piece in sorted(pieces, key=lambda piece: piece.start):

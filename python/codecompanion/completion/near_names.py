@@ -1,4 +1,4 @@
-"""The names around the cursor, and how much each says about what comes next."""
+"""The names around the cursor, and how well each predicts the next code."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from codecompanion.completion.prompt_budgets import budgets
 from codecompanion.formats.regex import regex
 
 NAME = regex(r"[^\W\d]\w{2,}")
-"""Shorter ones are everywhere."""
+"""Shorter names are everywhere."""
 
 
 def near_names(prefix: str, suffix: str, imports: str = "") -> dict[str, float]:
-    """Return name → 0..1: the nearer to the cursor, the more; names of `imports` a little."""
+    """Return name → 0..1: higher nearer to the cursor; names of `imports` count a little."""
     table = budgets().near
     weights: dict[str, float] = {}
     before = prefix.split("\n")[-table.lines_before :]
@@ -36,6 +36,6 @@ def _note(weights: dict[str, float], text: str, weight: float) -> None:
 
 
 def strongest(weights: Mapping[str, float]) -> dict[str, float]:
-    """Return those that are looked for, the strongest first."""
+    """Return the names to look up, strongest first."""
     ordered = sorted(weights.items(), key=lambda item: (-item[1], item[0]))
     return dict(ordered[: budgets().near.max_names])

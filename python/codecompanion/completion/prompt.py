@@ -1,4 +1,4 @@
-"""The prompt of a code model (R-259): P + imports + prefix + S + suffix + M, or what can only be continued."""
+"""The prompt of a code model (R-259): P + imports + prefix + S + suffix + M, or a text to continue."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from codecompanion.completion.families import Family, stops_of, without_tokens
 
 
 class FimPrompt(msgspec.Struct, frozen=True):
-    """A prompt and what it was made of. `imports`, `prefix` and `suffix` as they stand in it, tokens made harmless."""
+    """A prompt and its parts: `imports`, `prefix` and `suffix` as they appear in it, tokens made harmless."""
 
     family: str
     prompt: str

@@ -1,4 +1,4 @@
-"""How much of a prompt is what (R-256): `prompt_budgets.toml`, read once."""
+"""The shares of a prompt (R-256): `prompt_budgets.toml`, read once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from codecompanion.formats.package_table import package_table
 
 
 class Near(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which names near the cursor count, and how much."""
+    """Which names near the cursor count, and by how much."""
 
     lines_before: int
     lines_after: int
@@ -27,7 +27,7 @@ class Near(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Pieces(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How files are cut into pieces, and which are taken."""
+    """How files are split into pieces, and which are used."""
 
     min_lines: int
     max_lines: int
@@ -50,7 +50,7 @@ class Signatures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Budgets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All of them, in characters where a name says nothing else."""
+    """All budgets, in characters unless a name says otherwise."""
 
     total: int
     chars_per_token: int
@@ -65,7 +65,7 @@ class Budgets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Split(msgspec.Struct, frozen=True):
-    """The characters of one prompt: for the project, and at most for the texts before and after the cursor."""
+    """The characters of one prompt: for the project, and the maximum before and after the cursor."""
 
     knowledge: int
     prefix: int
@@ -74,12 +74,12 @@ class Split(msgspec.Struct, frozen=True):
 
 @cache
 def budgets() -> Budgets:
-    """Return the numbers."""
+    """Return the budgets."""
     return typed.convert(package_table("completion/prompt_budgets.toml"), Budgets)
 
 
 def total_chars(context_window: int, max_tokens: int) -> int:
-    """Return the size of a whole prompt for a model; `context_window` in tokens, 0 = not known."""
+    """Return the size of a whole prompt for a model; `context_window` in tokens, 0 = unknown."""
     table = budgets()
     if not context_window:
         return table.total
@@ -87,15 +87,15 @@ def total_chars(context_window: int, max_tokens: int) -> int:
 
 
 def knowledge_at_least(total: int, least: int | None = None) -> int:
-    """Return what the project gets of a prompt even where the file would fill it; `least` as in `split`."""
+    """Return the project's share of a prompt even if the file would fill it; `least` as in `split`."""
     table = budgets()
     return min(table.min_knowledge if least is None else least, int(total * table.min_share))
 
 
 def split(total: int, before: int, after: int, least: int | None = None) -> Split:
-    """Return how a prompt of `total` characters is shared, for texts of these lengths (already cut to the window).
+    """Return how a prompt of `total` characters is divided for texts of these lengths (already cut to the window).
 
-    `least`: what the project gets at least, None = as usual.
+    `least`: the project's minimum share, None = the default.
     """
     table = budgets()
     knowledge = min(max(knowledge_at_least(total, least), total - before - after), table.max_knowledge)

@@ -1,4 +1,4 @@
-"""How a prompt with knowledge of the project is shared: window, imports, the names that count, the room left over."""
+"""Divides a prompt with project knowledge: window, imports, the names that count, the remaining room."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _IMPORT_LINE = regex(
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """The parts of a prompt before the project is asked: `weights` are what it is asked for, the rest is its room."""
+    """The parts of a prompt before the project is queried: `weights` are the query, the remaining room its budget."""
 
     window: Window
     imports: str
@@ -30,10 +30,10 @@ class Plan(msgspec.Struct, frozen=True):
 def plan_prompt(
     path: str, before: str, after: str, total: int, *, head: str = "", anchor: str = "", least: int | None = None
 ) -> Plan:
-    """Return how a prompt of `total` characters is shared for a place in a file.
+    """Return how a prompt of `total` characters is divided at a place in a file.
 
-    `head`: text above `before` that is not joined to it; `anchor`: how the prefix began last time, to begin there again
-    (see `steady_start`), "" = anywhere; `least`: what the project needs, where that is known.
+    `head`: text above `before` that is not adjacent to it; `anchor`: how the prefix began last time, to begin there
+    again (see `steady_start`), "" = anywhere; `least`: the characters the project needs, if known.
     """
     table = budgets()
     first = split(total, min(len(before), PREFIX_CHARS), min(len(after), SUFFIX_CHARS), least)
@@ -41,7 +41,7 @@ def plan_prompt(
     imports = imports_outside(path, msgspec.structs.replace(window, above=head + window.above))
     excess = len(imports) + first.prefix + first.suffix + first.knowledge - total
     if excess > 0:
-        # Of the imports' room the project gives what it has over its least, the prefix the rest.
+        # To make room for the imports, the project gives up its surplus over its minimum, and the prefix the rest.
         spare = max(0, first.knowledge - knowledge_at_least(total, least))
         room = max(0, first.prefix - max(0, excess - spare))
         window = cut_window(before, after, prefix=room, suffix=first.suffix)
@@ -54,10 +54,10 @@ def plan_prompt(
 
 
 def steady_start(text: str, room: int, anchor: str) -> int:
-    """Return where a prefix of at most `room` characters begins: at `anchor` while that is near enough.
+    """Return the start of a prefix of at most `room` characters: at `anchor` while that is near enough.
 
-    A window whose start moves with every key makes a server read all of it again. So it starts at a line, a sixth
-    shorter than it might be, and stays there until it has grown.
+    A window whose start moves with every key makes a server read everything again. So it starts at a line, a sixth
+    shorter than allowed, and stays there until it has grown to the limit.
     """
     earliest = len(text) - room
     at = text.find(anchor, max(0, earliest)) if anchor != NO_ANCHOR else -1
@@ -73,5 +73,5 @@ ANCHOR_CHARS = 80
 
 
 def anchor_of(window: Window) -> str:
-    """Return what the next plan finds this prefix's start by, `NO_ANCHOR` when it is the file's."""
+    """Return the anchor by which the next plan finds this prefix's start, `NO_ANCHOR` at the start of the file."""
     return window.prefix[:ANCHOR_CHARS] if window.above and window.prefix else NO_ANCHOR

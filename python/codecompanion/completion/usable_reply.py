@@ -1,7 +1,7 @@
-"""What of a model's reply is worth showing at the cursor: nothing that is there already, nothing half, nothing blank.
+"""Cleans a model's reply for the cursor: no repeated code, no incomplete line, no blank suggestion.
 
-Models go on after what was asked for, write again what stands around the gap, or fall into a loop. Everything here only
-takes away; what stays is as the model wrote it, its indentation included.
+Models continue past the request, repeat the code around the gap, or fall into a loop. This module only removes text;
+the rest is as the model wrote it, including its indentation.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from codecompanion.formats.regex import regex
 MAX_CHARS = 16_000
 MAX_LINES = 60
 MAX_REPEATS = 2
-"""So often a line may follow itself."""
+"""Maximum number of times a line may follow itself."""
 MIN_KNOWN_CHARS = 6
-"""A shorter line says nothing about where it is from: `}` and `end` stand everywhere."""
+"""A shorter line does not identify its place: `}` and `end` are everywhere."""
 
 _FENCE = regex(r"\A\s*```[^\n]*\n(.*?)(?:\n```.*)?\Z", re.DOTALL)
 _NO_CODE = regex(r"[\x00-\x08\x0b\x0e-\x1f\x7f\ud800-\udfff]")
-"""No code has these: a model that has lost its way, a server that sends something else."""
+"""Characters that never occur in code: a model that lost its way, or a server that sends something else."""
 _INDENT = regex(r"^[ \t]+(?=\S)", re.MULTILINE)
 _WORDS = regex(r"\w")
 _CLOSERS = regex(r"[)\]}>\"'`;,]+\s*\Z")
@@ -48,9 +48,9 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def usable(text: str, place: Place, family: Family, stop: tuple[str, ...], *, multi_line: bool, is_cut: bool) -> str:
-    """Return what of the reply can be inserted at the cursor, "" for nothing.
+    """Return the part of the reply that can be inserted at the cursor, "" for nothing.
 
-    `is_cut`: the limit of tokens ended it, so that its last line is half.
+    `is_cut`: the token limit ended it, so that its last line is incomplete.
     """
     text = _until(text[:MAX_CHARS].replace("\r\n", "\n").replace("\r", ""), (*stop, *family.tokens))
     text = _NO_CODE.split(text, maxsplit=1)[0].rstrip("\ufffd")
@@ -75,20 +75,20 @@ def _until(text: str, marks: tuple[str, ...]) -> str:
 
 
 def _without_fence(text: str) -> str:
-    """Return the code of an answer that wraps it, as chat models do."""
+    """Return the code of a fenced reply, as chat models write it."""
     fenced = _FENCE.match(text)
     return str(fenced[1]) if fenced else text
 
 
 def _without_start(text: str, line_start: str) -> str:
-    """Return the text without the start of the line, which a model that only continues likes to write again."""
+    """Return the text without the start of the line, which a model that only continues tends to repeat."""
     start = line_start.strip()
     found = text.lstrip()
     return found[len(start) :] if start and _WORDS.search(start) and found.startswith(start) else text
 
 
 def _indented_alike(text: str, place: Place) -> str:
-    """Return the text indented with what the file around it is indented with: a file with both says nothing."""
+    """Return the text with the file's kind of indentation; a file with both tabs and spaces changes nothing."""
     around = [found[0] for side in (place.before, place.after) for found in _INDENT.finditer(side)]
     own = [found[0] for found in _INDENT.finditer(text) if found.start() or not place.line_start]
     with_tabs = all(indent.startswith("\t") for indent in around)
@@ -109,16 +109,16 @@ def _indented_alike(text: str, place: Place) -> str:
 
 
 def _width(indents: Sequence[str]) -> int:
-    """Return how many blanks a level has: 4 where that can be, else the least there are."""
+    """Return the number of spaces per level: 4 if possible, else the minimum."""
     lengths = [len(indent) for indent in indents if "\t" not in indent and len(indent) > 1]
     return 4 if all(length % 4 == 0 for length in lengths) else min(lengths)
 
 
 def _without_line_above(text: str, place: Place) -> str:
-    """Return the text without a line that only writes down again the line above it."""
+    """Return the text without a first line that only repeats the line above it."""
     first, newline, rest = text.partition("\n")
     start = place.line_start
-    if start.strip() and not first.strip():  # the cursor's line was whole
+    if start.strip() and not first.strip():  # the cursor's line was complete
         following, _, later = rest.partition("\n")
         if _is_same(following, start):
             return newline + later if later.strip() else ""
@@ -130,13 +130,13 @@ def _without_line_above(text: str, place: Place) -> str:
 
 
 def _is_same(line: str, other: str) -> bool:
-    """Return whether a line is another one, and not only such as `}` that stand everywhere."""
+    """Return whether a line equals another, except for ubiquitous ones such as `}`."""
     line = line.strip()
     return line == other.strip() and len(line) >= MIN_KNOWN_CHARS and bool(_WORDS.search(line))
 
 
 def _before_known_lines(text: str, place: Place) -> str:
-    """Return the text up to where it writes down the lines that follow the cursor's."""
+    """Return the text up to the point where it repeats the lines after the cursor's."""
     following = [line.rstrip() for line in place.after.split("\n")[1:] if line.strip()][:2]
     if not following:
         return text
@@ -156,7 +156,7 @@ def _before_known_lines(text: str, place: Place) -> str:
 
 
 def _on_its_line(text: str, line_rest: str) -> str:
-    """Return the text as it fits before the rest of the cursor's line."""
+    """Return the text shortened to fit before the rest of the cursor's line."""
     rest = line_rest.strip()
     if not rest:
         return text
@@ -171,7 +171,7 @@ def _on_its_line(text: str, line_rest: str) -> str:
 
 
 def _unpaired(text: str, closer: str) -> int:
-    """Return where `closer` closes something that was opened before the text, -1 when it does not."""
+    """Return where `closer` closes a bracket that was opened before the text, -1 when it does not."""
     opener = _PAIRS.get(closer)
     if opener is None:
         return text.find(closer) if text.count(closer) % 2 else -1
@@ -195,7 +195,7 @@ def _unpaired(text: str, closer: str) -> int:
 
 
 def _without_loop(text: str) -> str:
-    """Return the text up to where one line, or a few together, are written again and again."""
+    """Return the text up to the point where one or a few lines start to repeat endlessly."""
     lines = text.split("\n")
     for size in (1, 2, 3):
         for start in range(len(lines) - size * (MAX_REPEATS + 1) + 1):

@@ -1,4 +1,4 @@
-"""What stands before and after the cursor (R-256): 2,000 tokens and 500, at four characters each."""
+"""The text before and after the cursor (R-256): 2,000 tokens and 500, at four characters each."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def cut_window(before: str, after: str, *, prefix: int = PREFIX_CHARS, suffix: i
 def split_at(text: str, line: int, column: int) -> tuple[str, str]:
     """Return the text before and after a position: `line` 0-based, `column` 0-based in bytes of UTF-8.
 
-    Only a line feed ends a line; one more line begins after the last. A position may stand before a carriage return or
-    after it.
+    Only a line feed ends a line; another line begins after the last one. A position may be before or after a carriage
+    return.
 
     Raises:
-        InputError: there is no such line, the column is beyond it, or stands within a character; says which.
+        InputError: the line does not exist, or the column is beyond it or inside a character; says which.
     """
     start = _line_start(text, line)
     end = text.find("\n", start)
