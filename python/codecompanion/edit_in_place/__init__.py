@@ -1,1 +1,1 @@
-"""Edits in place (`:[range]CodeCompanion instruction`): what the model is asked, and how its reply is read. Pure."""
+"""Edits in place (`:[range]CodeCompanion instruction`): the request to the model, and reading its reply. Pure."""

@@ -12,7 +12,7 @@ _MAX_INDENT = 3
 
 
 class Block(msgspec.Struct, frozen=True):
-    """A fenced block: what stands after its opening fence, its lines, and where it stands among the reply's lines.
+    """A fenced block: the text after its opening fence, its lines, and its place among the reply's lines.
 
     `start` is the line of the opening fence, `end` the line after the closing one.
     """
@@ -33,7 +33,7 @@ class OpenBlock:
         self.language = self.language.split(" ")[0].strip("{.}").lower()
 
     def take(self, line: str) -> str | None:
-        """Return the line as a line of the block, None when it is the fence that closes it."""
+        """Return the line as a line of the block, None when it is the closing fence."""
         found = _FENCE.match(line)
         if found is not None and self._is_ours(found):
             if found[3]:
@@ -54,13 +54,13 @@ class OpenBlock:
         return is_long and len(found[1]) <= self._indent + _MAX_INDENT
 
     def _without_indent(self, line: str) -> str:
-        """Return the line without the indentation of the opening fence: of one in a list, for example."""
+        """Return the line without the indentation of the opening fence, such as one in a list."""
         lead = line[: self._indent]
         return line[self._indent :] if not lead.strip() else line.lstrip()
 
 
 def opening(line: str) -> OpenBlock | None:
-    """Return the block that a line opens, None when it opens none."""
+    """Return the block that a line opens, or None."""
     found = _FENCE.match(line)
     return OpenBlock(found) if found is not None else None
 
@@ -68,7 +68,7 @@ def opening(line: str) -> OpenBlock | None:
 def blocks_of(lines: tuple[str, ...]) -> tuple[Block, ...]:
     """Return the fenced blocks of a reply, in order.
 
-    One that is never closed, because what looked like a nested one was none, ends at the last fence there is.
+    A block that is never closed, because a line was mistaken for a nested fence, ends at the last fence in the reply.
     """
     found: list[Block] = []
     at = 0
@@ -83,7 +83,7 @@ def blocks_of(lines: tuple[str, ...]) -> tuple[Block, ...]:
 
 
 def whole_block(lines: tuple[str, ...]) -> Block | None:
-    """Return everything between the first fence and the last line, if that is a fence: a Markdown file has others."""
+    """Return everything between the first fence and a final one: inside, a Markdown file contains others."""
     first = next((at for at, line in enumerate(lines) if opening(line) is not None), None)
     last = next((at for at in range(len(lines) - 1, -1, -1) if lines[at].strip()), None)
     if first is None or last is None or last <= first:

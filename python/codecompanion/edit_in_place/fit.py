@@ -1,4 +1,4 @@
-"""The code of a reply as it belongs in the file: without repeated surroundings, indented as the file is."""
+"""Fits the code of a reply into the file: without repeated surroundings, with the file's indentation."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _ABOUT_INDENTATION = re.compile(
     r"|\beinr[uü]ck",
     re.IGNORECASE,
 )
-"""Instructions after which another indentation is the intended one."""
+"""Instructions after which a different indentation is intended."""
 _ABOUT_WHITE_SPACE = re.compile(
     _ABOUT_INDENTATION.pattern + r"|\btab|\bspac|\balign|format|\btrailing|\bpretty|\bstyle|\bleerzeichen|\bausricht",
     re.IGNORECASE,
 )
-"""Instructions that may ask for other white space and nothing else."""
+"""Instructions that may ask for different white space and nothing else."""
 _LEFT_OUT = re.compile(
     r"^(?:\S{0,4}\s*+)?(?:\.\.\.|…)?\s*+\(?(?:the\s+)?(?:rest|remainder|remaining|existing|other|unchanged|same|previous)\b"
     r"[^\n]{0,60}?(?:\.\.\.|…|unchanged|as before|here|remains?)[^\n]{0,20}$",
@@ -35,7 +35,7 @@ _LEFT_OUT = re.compile(
 
 
 def fitted(code: tuple[str, ...], place: EditPlace, placement: Placement, instruction: str = "") -> tuple[str, ...]:
-    """Return the lines that belong in the file at `place`; `instruction` is what the user asked for."""
+    """Return the lines to put into the file at `place`; `instruction` is the user's request."""
     lines = _without_tags(tuple(line.rstrip("\r") for line in code), marker_of(place))
     if placement == "new":
         return lines
@@ -47,12 +47,12 @@ def fitted(code: tuple[str, ...], place: EditPlace, placement: Placement, instru
 
 
 def may_change_steps(instruction: str) -> bool:
-    """Return whether tabs for spaces, or other steps, are a habit of the model and not what it was asked for."""
+    """Return whether changed indentation steps or tabs are the model's habit instead of the request."""
     return _ABOUT_INDENTATION.search(instruction) is None
 
 
 def _indented(found: Quoted, place: EditPlace, instruction: str) -> tuple[tuple[str, ...], IndentChange]:
-    """Return the lines of a reply indented as the file is, and the change that this reverses.
+    """Return the lines of a reply with the file's indentation, and the change that this reverses.
 
     Lines of the file keep their bytes, unless the instruction is about them and nothing else differs.
     """
@@ -66,7 +66,7 @@ def _indented(found: Quoted, place: EditPlace, instruction: str) -> tuple[tuple[
 def fitted_so_far(
     code: tuple[str, ...], place: EditPlace, placement: Placement, instruction: str = ""
 ) -> tuple[tuple[str, ...], IndentChange, int]:
-    """Return lines of an arriving reply, its change of indentation, and how far into the region it is."""
+    """Return the lines of an arriving reply, its change of indentation, and how far into the region it has got."""
     lines = without_numbers(_without_tags(code, marker_of(place)), place.region)
     if placement == "replace":
         first = next((at for at, line in enumerate(lines) if not is_blank(line)), len(lines))
@@ -83,7 +83,7 @@ def fitted_so_far(
 
 
 def left_out(lines: tuple[str, ...], place: EditPlace) -> str:
-    """Return the line by which a reply says that it leaves code of the region out ("… existing code …"), "" = none."""
+    """Return the line that marks omitted code of the region ("… existing code …"), "" = none."""
     known = {line.strip() for line in (*place.region, *place.before, *place.after)}
     for line in lines:
         text = line.strip()
@@ -93,13 +93,13 @@ def left_out(lines: tuple[str, ...], place: EditPlace) -> str:
 
 
 def _without_tags(lines: tuple[str, ...], marker: str) -> tuple[str, ...]:
-    """Return the lines without the tags that marked the place: no line of the file is one of them."""
+    """Return the lines without the tags that marked the place: no line of the file equals one of them."""
     tags = (f"<{marker}>", f"</{marker}>")
     return tuple(line for line in lines if line.strip() not in tags)
 
 
 def _as_blank_as(lines: tuple[str, ...], region: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the lines without blank ones at the ends that the region has not."""
+    """Return the lines without leading and trailing blank ones that the region does not have."""
     first, last = 0, len(lines)
     if not region or not is_blank(region[0]):
         while first < last and not text_of(lines[first]):

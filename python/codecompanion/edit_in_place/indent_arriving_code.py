@@ -1,7 +1,7 @@
-"""The code of a reply that is still arriving, indented as the file is: drawn as it will be proposed.
+"""Indents the code of a reply that is still arriving, so that it is drawn as it will be proposed.
 
-The whole of what is there is fitted again each time it has grown by a tenth, so that a long reply costs a constant
-factor; lines in between are indented as those before them. `read_reply.read_reply` has the last word.
+All the code so far is fitted again each time it has grown by a tenth, so that a long reply costs a constant factor; in
+between, new lines are indented like those before them. `read_reply.read_reply` has the last word.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from codecompanion.wire.requests import EditPlace
 
 _GROWTH = 1.1
 _NEAR = 20
-"""Lines of the region in which those that have just arrived are looked for."""
+"""Number of lines of the region in which new lines are searched for."""
 _MAX_HEAD = 30
 """Lines above the region that are recognised at the beginning of a reply before all of them have arrived."""
 
 
 class News(msgspec.Struct, frozen=True):
-    """What has changed of the lines told so far: the first `kept` of them stay, and `lines` follow."""
+    """A change of the lines reported so far: the first `kept` of them stay, and `lines` follow."""
 
     kept: int
     lines: tuple[str, ...]
@@ -39,11 +39,11 @@ class ArrivingCode:
         self._raw: list[str] = []
         self._told: list[str] = []
         self._fitted_to = 0
-        """Raw lines that were there when all of them were fitted."""
+        """Number of raw lines when all of them were last fitted."""
         self._change, self._reached = IndentChange(), 0
 
     def take(self, lines: tuple[str, ...], placement: Placement) -> News | None:
-        """Take in whole lines of the reply; return what is to be drawn otherwise, None for nothing."""
+        """Add whole lines of the reply; return the change to draw, None for nothing."""
         self._raw.extend(lines)
         if placement in ("new", "chat") or self._may_be_left_out():
             return None
@@ -61,8 +61,8 @@ class ArrivingCode:
         return News(kept, new) if new or kept < told else None
 
     def _next(self, count: int, placement: Placement) -> tuple[str, ...]:
-        """Return the last lines that have arrived, indented as those before them."""
-        # With the line before them: one number alone counts nothing.
+        """Return the last lines that have arrived, indented like those before them."""
+        # With the line before them: a single number is not yet line numbering.
         lines = without_numbers(tuple(self._raw[-count - 1 :]), self._place.region)[1:]
         region = self._place.region if placement == "replace" else ()
         found = quoted(lines, region[self._reached : self._reached + _NEAR + 2 * count])
@@ -72,7 +72,7 @@ class ArrivingCode:
         return restored(change, found, self._place, may_change_steps=may, style=self._style)
 
     def _may_be_left_out(self) -> bool:
-        """Return whether the beginning is yet no more than lines above the region, or the number of a line."""
+        """Return whether the reply so far is only lines above the region, or the number of a line."""
         count = len(self._raw)
         if count > _MAX_HEAD:
             return False

@@ -1,9 +1,9 @@
-"""What a reply has made of the indentation of the lines it quotes, and how to reverse it.
+"""Detects how a reply changed the indentation of the lines it quotes, and reverses it.
 
-Models leave indentation out (of all lines, or of the first), write spaces for tabs, tabs for spaces, other steps, or
-move everything to the right. One such change is assumed for a whole reply: the one with which the fewest lines moved
-without a reason. A line has a reason to move when the line that encloses it is another one than before: it was wrapped
-or unwrapped, and stays where the model has put it.
+Models drop indentation (of all lines, or of the first), write spaces for tabs, tabs for spaces, other steps, or move
+everything to the right. One such change is assumed for a whole reply: the one that leaves the fewest lines moved
+without a reason. A line has a reason to move when a different line encloses it than before: it was wrapped or
+unwrapped, and stays where the model put it.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from codecompanion.wire.requests import EditPlace
 
 _STEPS = (2, 4, 8, 3)
 _MAX_SHIFTS = 8
-"""Pairs of different indentations from which it is worked out how far all lines were moved."""
+"""Number of pairs of different indentations from which the shift of all lines is derived."""
 
 Kind = Literal["same", "tabs as spaces", "spaces as tabs", "other step"]
 
 
 class IndentChange(msgspec.Struct, frozen=True):
-    """How the indentation of a reply was made of that of the file.
+    """How the indentation of a reply differs from that of the file.
 
-    `file_step`, `reply_step`: spaces of one level; of a tab, where one side has tabs. `left_out`: what the file has in
-    front and the reply has not. `added`: what the reply has in front and the file has not.
+    `file_step`, `reply_step`: spaces per level, or per tab if one side has tabs. `left_out`: leading white space that
+    only the file has. `added`: leading white space that only the reply has.
     """
 
     kind: Kind = "same"
@@ -53,15 +53,15 @@ class IndentChange(msgspec.Struct, frozen=True):
 
     @property
     def is_none(self) -> bool:
-        """Whether the reply is indented as the file is."""
+        """Whether the reply has the file's indentation."""
         return self.kind == "same" and not self.left_out and not self.added
 
     def in_reply(self, lead: str) -> str:
-        """Return what the reply has for an indentation of the file."""
+        """Return the reply's form of an indentation of the file."""
         return self.added + self._spelled(lead.removeprefix(self.left_out))
 
     def in_file(self, lead: str) -> str:
-        """Return what the file has for an indentation of the reply."""
+        """Return the file's form of an indentation of the reply."""
         return self.left_out + self._unspelled(lead.removeprefix(self.added))
 
     def _spelled(self, lead: str) -> str:
@@ -99,13 +99,17 @@ Moves = Counter[tuple[str, str, tuple[str, str] | None, bool, bool, bool]]
 
 
 class _Evidence(msgspec.Struct, frozen=True):
-    """What is counted of a reply, once for all changes that are tried.
+    """The counted features of a reply, computed once for all changes that are tried.
 
-    `moves`: indentation of a line in the file and in the reply; the same of the line that encloses it, None = none
-    does; whether the same line encloses it in the file; whether it may be deeper, and less deep.
-    `closing`: indentations of lines like `}` where the reply has more or less of them: nothing tells which each is.
-    `new`: of lines that are not in the region; `changed`: of those that lines of the region became, in both.
-    `blocks`: of lines that open a block, of the line below, and of that in the file; None = it is not in the region.
+    `moves`: indentation of a line in the file and in the reply; both for the line that encloses it, None = none does;
+    whether the same line encloses it in the file; whether it may be deeper, and less deep.
+
+    `closing`: indentations of lines like `}` where their number differs in the reply, so that they cannot be matched.
+
+    `new`: of lines that are not in the region; `changed`: of changed lines, in both.
+
+    `blocks`: of lines that open a block, of the line below, and of that one in the file; None = it is not in the
+    region.
     """
 
     moves: Moves
@@ -116,7 +120,7 @@ class _Evidence(msgspec.Struct, frozen=True):
 
 
 def _evidence(found: Quoted, *, without: int = -1) -> _Evidence:
-    """Count what is to be explained. `without`: a line that tells nothing."""
+    """Count the features to explain. `without`: a line to ignore."""
     moves, closing, new, changed = Moves(), Counter[str](), Counter[str](), Counter[tuple[str, str]]()
     were, are = (Counter(map(text_of, some)) for some in (found.region, found.lines))
     for at, line in enumerate(found.lines):
@@ -150,7 +154,7 @@ def _blocks(found: Quoted) -> Iterator[tuple[str, str, str | None]]:
 
 
 class _Trials:
-    """Tries changes that may have been made, and finds the one that leaves the least without a reason."""
+    """Tries possible changes, and finds the one that leaves the least unexplained."""
 
     def __init__(self, found: Quoted, place: EditPlace, *, may_change_steps: bool) -> None:
         self._found, self._place = found, place
@@ -164,7 +168,7 @@ class _Trials:
         self._may_change_steps = may_change_steps
 
     def _evidence_without_first(self) -> _Evidence:
-        """Count what is to be explained, had the first line kept its indentation."""
+        """Count the features, assuming that the first line kept its indentation."""
         first, lines = self._found.first, list(self._found.lines)
         if first >= 0:
             lines[first] = self._first_in_file + lines[first]
@@ -180,7 +184,7 @@ class _Trials:
                 best, cost = change, other
         return best
 
-    # ---- what may have been made
+    # ---- possible changes
 
     def _possible(self) -> Iterator[IndentChange]:
         can_lose_first = len(self._said) > 1 and not lead_of(self._said[0]) and self._first_in_file
@@ -212,7 +216,7 @@ class _Trials:
                         yield "other step", old, new
 
     def _shifts(self, change: IndentChange) -> Iterator[tuple[str, str]]:
-        """Yield how far all lines may have been moved: as (left out, added)."""
+        """Yield the possible shifts of all lines, as (left out, added)."""
         lowest = min((lead_of(line) for line in self._said), key=columns)
         pairs = [(self._wanted, lowest)]
         if not self._place_only:
@@ -230,7 +234,7 @@ class _Trials:
         return not self._found.region
 
     def _may_be_moved(self, added: str, lowest: str) -> bool:
-        """Return whether a shift may be undone. A single line, and lines that only moved, may be meant to move."""
+        """Return whether a shift may be undone; a single line, or lines that only moved, may be moved on purpose."""
         if added:
             return (
                 len(added.expandtabs(8)) > 1
@@ -241,13 +245,13 @@ class _Trials:
             )
         return not (self._moves_only and lowest)
 
-    # ---- what it leaves without a reason
+    # ---- unexplained features
 
     def _cost(self, change: IndentChange) -> tuple[int, int, int, int, int]:
-        """Return what is odd about a change, the worst first.
+        """Return the anomalies of a change, most serious first.
 
-        Lines moved without a reason, other odd lines, of how many parts it is, lines moved because another one encloses
-        them, and steps that are seen nowhere.
+        Lines moved without a reason, other odd lines, how many parts the change has, lines moved because a different
+        line encloses them, and steps that occur nowhere.
         """
         evidence = self._evidence[change.has_lost_first]
         spelled: dict[str, str] = {}
@@ -270,7 +274,7 @@ class _Trials:
             elif (new_depth > depth and not may_be_deeper) or (new_depth < depth and not may_be_less_deep):
                 moved += count
             if is_explained:
-                # What was left out never stood before it (the end of a here-document).
+                # The left-out indentation never preceded it (the end of a here-document).
                 odd += count * (not old.startswith(change.left_out))
             else:
                 wrapped += count
@@ -282,13 +286,13 @@ class _Trials:
             moved + self._is_misplaced(change, min(depths, default=0), explained) + self._at_the_top(change)
         )
         odd += self._foreign(change, new_leads, evidence.blocks) + self._respelled(change, changed)
-        # What leaves indentation out leaves all of it out.
+        # A model that drops indentation drops all of it.
         odd += bool(change.left_out) and all(lead_of(line) for line in self._said)
         parts = 2 * (change.kind != "same") + bool(change.left_out or change.added) + 2 * change.has_lost_first
         return without_reason, odd, parts, wrapped, self._strangeness(change)
 
     def _is_misplaced(self, change: IndentChange, depth: int, explained: int) -> int:
-        """Return 1 where the code as a whole would be indented more or less than the place is."""
+        """Return 1 if the code as a whole would be indented more or less than the place."""
         wanted = columns(self._wanted)
         if depth > wanted:
             is_shifted = bool(change.left_out or change.added)
@@ -296,7 +300,7 @@ class _Trials:
         return int(depth < wanted)
 
     def _at_the_top(self, change: IndentChange) -> int:
-        """Return how odd the first lines would be: not where the region begins, or indented with no reason."""
+        """Return how odd the first lines would be: not at the region's indentation, or indented without a reason."""
         found, first = self._found, self._found.first
         above = self._first_in_file if change.has_lost_first else change.in_file(lead_of(self._said[0]))
         odd = int(not self._place_only and found.partner[first] < 0 and columns(above) != columns(self._first_in_file))
@@ -315,7 +319,7 @@ class _Trials:
         return odd + (step > 0 and not goes_on(self._said[0]))
 
     def _foreign(self, change: IndentChange, new: Counter[str], blocks: Counter[tuple[str, str, str | None]]) -> int:
-        """Return how many lines would be indented by what the file is not indented by."""
+        """Return how many lines would have a kind of indentation that the file does not use."""
         file = self._file
         leads = [(own, lines) for lead, lines in new.items() if (own := change.in_file(lead)) not in self._leads]
         if file.is_compact:
@@ -343,7 +347,7 @@ class _Trials:
         )
 
     def _strangeness(self, change: IndentChange) -> int:
-        """Return how many of its steps are not those that the file and the reply show."""
+        """Return how many of its steps do not occur in the file and the reply."""
         file, odd = self._file, 0
         known = file.step or self._place.width
         if change.kind != "same":
@@ -354,7 +358,7 @@ class _Trials:
 
 
 def _shift(change: IndentChange, in_file: str, in_reply: str) -> tuple[str, str] | None:
-    """Return what was left out or added when the one became the other; None where neither is true."""
+    """Return the text left out or added to turn one into the other; None if neither applies."""
     plain = change.in_file(in_reply)
     if in_file.endswith(plain):
         return in_file[: len(in_file) - len(plain)], ""
@@ -365,7 +369,7 @@ def _shift(change: IndentChange, in_file: str, in_reply: str) -> tuple[str, str]
 
 
 def wanted_lead(place: EditPlace) -> str:
-    """Return how far the code at this place is indented."""
+    """Return the indentation of the code at this place."""
     said = [lead_of(line) for line in place.region if is_indented_code(line)]
     if said:
         return min(said, key=columns)
@@ -375,5 +379,5 @@ def wanted_lead(place: EditPlace) -> str:
 
 
 def change_of(found: Quoted, place: EditPlace, *, may_change_steps: bool = True) -> IndentChange:
-    """Return what was made of the indentation. `may_change_steps`: False where it was asked for."""
+    """Return the change of the indentation. `may_change_steps`: False if the user asked for it."""
     return _Trials(found, place, may_change_steps=may_change_steps).best()

@@ -1,4 +1,4 @@
-"""How lines are indented: by tabs or spaces, by how many, and which line encloses which."""
+"""The indentation of lines: tabs or spaces, how many, and which line encloses which."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from codecompanion.edit_in_place.place import is_blank
 from codecompanion.wire.requests import EditPlace
 
 _MAX_AROUND = 400
-"""Lines of the surroundings that are looked at on each side."""
+"""Number of surrounding lines to read on each side."""
 _FEW, _SOME = 0.1, 0.2
 _MAX_STEP = 8
 _EIGHT_SPACES = re.compile(r"[ \t]* {8}")
@@ -25,21 +25,21 @@ _OPENS_AT_START = re.compile(
 _PREPROCESSOR = re.compile(r"#(?:if|ifdef|ifndef|else|elif|endif|define|undef|include|pragma|region|endregion|error)\b")
 _CLOSING = re.compile(r"\W{0,40}|(?:end|fi|done|esac)\W?|</\w{1,40}>")
 _GOES_ON = (*",([{\\+-*/%=&|.?:<>",)
-"""How a line ends that the next one continues, however it is indented."""
+"""Endings of a line that the next one continues, with any indentation."""
 
 
 def lead_of(line: str) -> str:
-    """Return the tabs and spaces that a line begins with."""
+    """Return the tabs and spaces at the start of a line."""
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
 def text_of(line: str) -> str:
-    """Return a line without the white space around it."""
+    """Return a line without surrounding white space."""
     return line.strip(" \t\r")
 
 
 def columns(lead: str) -> int:
-    """Return how far an indentation reaches; a tab reaches to the next multiple of 8."""
+    """Return the width of an indentation in columns; a tab reaches to the next multiple of 8."""
     return len(lead.expandtabs(8))
 
 
@@ -60,7 +60,7 @@ def goes_on(line: str) -> bool:
 
 
 def compact(size: int) -> str:
-    """Return an indentation of so many columns in which every eight are a tab."""
+    """Return an indentation of `size` columns in which every eight are a tab."""
     return "\t" * (size // 8) + " " * (size % 8)
 
 
@@ -70,12 +70,12 @@ def is_closing(line: str) -> bool:
 
 
 def stands_at_the_edge(line: str) -> bool:
-    """Return whether a line is an instruction to a preprocessor, which is not indented wherever it is."""
+    """Return whether a line is a preprocessor directive, which is never indented."""
     return line.startswith("#") and _PREPROCESSOR.match(line) is not None
 
 
 class Style(msgspec.Struct, frozen=True):
-    """What lines are indented by. `step`: spaces of one level, 0 where the lines do not say.
+    """The kind of indentation of lines. `step`: spaces per level, 0 if the lines do not show it.
 
     `is_compact`: levels are smaller than a tab, and every eight columns are one, as with Vim's `softtabstop`.
     """
@@ -87,7 +87,7 @@ class Style(msgspec.Struct, frozen=True):
 
 
 def style_of(lines: Iterable[str]) -> Style:
-    """Return what lines are indented by."""
+    """Return the kind of indentation of the lines."""
     said = [line for line in lines if not is_blank(line)]
     leads = [lead_of(line) for line in said]
     return Style(
@@ -98,9 +98,9 @@ def style_of(lines: Iterable[str]) -> Style:
 
 
 def file_style(place: EditPlace) -> Style:
-    """Return what the file is indented by: as the region says, else what is around it, else the buffer's options.
+    """Return the file's kind of indentation: from the region, else the lines around it, else the buffer's options.
 
-    What few of the lines around it are indented by is text in a string, not the file's way.
+    Indentation of only a few surrounding lines is text in a string, not the file's style.
     """
     region = style_of(place.region)
     near = (*place.before[-_MAX_AROUND:], *place.region, *place.after[:_MAX_AROUND])
@@ -131,7 +131,7 @@ def _is_compact(near: Sequence[str]) -> bool:
 
 
 def _step(lines: Sequence[str], *, is_block: bool = True) -> int:
-    """Return by how many spaces most blocks of these lines are indented, or most lines; 0 where none is."""
+    """Return the spaces by which most blocks of these lines are indented, or most lines; 0 if none are."""
     steps = Counter[int]()
     for above, below in pairwise(line for line in lines if not is_blank(line)):
         high, low = lead_of(above), lead_of(below)

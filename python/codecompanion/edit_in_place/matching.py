@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from itertools import pairwise
 
 _MAX_COMPARISONS = 1_000_000
-"""Above this many pairs of lines only lines that occur once on both sides are compared: difflib's time is quadratic."""
+"""Above this many pairs, only lines that occur once on both sides are compared: difflib's time is quadratic."""
 
 Pairs = list[tuple[int, int]]
 

@@ -1,4 +1,4 @@
-"""Code that a model has written with the numbers of its lines."""
+"""Removes line numbers that a model has written before the lines of code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from codecompanion.edit_in_place.place import resembles
 
 _NUMBERED = re.compile(r"^\s{0,8}(\d{1,7})(\s*[|│:→]|\t|\s{2})(.*)$")
 _BARS = "|│→"
-"""What stands between number and line where that can be nothing else: a colon is also one of the language."""
+"""Separators after a line number that cannot belong to the code, unlike a colon."""
 
 
 def looks_numbered(line: str) -> bool:
@@ -17,7 +17,7 @@ def looks_numbered(line: str) -> bool:
 
 
 def without_numbers(lines: tuple[str, ...], region: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the lines without numbers that count them, where the region has none."""
+    """Return the lines without numbers that count them, if the region has no such numbers."""
     found = [_NUMBERED.match(line) for line in lines]
     numbered = [one for one in found if one is not None]
     if len(numbered) < 2 or len(numbered) < len(lines):

@@ -1,4 +1,4 @@
-"""A reply that is a diff of the lines, although they were asked for as they shall be."""
+"""Applies a reply that is a diff, although the new lines were requested."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ DIFFS = frozenset({"diff", "patch", "udiff"})
 
 
 def patched(diff: tuple[str, ...], place: EditPlace) -> tuple[str, ...] | None:
-    """Return the region with the diff in it; None where a hunk fits nowhere in the region, or in several places.
+    """Return the region with the diff applied; None if a hunk fits nowhere in the region, or in several places.
 
-    Where a hunk fits but for its indentation, what it adds is indented as the file is.
+    If a hunk fits except for its indentation, its added lines get the file's indentation.
     """
     result = list(place.region)
     for old, said in _hunks(diff):
@@ -34,7 +34,7 @@ def patched(diff: tuple[str, ...], place: EditPlace) -> tuple[str, ...] | None:
 
 
 def _indented(old: list[str], new: list[str], lines: tuple[str, ...], place: EditPlace) -> tuple[str, ...]:
-    """Return the new lines of a hunk, indented as the lines that its old ones are."""
+    """Return the new lines of a hunk, indented like the lines that match its old ones."""
     near = msgspec.structs.replace(place, region=lines)
     change = change_of(quoted(tuple(old), lines), near)
     return restored(change, quoted(tuple(new), lines), near)
@@ -57,7 +57,7 @@ def _hunks(diff: tuple[str, ...]) -> list[tuple[list[str], list[str]]]:
 
 
 def _only_place(old: list[str], lines: list[str]) -> int | None:
-    """Return where `old` stands, if that is one place: what is added to nothing has none."""
+    """Return the index of `old`, if it is unique; lines added to nothing have no place."""
     if not old:
         return 0 if not lines else None
     found = [at for at in range(len(lines) - len(old) + 1) if lines[at : at + len(old)] == old]

@@ -1,4 +1,4 @@
-"""Where an edit is to be made (`requests.EditPlace`): what is said of its lines, and how they are marked."""
+"""The place of an edit (`requests.EditPlace`): predicates on its lines, and the tag that marks them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ Placement = Literal["replace", "after", "before", "new", "chat"]
 
 
 def is_blank(line: str) -> bool:
-    """Return whether a line has nothing but white space."""
+    """Return whether a line has only white space."""
     return not line.strip()
 
 
 def resembles(lines: tuple[str, ...], region: tuple[str, ...], share: float = 0.5) -> bool:
-    """Return whether at least `share` (0..1) of the region's lines stand among `lines`, whatever their indentation."""
+    """Return whether at least `share` (0..1) of the region's lines are among `lines`, with any indentation."""
     wanted = [line.strip() for line in region if not is_blank(line)]
     present = {line.strip() for line in lines}
     return bool(wanted) and sum(line in present for line in wanted) >= share * len(wanted)
 
 
 def marker_of(place: EditPlace) -> str:
-    """Return the name of the tag around the lines: one that no line of the place has in it."""
+    """Return the name of the tag around the lines: one that does not occur in any line of the place."""
     text = "\n".join((*place.region, *place.before, *place.after))
     name, number = "edit", 1
     while f"<{name}>" in text or f"</{name}>" in text:

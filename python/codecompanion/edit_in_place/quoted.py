@@ -1,4 +1,4 @@
-"""The lines of a reply beside those of the file: which are the same, which changed, which were wrapped or unwrapped."""
+"""Compares a reply's lines with the file's: which are equal, changed, wrapped or unwrapped."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from codecompanion.edit_in_place.place import is_blank
 class Quoted(msgspec.Struct, frozen=True):
     """The lines of a reply beside those of the file that they replace.
 
-    `partner`: the line of the region that each line of the reply is, whatever its indentation; -1 = none.
-    `place`: the line in whose place it is: its partner, or one that was changed; -1 = none.
-    `parent`: the line of the reply that encloses it. `keeps_parent`: whether that is in the place of its parent in the
-    region. `may_be_deeper`: it was wrapped; `may_be_less_deep`: it was unwrapped.
+    `partner`: the equal line of the region for each line of the reply, ignoring indentation; -1 = none. `place`: the
+    line it replaces: its partner, or a changed one; -1 = none. `parent`: the line of the reply that encloses it.
+    `keeps_parent`: whether that replaces its parent in the region. `may_be_deeper`: it was wrapped; `may_be_less_deep`:
+    it was unwrapped.
     """
 
     lines: tuple[str, ...]
@@ -32,7 +32,7 @@ class Quoted(msgspec.Struct, frozen=True):
 
     @property
     def first(self) -> int:
-        """The first line whose indentation tells something; -1 = none."""
+        """The first line with meaningful indentation; -1 = none."""
         return next((at for at, line in enumerate(self.lines) if is_indented_code(line)), -1)
 
 
@@ -58,7 +58,7 @@ def quoted(lines: tuple[str, ...], region: tuple[str, ...]) -> Quoted:
 
 
 def _places(lines: tuple[str, ...], region: tuple[str, ...], pairs: Pairs) -> list[int]:
-    """Return in the place of which line of the region each line is: its partner, or a line that was changed."""
+    """Return which line of the region each line replaces: its partner, or a line that was changed."""
     place = [-1] * len(lines)
     for (old, new), (next_old, next_new) in pairwise([(-1, -1), *pairs, (len(region), len(lines))]):
         if new >= 0:
@@ -71,7 +71,7 @@ def _places(lines: tuple[str, ...], region: tuple[str, ...], pairs: Pairs) -> li
 
 
 def _pairs(lines: tuple[str, ...], region: tuple[str, ...]) -> Pairs:
-    """Return the lines that are the same but for white space; with it, where as many are: there are many lone `}`."""
+    """Return the lines equal except for white space, or including it if as many are (lone `}` are common)."""
     loose = matching_lines([text_of(line) for line in region], [text_of(line) for line in lines])
     exact = matching_lines([_with_lead(line) for line in region], [_with_lead(line) for line in lines])
     same = [pair for pair in exact if not is_blank(lines[pair[1]])]
@@ -83,7 +83,7 @@ def _with_lead(line: str) -> str:
 
 
 def moves_only(found: Quoted) -> bool:
-    """Return whether the reply differs from the region in nothing but white space."""
+    """Return whether the reply differs from the region only in white space."""
     old, new = ([text_of(line) for line in some if not is_blank(line)] for some in (found.region, found.lines))
     return old == new
 
@@ -93,5 +93,5 @@ def _leads(lines: Sequence[str]) -> list[str | None]:
 
 
 def is_indented_code(line: str) -> bool:
-    """Return whether the indentation of a line tells something."""
+    """Return whether the indentation of a line is meaningful."""
     return not is_blank(line) and not stands_at_the_edge(line)

@@ -1,8 +1,9 @@
-"""How a reply is read: where its code belongs, and the code; or that it is no edit but an answer.
+"""Reads a reply: the place of its code and the code itself, or an answer that is not an edit.
 
-Asked for is a first line `placement: …` and one fenced block (`prompts/edit_in_place.md`): text that streams, which
-JSON does not. Read is much more: models leave the line out, answer in JSON, as a diff or without a fence, explain
-before and after, repeat what stands around the code. What is left is an answer to be read in a chat, and why it is one.
+The prompt asks for a first line `placement: …` and one fenced block (`prompts/edit_in_place.md`): text that can be
+streamed, unlike JSON. The reader accepts much more: models omit the line, answer in JSON, as a diff or without a fence,
+explain before and after, or repeat the surroundings of the code. Anything else is an answer to be shown in a chat, with
+the reason.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ _ALONE = re.compile(r"^[\s*`\[<#]{0,4}(replace|add|after|before|new|chat)[\s*`\]
 _THOUGHTS = re.compile(r"^\s*<(think|thinking|reasoning)>.*?</\1>\s*", re.DOTALL | re.IGNORECASE)
 _SENTENCE = re.compile(r"^\s*(?:[-*]\s+)?[A-Z'\"“].*[.!?:]\s*$")
 _SIGNS = re.compile(r"[(){}\[\];=<>]|^\s+\S|^(?:#|//|--|/\*|@)|^(?:import|from|return|end|else|fi|done)\b|^\S+:$")
-"""What lines of code have and lines of prose have seldom."""
+"""Signs that are common in lines of code and rare in prose."""
 _MAX_PROSE_WORDS = 60
-"""A reply that says more than this around a block it has not announced explains something."""
+"""A reply with more prose than this around a block without a placement line is an explanation."""
 _MARKDOWN = frozenset({"markdown", "md", "quarto", "rmd", "mdx"})
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """What a whole reply is: code for a placement, or (`chat`) an answer.
+    """The meaning of a whole reply: code for a placement, or (`chat`) an answer.
 
     `note`: a sentence to show with the edit, or why it is an answer.
     """
@@ -59,7 +60,7 @@ EXPLAINS = Reading("chat", note="The reply explains code instead of editing it."
 
 
 def read_reply(text: str, place: EditPlace, instruction: str = "") -> Reading:
-    """Return what a complete reply to an instruction is; `place` is where its code would go."""
+    """Return the reading of a complete reply to an instruction; `place` is where its code would go."""
     lines = _lines(_THOUGHTS.sub("", text, count=1))
     head, header = _header(lines)
     if header == "chat":
@@ -87,22 +88,22 @@ def _edit(placement: Placement, block: Block, place: EditPlace, instruction: str
 
 
 def _lines(text: str) -> tuple[str, ...]:
-    """Return the lines of a text, the last one without the line end that most texts have."""
+    """Return the lines of a text, without the empty line after a final line end."""
     lines = text.replace("\r\n", "\n").split("\n")
     return tuple(lines[:-1] if lines[-1] == "" else lines)
 
 
-# ---- the line that says where
+# ---- the placement line
 
 
 def placement_in(line: str, *, is_first: bool) -> Placement | None:
-    """Return the placement that a line names; a word alone does so only in the first line."""
+    """Return the placement that a line names; a bare word counts only in the first line."""
     found = _NAMED.match(line) or (_ALONE.match(line) if is_first else None)
     return _WORDS[found[1].lower()] if found is not None else None
 
 
 def _header(lines: tuple[str, ...]) -> tuple[int, Placement | None]:
-    """Return the line after the one that names the placement, and it; (0, None) when none does, before any code."""
+    """Return the index after the placement line, and the placement; (0, None) if there is none before any code."""
     is_first = True
     for at, line in enumerate(lines):
         named = placement_in(line, is_first=is_first)
@@ -117,7 +118,7 @@ def _header(lines: tuple[str, ...]) -> tuple[int, Placement | None]:
 
 
 def _inside_fence(lines: tuple[str, ...], at: int, named: Placement) -> tuple[int, Placement | None]:
-    """Take a header that stands in the fence with the code, or in one of its own."""
+    """Accept a header inside the fence of the code, or in its own fence."""
     own = len(lines) > at + 2 and opening(lines[at + 2]) is not None
     return (at + 3, named) if own else (at + 2, named)
 
@@ -126,7 +127,7 @@ def _inside_fence(lines: tuple[str, ...], at: int, named: Placement) -> tuple[in
 
 
 def _chosen(body: tuple[str, ...], place: EditPlace, *, is_announced: bool) -> Block | Reading:
-    """Return the block that is the edit; where none is, what the reply is then."""
+    """Return the block that is the edit, or else the reading of the reply."""
     blocks = blocks_of(body)
     if place.filetype in _MARKDOWN and len(blocks) > 1 and (whole := whole_block(body)) is not None:
         blocks = (whole,)
@@ -144,8 +145,8 @@ def _chosen(body: tuple[str, ...], place: EditPlace, *, is_announced: bool) -> B
 
 
 def _unfenced(body: tuple[str, ...], place: EditPlace, *, is_announced: bool) -> Block | Reading:
-    """Return a reply without fences as code, if it is: announced and no prose, like what it replaces, or code alone."""
-    # A header inside the only fence leaves the closing one over.
+    """Return a reply without fences as code, if it is: announced non-prose, similar to the region, or code alone."""
+    # A header inside the only fence leaves the closing fence unmatched.
     lines = tuple(line for line in body if opening(line) is None)
     said = [line for line in lines if line.strip()]
     if not said:
@@ -157,9 +158,9 @@ def _unfenced(body: tuple[str, ...], place: EditPlace, *, is_announced: bool) ->
 
 
 def _is_code(said: list[str]) -> bool:
-    """Return whether lines that nothing announces are code: no sentences but in comments, and most have signs of code.
+    """Return whether unannounced lines are code: sentences only in comments, and signs of code in most lines.
 
-    A sentence that is indented stands in a text of the code.
+    An indented sentence is text inside the code.
     """
     sentences = [line for line in said if _SENTENCE.match(line) and len(line.split()) > 2]
     if any(not line.startswith((" ", "\t", '"', "'", "-- ")) for line in sentences):
@@ -168,7 +169,7 @@ def _is_code(said: list[str]) -> bool:
 
 
 def _from_json(body: tuple[str, ...]) -> tuple[Placement, tuple[str, ...]] | None:
-    """Return placement and code of a reply in JSON, the way other tools ask for it."""
+    """Return placement and code of a reply in JSON, the format of other tools."""
     text = "\n".join(body).strip()
     blocks = blocks_of(body)
     if len(blocks) == 1 and blocks[0].language in ("json", ""):
@@ -188,7 +189,7 @@ def _from_json(body: tuple[str, ...]) -> tuple[Placement, tuple[str, ...]] | Non
 
 
 class ReplyReader:
-    """Reads a reply as it arrives, so that its code can be shown line by line; `read_reply` then has the last word."""
+    """Reads a reply as it arrives, so that its code can be shown line by line; `read_reply` has the last word."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -199,7 +200,7 @@ class ReplyReader:
         self._is_over = self._goes_on = False
 
     def go_on(self) -> None:
-        """Expect the rest of a reply that ended at a limit: it may open its block again."""
+        """Expect the rest of a reply that was cut off at a limit: it may open its block again."""
         self._goes_on = True
 
     def feed(self, piece: str) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
-"""Remove the lines around the place that a reply repeats, but no lines of the edit that look like them.
+"""Removes surrounding lines that a reply repeats, but no lines of the edit that look like them.
 
 A reply that ends with `return nil` and `}` may repeat two lines below the place, keep two lines of the region, or add
-an early return: they look the same. Lines that can be part of the edit stay, because a duplicate is easily seen in the
+an early return: these look alike. Lines that can be part of the edit stay, because a duplicate is easily seen in the
 proposal and a missing line is not.
 """
 
@@ -19,7 +19,7 @@ from codecompanion.edit_in_place.quoted import quoted
 from codecompanion.wire.requests import EditPlace
 
 _MIN_ALONE = 8
-"""So many characters make a single repeated line recognisable; `}` or `end` could be meant."""
+"""A single repeated line of this length is recognisable; `}` or `end` could be intended."""
 _WORD = re.compile(r"\w\w")
 _ENDS = re.compile(r"\s*+(?:\W{1,40}$|</|[\\#]?end|(?:fi|done|esac)\b)", re.IGNORECASE)
 """Lines that can end a block."""
@@ -55,7 +55,7 @@ class _Overlap(msgspec.Struct, frozen=True):
 
 
 def _is_sure(head: _Overlap, tail: _Overlap) -> bool:
-    """Return whether lines around the region are repeated: such that can be no accident, or some on both sides."""
+    """Return whether lines around the region are certainly repeated: beyond accident on one side, or some on both."""
     return head.is_sure or tail.is_sure or (head.size > 0 and tail.size > 0)
 
 
@@ -74,7 +74,7 @@ def _between(lines: tuple[str, ...], head: _Overlap, tail: _Overlap, region: tup
 
 
 def _count_quoted(lines: tuple[str, ...], region: tuple[str, ...]) -> int:
-    """Return how many lines of the region the reply has, in order, whatever their indentation."""
+    """Return how many lines of the region the reply has, in order, with any indentation."""
     texts = [line.strip() for line in lines]
     return sum(texts[new] != "" for _, new in matching_lines([line.strip() for line in region], texts))
 
@@ -138,7 +138,7 @@ def _block_starts(lines: tuple[str, ...]) -> list[int]:
     return found
 
 
-# ---- lines that are the same
+# ---- equal lines
 
 
 def _repeated(
@@ -148,7 +148,7 @@ def _repeated(
     region: tuple[str, ...],
     key: Callable[[str], str],
 ) -> tuple[_Overlap, _Overlap]:
-    """Return how much of what is above the region, and of what is below it, is in the reply and not in the region."""
+    """Return how many lines above and below the region are repeated in the reply without being in the region."""
     said, own = [key(line) for line in lines], [key(line) for line in region]
     above, below = [key(line) for line in before], [key(line) for line in after][::-1]
     return (
@@ -166,14 +166,14 @@ def _stripped(lines: list[str]) -> list[str]:
 
 
 def _beyond(repeated: _Overlap, own: _Overlap, own_text: _Overlap) -> _Overlap:
-    """Return what is repeated if it is more than the region itself repeats; it is sure if its text alone is more."""
+    """Return the repeated lines if they exceed the region's own repetition; certain if their text alone exceeds it."""
     if repeated.size <= own.size:
         return _Overlap()
     return _Overlap(repeated.size, repeated.is_sure and repeated.size > own_text.size)
 
 
 def _overlap(left: list[str], right: list[str]) -> _Overlap:
-    """Return the longest end of `left` that `right` begins with: one that is sure before others."""
+    """Return the longest end of `left` that `right` begins with, preferring a certain one."""
     unsure = 0
     for size in range(min(len(left), len(right)), 0, -1):
         if left[-size:] == right[:size]:
@@ -185,7 +185,7 @@ def _overlap(left: list[str], right: list[str]) -> _Overlap:
 
 
 def _is_balanced(lines: tuple[str, ...], other: tuple[str, ...], region: tuple[str, ...]) -> bool:
-    """Return whether these lines have as many brackets open as the region has, and the others have not."""
+    """Return whether these lines leave as many brackets open as the region does, and the others do not."""
     return bool(region) and _open_brackets(lines) == _open_brackets(region) != _open_brackets(other)
 
 

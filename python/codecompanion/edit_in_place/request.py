@@ -1,7 +1,7 @@
-"""What goes to the model with the instruction of an edit: the lines, and what stands around them.
+"""The message with the lines of an edit and their surroundings.
 
-The instruction is the user's message, the form of the reply (`prompts/edit_in_place.md`) stands in the system prompt of
-its turn; this is the message between them.
+The instruction is the user's message, the form of the reply (`prompts/edit_in_place.md`) is part of its turn's system
+prompt; this message is between them.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from codecompanion.edit_in_place.place import marker_of
 from codecompanion.wire.requests import EditTarget
 
 MIN_CHARS, MAX_CHARS = 400, 12_000
-"""How much of what stands around the lines goes along, on each side: at least, and at most."""
+"""Minimum and maximum of the surroundings to attach, on each side."""
 
 
 def chars_around(room_tokens: int) -> int:
-    """Return how many characters of the surroundings go along on each side; 0 tokens of room are not known."""
+    """Return how many characters of the surroundings to attach on each side; 0 tokens = the room is unknown."""
     return max(MIN_CHARS, min(MAX_CHARS, room_tokens // 3)) if room_tokens else MAX_CHARS // 2
 
 
 def title_of(target: EditTarget) -> str:
-    """Return which lines of which file an edit is about, in a few words."""
+    """Return the lines and the file of an edit, in a few words."""
     name = " ".join(target.path.split()) or "a buffer without a name"
     last = target.first + max(1, len(target.region)) - 1
     return f"line {last} of {name}" if last == target.first else f"lines {target.first}-{last} of {name}"
@@ -46,7 +46,7 @@ def lines_of(target: EditTarget, around: int) -> str:
 
 
 def _fenced(lines: tuple[str, ...], filetype: str) -> str:
-    """Return the lines in a fence that is longer than any of theirs."""
+    """Return the lines in a fence that is longer than any inside them."""
     text = "\n".join(lines)
     longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)

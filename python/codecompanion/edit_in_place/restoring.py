@@ -1,7 +1,7 @@
-"""The lines of a reply as they belong in the file, once it is known what was made of their indentation.
+"""Restores the indentation of a reply's lines, once its change is known.
 
 A line of the file keeps its bytes: its alignment, its trailing white space. New and changed lines are indented by the
-reverse of the change, and lines that were wrapped or unwrapped stay as deep as the model has put them.
+reverse of the change, and wrapped or unwrapped lines stay as deep as the model put them.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from codecompanion.edit_in_place.quoted import Quoted, is_indented_code
 from codecompanion.wire.requests import EditPlace
 
 _RULE = re.compile(r"^[^\s#=:][^#=:]{0,400}::?(?!=)")
-"""A line of a Makefile below which recipes are."""
+"""A line of a Makefile that may be followed by recipes."""
 _HARD_BREAK = frozenset({"markdown", "md", "quarto", "rmd", "mdx", "vimwiki"})
-"""White space at the end of a line has a meaning in these."""
+"""In these, trailing white space is significant."""
 
 
 def restored(
@@ -40,10 +40,10 @@ def restored(
     may_change_steps: bool = True,
     style: Style | None = None,
 ) -> tuple[str, ...]:
-    """Return the lines as they belong in the file: with other indentation, but always with the text of the reply.
+    """Return the lines for the file: indentation may change, but the text is always that of the reply.
 
     The reply is returned unchanged if restoring lost a line or changed its text. `may_change_steps`: as for
-    `change_of`. `style`: that of the file, where it is known.
+    `change_of`. `style`: that of the file, if known.
     """
     restoring = _Restoring(change, found, place, style or file_style(place))
     if not may_change_steps:
@@ -90,7 +90,7 @@ class _Restoring:
         return tuple(result)
 
     def _own_lines(self) -> dict[int, int]:
-        """Return which line of the region each quoted line is, now that its indentation is known, too."""
+        """Return the line of the region for each quoted line, using the indentation, which is known at this point."""
         region, change = self._found.region, self._change
         spelled = {lead: change.in_reply(lead) for lead in {lead_of(line) for line in region}}
         old = [spelled[lead_of(line)] + text_of(line) if text_of(line) else "" for line in region]
@@ -103,7 +103,7 @@ class _Restoring:
         return own
 
     def _below(self) -> list[int]:
-        """Return for each line of the reply the next line of the region that it quotes."""
+        """Return for each line of the reply the next quoted line of the region."""
         result, below = [], len(self._found.region)
         for at in range(len(self._found.lines) - 1, -1, -1):
             result.append(below)
@@ -111,14 +111,14 @@ class _Restoring:
         return result[::-1]
 
     def _quoted(self, old: str, line: str) -> str:
-        """Return a line of the file that the reply has as `line`."""
+        """Return the file's version of a line that the reply has as `line`."""
         end = line[len(line.rstrip(" \t")) :]
         if end and not is_blank(line) and self._place.filetype in _HARD_BREAK:
             return old.rstrip(" \t") + end
         return old
 
     def _aligned(self, at: int, result: list[str]) -> str | None:
-        """Return a line that stands below its line of old, with its own distance from that; None for any other."""
+        """Return a line that is still below its former parent, at its former distance; None for any other."""
         found, partner, parent = self._found, self._found.partner[at], self._found.parent[at]
         if (
             self._change.is_none
@@ -154,7 +154,7 @@ class _Restoring:
         return change.in_file(lead)
 
     def _lead_nearby(self, at: int, lead: str, above: int, below: int) -> str | None:
-        """Return the indentation of a line that this one replaces or follows, if it is the same in the reply."""
+        """Return the indentation of a line that this one replaces or follows, if the reply indents both equally."""
         region, change = self._found.region, self._change
         if self._hunk != (above, below):
             self._hunk, self._leads_of_hunk = (above, below), {}
@@ -166,7 +166,7 @@ class _Restoring:
         if 0 <= above < below < len(region) and not any(
             lead_of(region[place]).startswith(change.left_out) for place in (above, below)
         ):
-            return change.in_file(lead).removeprefix(change.left_out)  # in the text of a here-document
+            return change.in_file(lead).removeprefix(change.left_out)  # inside the text of a here-document
         if at - 1 in self._own:
             own = lead_of(region[above])
             if own and own.startswith(change.left_out) and change.in_reply(own) == lead:
@@ -181,12 +181,12 @@ class _Restoring:
         above = next((line for line in lines if not is_blank(line)), "")
         return above.startswith("\t") or _RULE.match(above) is not None
 
-    # ---- quoted lines are as they were, only new ones are indented otherwise
+    # ---- quoted lines are unchanged, only new ones are indented differently
 
     def _step_of_foreign_lines(self) -> int:
-        """Return the spaces per level of new lines where the file has tabs, minus those per tab where it has spaces.
+        """Return the spaces per level of new lines in a file with tabs, minus those per tab in a file with spaces.
 
-        0: new lines are indented as the file is.
+        0: new lines have the file's indentation.
         """
         if not self._change.is_none:
             return 0
