@@ -1,1 +1,1 @@
-"""What travels between Lua and the host: typed events out, typed requests in."""
+"""Messages between Lua and the host: typed events out, typed requests in."""

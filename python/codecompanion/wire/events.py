@@ -1,9 +1,9 @@
 """Typed events from the host to the editor: the wire of `lua/codecompanion/types.lua`.
 
-A batch is one JSON array of these objects, decoded by `require("codecompanion.host").on_events(json)`. Every object
-has `type` (the tag) and, unless it concerns the whole host, `chat` (id). Nothing here is a state of its own:
-each view can be rebuilt from the log. Token figures are whole tokens, times milliseconds, `ratio` is 0..1. All of them
-stand in this one file, long as it is: what the editor can be told is read here, and `types.lua` is made of it.
+A batch is one JSON array of these objects, decoded by `require("codecompanion.host").on_events(json)`. Every object has
+`type` (the tag) and, unless it concerns the whole host, `chat` (id). Events carry no state of their own: each view can
+be rebuilt from the log. Token figures are whole tokens, times milliseconds, `ratio` is 0..1. All events are in this one
+file, despite its length: it is the full list of messages to the editor, and `types.lua` is generated from it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 
 
 class Severity(StrEnum):
-    """How serious a sentence for the user is; the names are those of `vim.log.levels`."""
+    """The severity of a sentence for the user; the names are those of `vim.log.levels`."""
 
     DEBUG = "DEBUG"
     INFO = "INFO"
@@ -39,7 +39,7 @@ class HostReady(Event, frozen=True, kw_only=True, tag="host_ready"):
 
 
 class Mistakes(Event, frozen=True, kw_only=True, tag="mistakes"):
-    """All that is wrong by now, since more was found while the host runs.
+    """The complete list of mistakes, because more were found while the host runs.
 
     `mistakes` as in `HostReady`; `failures` are sentences on the user's own tools and strategies that failed.
     """
@@ -60,8 +60,8 @@ class Reply(Event, frozen=True, kw_only=True, tag="reply"):
 class Notice(Event, frozen=True, kw_only=True, tag="notice"):
     """One sentence for the user.
 
-    One that is told `while_paused` is removed when the meter says that nothing is paused, one that is told
-    `until_compacted` when a compaction succeeds, one that is told `until_restored` when no chat is missing any more.
+    With `while_paused` it is removed when the meter shows that nothing is paused, with `until_compacted` when a
+    compaction succeeds, with `until_restored` when no chat is missing any more.
     """
 
     level: Severity
@@ -72,7 +72,7 @@ class Notice(Event, frozen=True, kw_only=True, tag="notice"):
 
 
 class StoredSubmit(msgspec.Struct, frozen=True):
-    """A submit that was stored before the host could say so."""
+    """A submit that was stored before the host could confirm it."""
 
     key: str
     message_id: str
@@ -81,10 +81,10 @@ class StoredSubmit(msgspec.Struct, frozen=True):
 
 
 class ChatOpened(Event, frozen=True, kw_only=True, tag="chat_opened"):
-    """The chat exists in the log (new or resumed). `draft` is what stood in the input region when it was last saved.
+    """The chat exists in the log (new or resumed). `draft` is the text of the input region when it was last saved.
 
-    `beside`: what was typed into copies that could only be read and are gone. `stored`: those of the request's
-    `unconfirmed` submits that are in the log, in its order.
+    `beside`: text typed into read-only copies that are gone. `stored`: the request's `unconfirmed` submits that are in
+    the log, in its order.
     """
 
     title: str
@@ -100,17 +100,17 @@ class ChatOpened(Event, frozen=True, kw_only=True, tag="chat_opened"):
 
 
 class TitleChanged(Event, frozen=True, kw_only=True, tag="title_changed"):
-    """The chat is called this from now on."""
+    """The chat has this title from now on."""
 
     title: str
 
 
 class Redrawn(Event, frozen=True, kw_only=True, tag="redrawn"):
-    """The buffer is drawn again: what follows is all there is (context block, marks, pieces, what is running)."""
+    """The buffer is redrawn: the following events have all of it (context block, marks, pieces, running work)."""
 
 
 class ModelChanged(Event, frozen=True, kw_only=True, tag="model_changed"):
-    """The chat talks to another adapter or model from now on."""
+    """The chat uses another adapter or model from now on."""
 
     adapter: str
     model: str
@@ -118,14 +118,14 @@ class ModelChanged(Event, frozen=True, kw_only=True, tag="model_changed"):
 
 
 class PolicyChanged(Event, frozen=True, kw_only=True, tag="policy_changed"):
-    """The chat's context is managed by another policy from now on."""
+    """The chat uses another policy from now on."""
 
     policy: str
     description: str
 
 
 class State(Event, frozen=True, kw_only=True, tag="state"):
-    """The session's state; `label` says what happens in words (`running grep_search`), "" when idle."""
+    """The session's state; `label` describes the activity (`running grep_search`), "" when idle."""
 
     state: str
     label: str = ""
@@ -138,7 +138,7 @@ class Queued(Event, frozen=True, kw_only=True, tag="queued"):
 
 
 class MessageSent(Event, frozen=True, kw_only=True, tag="message_sent"):
-    """A user message is durable: it may now be shown as sent. `number`: which of the user's messages it is, from 1."""
+    """A user message is durable and may be shown as sent. `number`: its position among the user's messages, from 1."""
 
     submit_id: int
     message_id: str
@@ -149,9 +149,9 @@ class MessageSent(Event, frozen=True, kw_only=True, tag="message_sent"):
 
 
 class Gathering(Event, frozen=True, kw_only=True, tag="gathering"):
-    """What goes along with a submit is gathered: until `message_sent` or `submit_failed` it is a draft.
+    """Attachments of a submit are being gathered: until `message_sent` or `submit_failed` it is a draft.
 
-    `what` it waits for, in two words.
+    `what`: the pending step, in two words.
     """
 
     submit_id: int
@@ -159,9 +159,9 @@ class Gathering(Event, frozen=True, kw_only=True, tag="gathering"):
 
 
 class CodeGathered(Event, frozen=True, kw_only=True, tag="code_gathered"):
-    """Code stands before the message sent last (R-253): one line, and its pieces in a fold.
+    """Code was placed before the message sent last (R-253): one line, and its pieces in a fold.
 
-    `title` says how much it is, `body` has a line for each piece, which begins with its place (`path:10-40`).
+    `title` shows the amount, `body` has a line for each piece, which begins with its place (`path:10-40`).
     """
 
     message_id: str
@@ -172,7 +172,7 @@ class CodeGathered(Event, frozen=True, kw_only=True, tag="code_gathered"):
 
 
 class FileUpdated(Event, frozen=True, kw_only=True, tag="file_updated"):
-    """What has changed in a live attachment stands before the message sent last: one line, and the diff in a fold."""
+    """The changes of a live attachment were placed before the message sent last: one line, and the diff in a fold."""
 
     message_id: str
     title: str
@@ -181,7 +181,7 @@ class FileUpdated(Event, frozen=True, kw_only=True, tag="file_updated"):
 
 
 class EditorContextSent(Event, frozen=True, kw_only=True, tag="editor_context_sent"):
-    """What the message sent last mentions of the editor stands before it: one line, and its first lines in a fold."""
+    """Editor content mentioned in the message sent last was placed before it: one line, its first lines in a fold."""
 
     message_id: str
     title: str
@@ -190,7 +190,7 @@ class EditorContextSent(Event, frozen=True, kw_only=True, tag="editor_context_se
 
 
 class SubmitFailed(Event, frozen=True, kw_only=True, tag="submit_failed"):
-    """A submit could not be stored; the text goes back into the input region."""
+    """A submit could not be stored; the text returns to the input region."""
 
     submit_id: int
     text: str
@@ -198,22 +198,22 @@ class SubmitFailed(Event, frozen=True, kw_only=True, tag="submit_failed"):
 
 
 class ReplyStarted(Event, frozen=True, kw_only=True, tag="reply_started"):
-    """The model's side begins (once a provider request); a header is drawn if none stands for this turn yet."""
+    """The model's side begins (once per provider request); a header is drawn unless this turn already has one."""
 
     adapter: str
     model: str
 
 
 class Text(Event, frozen=True, kw_only=True, tag="text"):
-    """A piece of the reply, appended where the reply ends."""
+    """A piece of the reply, appended at its end."""
 
     text: str
 
 
 class EditText(Event, frozen=True, kw_only=True, tag="edit_text"):
-    """Lines of the code that arrives for an edit in place, indented as its file is; `edit_ended` brings all of them.
+    """Lines of arriving code for an edit in place, with the file's indentation; `edit_ended` brings all of them.
 
-    The first `kept` of the lines that were told before stay, and `lines` follow them.
+    The first `kept` of the lines sent before stay, and `lines` follow them.
     """
 
     lines: tuple[str, ...]
@@ -222,10 +222,11 @@ class EditText(Event, frozen=True, kw_only=True, tag="edit_text"):
 
 
 class EditEnded(Event, frozen=True, kw_only=True, tag="edit_ended"):
-    """The reply to an edit in place: exactly one for each, after the end of its turn.
+    """The reply to an edit in place: exactly one per edit, after the end of its turn.
 
-    `proposal`: `lines` for `placement`, in `language` (as the reply calls it); `note` is a sentence of warning.
-    `answer`: it is to be read in the chat. `failed`: nothing came of it, `error` says why ("" = it was cancelled).
+    `proposal`: `lines` for `placement`, in `language` (as the reply names it); `note` is a sentence of warning.
+    `answer`: a text to read in the chat. `failed`: no edit was produced, for the reason `error` ("" = it was
+    cancelled).
     """
 
     outcome: Literal["proposal", "answer", "failed"]
@@ -259,10 +260,10 @@ class Ask(Event, frozen=True, kw_only=True, tag="ask"):
     """A question of a tool to the editor, answered by the verb `answer` with this `ask_id` (0 = no answer wanted).
 
     `look`: which of `paths` are open (without: all files with unsaved changes) → `{files}`. `change`: make `text` the
-    content of buffer `buffer` at `tick` → `{state, text, reason}`. `reload`: load again what changed on disk.
-    `run_tool`: call the user's own tool `name` with `arguments` → `{text, is_error}`, as late as it likes; `stop_tool`:
-    nobody waits for the answer to `ask_id` any more. Once `until_ms` (milliseconds since the epoch, 0 = never) has
-    passed it must not be begun: the host has gone on.
+    content of buffer `buffer` at `tick` → `{state, text, reason}`. `reload`: reload files that changed on disk.
+    `run_tool`: call the user's own tool `name` with `arguments` → `{text, is_error}`, without a time limit;
+    `stop_tool`: the answer to `ask_id` is no longer needed. After `until_ms` (milliseconds since the epoch, 0 = never)
+    the call must not be started: the host no longer waits.
     """
 
     ask_id: int
@@ -272,7 +273,7 @@ class Ask(Event, frozen=True, kw_only=True, tag="ask"):
 
 
 class FileChange(msgspec.Struct, frozen=True):
-    """A change of a file that a tool made: `change_id` names it for `revert_changes` and `show_change`."""
+    """A change of a file that a tool made: `change_id` identifies it in `revert_changes` and `show_change`."""
 
     change_id: str
     path: str
@@ -282,7 +283,7 @@ class FileChange(msgspec.Struct, frozen=True):
 
 
 class ChangesReverted(Event, frozen=True, kw_only=True, tag="changes_reverted"):
-    """Which changes of files are reverted now, as a whole: their folds say so."""
+    """The complete list of file changes that are reverted now: their folds show it."""
 
     change_ids: tuple[str, ...]
 
@@ -299,9 +300,8 @@ class ToolStarted(Event, frozen=True, kw_only=True, tag="tool_started"):
 class ToolFinished(Event, frozen=True, kw_only=True, tag="tool_finished"):
     """A tool call has its result. `summary` is the fold's second half: `120 lines · 1.4k tokens`.
 
-    `reply_id` is the message that made the call.
-    `preview` is what the buffer shows inside the fold (head and tail of a long result), never the whole result. With a
-    `change` of a file it is the diff.
+    `reply_id` is the message that made the call. `preview` is the text that the buffer shows inside the fold (head and
+    tail of a long result), never the whole result; for a `change` of a file it is the diff.
     """
 
     call_id: str
@@ -320,16 +320,17 @@ class ToolFinished(Event, frozen=True, kw_only=True, tag="tool_finished"):
 class ApprovalRequested(Event, frozen=True, kw_only=True, tag="approval_requested"):
     """A tool call asks for permission. `body` is the exact command or diff, `filetype` its syntax (`sh`, `diff`).
 
-    A change of a file also carries its absolute `path` and whole texts with Unix line ends: `before` and `after` are ""
-    where there is no file, and both for a file too large to be compared in the editor. `why`: it is asked whatever was
-    granted, and `always` grants nothing; `again`: why an earlier grant covers it no more. `covers`: which commands
-    `always` could cover besides the exact one, in words that follow "Always allow"; "" when none.
-    `narrowed`: which text in the context keeps anything from being granted, in one line.
-    `kind` "compact": a request does not fit while compaction is paused; "once" compacts and sends it, `reason` says
-    what the summary should take care of. "sampling": a server wants a reply of the model; "elicitation": values of the
-    user, `form` is a JSON list of `{name, label, default, choices, required, secret}` and the answer's `text` a JSON
-    object of texts by name. `place`: where a command runs (`ApprovalQuestion`), `note`: why it wants the network, in a
-    sentence; `retry`: it failed in the sandbox and would run again there.
+    A change of a file also has its absolute `path` and whole texts with Unix line ends: `before` and `after` are "" for
+    a missing file, and both for a file too large to compare in the editor. `why`: the reason to ask regardless of
+    grants, so that `always` grants nothing; `again`: why an earlier grant no longer covers it. `covers`: which commands
+    `always` could cover besides the exact one, as text after "Always allow"; "" = none. `narrowed`: the text in the
+    context because of which nothing can be granted, in one line.
+
+    `kind` "compact": a request does not fit while compaction is paused; "once" compacts and sends it, `reason` is the
+    focus of the summary. "sampling": a server wants a reply of the model; "elicitation": values from the user, `form`
+    is a JSON list of `{name, label, default, choices, required, secret}` and the answer's `text` a JSON object of texts
+    by name. `place`: where a command runs (`ApprovalQuestion`), `note`: why it needs the network, in a sentence;
+    `retry`: it failed in the sandbox and would run again there.
     """
 
     call_id: str
@@ -353,7 +354,7 @@ class ApprovalRequested(Event, frozen=True, kw_only=True, tag="approval_requeste
 
 
 class ApprovalClosed(Event, frozen=True, kw_only=True, tag="approval_closed"):
-    """The question was answered (or the turn cancelled): the block goes away."""
+    """The question was answered (or the turn cancelled): its block is removed."""
 
     call_id: str
     decision: str
@@ -385,7 +386,7 @@ class Meter(Event, frozen=True, kw_only=True, tag="meter"):
 class ContextItem(msgspec.Struct, frozen=True):
     """One line of the context block: `kind` is the message tag, `label` the path or name, `note` more to show.
 
-    `live`: the model is told what changes in it.
+    `live`: the model receives its changes.
     """
 
     id: str
@@ -397,19 +398,17 @@ class ContextItem(msgspec.Struct, frozen=True):
 
 
 class ContextItems(Event, frozen=True, kw_only=True, tag="context_items"):
-    """The whole context block as it is now: attachments and rules in the order they are sent."""
+    """The complete context block: attachments and rules in the order they are sent."""
 
     items: tuple[ContextItem, ...]
 
 
 class ContextEdited(Event, frozen=True, kw_only=True, tag="context_edited"):
-    """So many tool results were cleared from the view (R-516), or cut. `call_ids` name the folds concerned.
+    """`cleared` tool results were cleared from the view (R-516), or cut. `call_ids` name the folds concerned.
 
-    `code`: for how many messages code that was gathered was cleared; they count as results.
-    `why`: the reason in a few words, "" when there is nothing to say beside what it did.
-
-    `changed` are the messages whose text is shorter now, `removed` those that left the view; of those that were cut
-    `cut` says how many percent are still sent, by message id (R-524).
+    `code`: the number of messages whose gathered code was cleared; they count as results. `why`: the reason in a few
+    words, "" if the result says enough. `changed` are the messages with a shorter text now, `removed` those that left
+    the view; for cut ones `cut` is the percentage still sent, by message id (R-524).
     """
 
     cleared: int
@@ -425,9 +424,9 @@ class ContextEdited(Event, frozen=True, kw_only=True, tag="context_edited"):
 
 
 class Replaced(msgspec.Struct, frozen=True):
-    """An answer that another one counts in place of: the ids of its messages.
+    """An answer that was replaced by another: the ids of its messages.
 
-    `undone`: the change was undone, and it is the new answer that does not count.
+    `undone`: the change was undone, so the new answer is the one that does not count.
     """
 
     change_id: str
@@ -436,13 +435,13 @@ class Replaced(msgspec.Struct, frozen=True):
 
 
 class ViewMarks(Event, frozen=True, kw_only=True, tag="view_marks"):
-    """What stands out in the view, as a whole: sent whenever the user or a change of provider undid or redid something.
+    """The complete marks of the view: sent whenever the user or a change of provider undid or redid something.
 
     `undone` are ids of changes (a compaction's is its `compaction_id`) that do not count now; `cleared` and `pinned`
-    are message ids: shorter than they were written, and kept. Of those that were only cut `cut` says how many percent
-    are sent, by message id. `gone` are the messages that are not in the view, by the kind of change that took them out.
-    `lost` are the messages that name, in place of sending it again, what is not sent any more. `next_undo` and
-    `next_redo` can be undone and redone now; `undo_kind` is the kind of the first.
+    are message ids: shortened, and kept. For those that were only cut `cut` is the percentage still sent, by message
+    id. `gone` are the messages that are not in the view, by the kind of change that removed them. `lost` are messages
+    that refer to text which is no longer sent. `next_undo` and `next_redo` can be undone and redone now; `undo_kind` is
+    the kind of the first.
     """
 
     undone: tuple[str, ...]
@@ -458,7 +457,7 @@ class ViewMarks(Event, frozen=True, kw_only=True, tag="view_marks"):
 
 
 class CompactionStarted(Event, frozen=True, kw_only=True, tag="compaction_started"):
-    """A compaction runs (R-543); exactly one `compacted` or `compaction_failed` follows. `label` is what to show."""
+    """A compaction runs (R-543); exactly one `compacted` or `compaction_failed` follows. `label` is the text shown."""
 
     compaction_id: str
     trigger: Literal["proactive", "reactive", "manual"]
@@ -478,10 +477,10 @@ class SummarySection(msgspec.Struct, frozen=True, omit_defaults=True):
 class Compacted(Event, frozen=True, kw_only=True, tag="compacted"):
     """The history up to here was replaced in the view by `summary` (R-543).
 
-    `removed` are the messages that left the view, `summary_ids` those that came in their place, `before` the message
-    that follows them in the view ("" = none that is drawn): above it the card stands. `title` and `folded` say how the
-    card looks (with CoWork's title it says what its document has there, R-453), `sections` what it folds. `tier` > 0:
-    which of the policy's tiers it was, with the `counts` of messages before and after (R-137).
+    `removed` are the messages that left the view, `summary_ids` those that replaced them, `before` the message that
+    follows them in the view ("" = none that is drawn): the card is placed above it. `title` and `folded` describe the
+    card (with CoWork's title it shows its document's text, R-453), `sections` its folds. `tier` > 0: which of the
+    policy's tiers it was, with the `counts` of messages before and after (R-137).
     """
 
     compaction_id: str
@@ -520,10 +519,10 @@ class PolicyEvent(Event, frozen=True, kw_only=True, tag="policy_event"):
 
 
 class Retrying(Event, frozen=True, kw_only=True, tag="retrying"):
-    """The provider request failed in a way that trying again can mend; the next attempt is in `wait_ms`.
+    """The provider request failed with an error worth retrying; the next attempt is in `wait_ms`.
 
-    `reason` is the whole sentence, `brief` the same in two or three words, "" when nobody has any. `waiting`: what is
-    waited for while a server on this machine starts; the event comes again with every look.
+    `reason` is the whole sentence, `brief` its short form in two or three words, "" if there is none. `waiting`: the
+    pending condition while a local server starts; the event repeats with every check.
     """
 
     reason: str
@@ -536,7 +535,8 @@ class Retrying(Event, frozen=True, kw_only=True, tag="retrying"):
 class TurnFinished(Event, frozen=True, kw_only=True, tag="turn_finished"):
     """Control is back with the user. `error` is one sentence when `reason` is `failed` or `limit`.
 
-    `unsent`: the message was not sent, which holds until it is; `stopped` before that, there is nothing to ask again.
+    `unsent`: the message was not sent, so the error applies until it is; if `stopped` before that, there is no reply to
+    regenerate.
     """
 
     reason: Literal["done", "stopped", "failed", "limit"]
@@ -549,12 +549,12 @@ class Entry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One entry of a restored chat, in buffer order.
 
     kind: `user` | `updated` | `gathered` | `mentioned` | `reply` | `reasoning` | `tool` | `edited` | `compacted` |
-    `cleared` | `changed` | `note`; fields as in the live events. `change_id` names the change that made `edited`,
-    `compacted` and `cleared`, `undone` that it does not count now. `gone`: the message is not in the view, by the kind
-    of change that took it out. `opens`: the model's side of a turn, or a new answer to the same message, begins with
-    it. `kept_percent`: so much is still sent of a tool result that was cut, or of each that an edit cut. `level` is
-    that of a note; one that tells of the end of a turn has in `ended` how that was. `changes`: what the tools of a turn
-    that ends here did to files.
+    `cleared` | `changed` | `note`; fields as in the live events. `change_id` identifies the change that made `edited`,
+    `compacted` and `cleared`, `undone` means that it does not count now. `gone`: the message is not in the view; the
+    value is the kind of change that removed it. `opens`: the model's side of a turn, or a new answer to the same
+    message, begins with it. `kept_percent`: the percentage still sent of a tool result that was cut, or of each one
+    that an edit cut. `level` is that of a note; a note on the end of a turn has its outcome in `ended`. `changes`: file
+    changes by the tools of a turn that ends here.
     """
 
     kind: str
@@ -598,9 +598,9 @@ class Entry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Restored(Event, frozen=True, kw_only=True, tag="restored"):
-    """A piece of a restored chat: pieces come newest first, each one goes above those before it.
+    """A piece of a restored chat: pieces arrive newest first, each one belongs above those before it.
 
-    The first piece (`first`) is enough to fill a screen; `last` closes the restore.
+    The first piece (`first`) is enough to fill a screen; `last` ends the restore.
     """
 
     entries: tuple[Entry, ...]
@@ -609,10 +609,10 @@ class Restored(Event, frozen=True, kw_only=True, tag="restored"):
 
 
 class IndexProgress(Event, frozen=True, kw_only=True, tag="index_progress"):
-    """How far the code index of the folder `root` is: `done` of `total` files while it is built (total 0: not counted).
+    """Progress of the code index of `root`: `done` of `total` files while it is built (total 0: not counted).
 
-    `why`: one sentence, when the index cannot be used or was not finished. `of_vectors`: it is about the vectors of the
-    pieces of code, and `done` and `total` count these.
+    `why`: one sentence, when the index cannot be used or was not finished. `of_vectors`: the event is about the vectors
+    of the pieces of code, and `done` and `total` count these.
     """
 
     root: str
@@ -624,10 +624,10 @@ class IndexProgress(Event, frozen=True, kw_only=True, tag="index_progress"):
 
 
 class LoginCode(Event, frozen=True, kw_only=True, tag="login_code"):
-    """A login waits for the user: `code` is typed into the page `url`, within `expires_s` seconds; "" = there is none.
+    """A login waits for the user: enter `code` on the page `url` within `expires_s` seconds; "" = no code.
 
-    `comes_back`: the page ends by itself at an address of this machine; where it cannot (the browser is elsewhere), the
-    user may give that address (`login` with `answer`). `account` is asked for, `accounts` are others known here.
+    `comes_back`: the page redirects to an address of this machine; if that fails (the browser is elsewhere), the user
+    may enter that address (`login` with `answer`). `account` is the requested one, `accounts` are other known ones.
     """
 
     adapter: str
@@ -647,7 +647,7 @@ class RequestFailed(Event, frozen=True, kw_only=True, tag="request_failed"):
 
 
 class McpChanged(Event, frozen=True, kw_only=True, tag="mcp_changed"):
-    """The state of an MCP server, or what it offers, is another one."""
+    """The state of an MCP server, or its list of tools, resources or prompts, has changed."""
 
     server: str
 
@@ -660,6 +660,6 @@ class TrustWaits(Event, frozen=True, kw_only=True, tag="trust_waits"):
 
 
 class PackagesMissing(Event, frozen=True, kw_only=True, tag="packages_missing"):
-    """Something that is wanted needs the packages of an extra (`:CodeCompanion install`)."""
+    """A requested feature needs the packages of an extra (`:CodeCompanion install`)."""
 
     extra: str

@@ -1,8 +1,8 @@
 """Typed requests from the editor to the host: verb + one JSON object (`rpcnotify(chan, "codecompanion", verb, json)`).
 
-`decode(verb, json)` gives the typed value or raises `InputError` that names the verb and the field. Requests with an
-`id` > 0 are answered by one `reply` event. The editor never waits (`rpcnotify`, never `rpcrequest`). All verbs stand in
-this one file, long as it is: what the editor can ask for is read here, and `types.lua` is made of it.
+`decode(verb, json)` returns the typed value or raises `InputError` that names the verb and the field. Requests with an
+`id` > 0 are answered by one `reply` event. The editor never waits (`rpcnotify`, never `rpcrequest`). All verbs are in
+this one file, despite its length: it is the full list of the editor's requests, and `types.lua` is generated from it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     chat: str = ""
 
     def __repr__(self) -> str:
-        """Show no value to a log or a traceback: it may be a secret."""
+        """Hide the values from logs and tracebacks: they may be secrets."""
         return f"{type(self).__name__}(id={self.id}, chat={self.chat!r}, …)"
 
 
@@ -46,11 +46,12 @@ class Diagnostic(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What Python may know of the editor, taken at one moment; no call-backs during a turn.
+    """The state of the editor for Python, taken at one moment; no call-backs during a turn.
 
-    `cursor` is (row, column) in the file `current`, `visible` the first and last of its lines on the screen and how
-    many it has; rows and lines are 1-based. `send_code` False: the user lets no code leave (`opts.send_code`).
-    The editor sends the `buffers` with unsaved changes; the bridge adds the others, which `GiveOpenFiles` names.
+    `cursor` is (row, column) in the file `current`, `visible` the first and last of its lines on the screen and its
+    number of lines; rows and lines are 1-based. `send_code` False: the user does not allow code to be sent
+    (`opts.send_code`). The editor sends the `buffers` with unsaved changes; the bridge adds the others, which
+    `GiveOpenFiles` names.
     """
 
     cwd: str = ""
@@ -63,10 +64,10 @@ class Snapshot(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class EditorText(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A text of the editor. `title` says what it is, before the file and its lines.
+    """A text of the editor. `title` describes it, before the file and its lines.
 
-    `path` is the file it is of, "" = none; `first` the 1-based line at which it begins there, 0 = it is no text of the
-    file; `whole`: it is all of it, `partial`: its lines are parts of the file's. `language` marks the fence.
+    `path` is its file, "" = none; `first` the 1-based line at which it begins there, 0 = it is not text of the file;
+    `whole`: it is all of the file, `partial`: its lines are parts of the file's. `language` marks the fence.
     """
 
     text: str
@@ -80,11 +81,11 @@ class EditorText(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class EditorItem(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a message mentions of the editor (`written`: `#{diff:staged}`), as it was when the message was sent.
+    """Editor content that a message mentions (`written`: `#{diff:staged}`), as it was when the message was sent.
 
-    Without `texts` there is nothing to show, and `nothing` says why. `error` says why the message cannot be sent.
-    Where it does not fit, its `keep` stays. `comes`: with a later request (`editor_context`), or the host reads it
-    itself by `name` and `argument`.
+    Without `texts` there is no content, for the reason `nothing`. `error` is the reason why the message cannot be sent.
+    If the content does not fit, its `keep` part stays. `comes`: it follows in a later request (`editor_context`), or
+    the host reads it itself by `name` and `argument`.
     """
 
     written: str
@@ -100,11 +101,11 @@ class EditorItem(msgspec.Struct, frozen=True, omit_defaults=True):
 class Hello(Request, frozen=True, kw_only=True):
     """First request: the user's settings (see `settings.py`), folders, the Neovim version, shell and language.
 
-    `shell` is the value of Neovim's option, `language` the configured one or the locale, "" = unknown.
-    `adapters`: the user's own entries by name (`adapters/entries`), `proxy`: for all of them, "" = none.
-    `environment`: what the process was started without, because programs of the same user could read it there.
-    `mistakes`: what the editor found wrong with the settings that a chat has to say before it is used;
-    `wrong_options`: what it found wrong with options that policies read, each sentence beginning with its key.
+    `shell` is the value of Neovim's option, `language` the configured one or the locale, "" = unknown. `adapters`: the
+    user's own entries by name (`adapters/entries`), `proxy`: for all of them, "" = none. `environment`: variables
+    withheld from the process at start, because programs of the same user could read them there. `mistakes`: errors in
+    the settings found by the editor, which a chat must show before it is used; `wrong_options`: its errors in options
+    that policies read, each sentence beginning with its key.
     """
 
     settings: dict[str, Any]
@@ -127,12 +128,12 @@ class Hello(Request, frozen=True, kw_only=True):
 class OpenChat(Request, frozen=True, kw_only=True):
     """Open a new chat (`chat` is made by the editor), or the stored chat `resume`, which is then the chat's id too.
 
-    `unconfirmed`: keys of submits of which the editor does not know whether they were stored. `copy`: which copy of
-    the chat this is, unique among all editors; its own draft stands in its input. `shown`: what it shows of the reply
-    that a host was receiving when it was killed. `purpose`: a chat without a window, for requests of one kind. It is
-    in the list of chats only once the user gives it a title or opens it in a window. `edit_in_place` is a chat like any
-    other; with another purpose the system prompt is `prompts/purpose_<purpose>.md`, and there are no tools, no rules
-    and no gathered code.
+    `unconfirmed`: keys of submits for which the editor does not know whether they were stored. `copy`: the id of this
+    copy of the chat, unique among all editors; its input has its own draft. `shown`: the part it shows of the reply
+    that a host was receiving when it was killed. `purpose`: a chat without a window, for requests of one kind. It
+    appears in the list of chats only after the user gives it a title or opens it in a window. `edit_in_place` is a chat
+    like any other; with another purpose the system prompt is `prompts/purpose_<purpose>.md`, and there are no tools, no
+    rules and no gathered code.
     """
 
     snapshot: Snapshot
@@ -146,9 +147,9 @@ class OpenChat(Request, frozen=True, kw_only=True):
 
 
 class EditPlace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The lines that may be replaced, what stands around them, and how the file is indented; lines have no line ends.
+    """The lines that may be replaced, the surrounding lines, and the file's indentation; lines have no line ends.
 
-    No `region`: a place between two lines. `width`: columns of one step of indentation.
+    Empty `region`: a place between two lines. `width`: columns of one step of indentation.
     """
 
     region: tuple[str, ...] = ()
@@ -160,9 +161,9 @@ class EditPlace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class EditTarget(EditPlace, frozen=True, kw_only=True, omit_defaults=True):
-    """What an edit in place is about: the place, in which file, and its first line (1-based).
+    """The subject of an edit in place: the place, its file, and its first line (1-based).
 
-    A follow-up is about what an edit of this chat has made of the lines.
+    A follow-up is about the lines as an edit of this chat changed them.
     """
 
     path: str
@@ -174,8 +175,8 @@ class Submit(Request, frozen=True, kw_only=True):
     """Send the text of the input region. `submit_id` rises by one per submit of the chat: sent exactly once.
 
     `key` is unique among all editors; it is logged with the message. With `edit` the text is the instruction of an edit
-    in place: no tools are offered in its turn, and its reply also comes as `edit_text` and `edit_ended`.
-    `items`: what it mentions of the editor.
+    in place: no tools are offered in its turn, and its reply is also sent as `edit_text` and `edit_ended`. `items`: the
+    editor content it mentions.
     """
 
     submit_id: int
@@ -187,20 +188,20 @@ class Submit(Request, frozen=True, kw_only=True):
 
 
 class EditorContext(Request, frozen=True, kw_only=True):
-    """What a submit mentions, and what was not known yet when it was made; it waits for that."""
+    """Editor content that a submit mentions and that was not ready at the time; the submit waits for it."""
 
     submit_id: int
     items: tuple[EditorItem, ...]
 
 
 class Cancel(Request, frozen=True, kw_only=True):
-    """Stop whatever runs in the chat (stream, tool, compaction, retry wait). Queued submits go back as drafts."""
+    """Stop all running work in the chat (stream, tool, compaction, retry wait). Queued submits become drafts again."""
 
 
 class Compact(Request, frozen=True, kw_only=True):
-    """`/compact [instructions]` (R-533). The question whether to is asked by the editor.
+    """`/compact [instructions]` (R-533). The editor asks the user for confirmation.
 
-    With `go_on` the model goes on afterwards, also in an idle chat (R-528).
+    With `go_on` the model continues afterwards, also in an idle chat (R-528).
     """
 
     instructions: str = ""
@@ -210,14 +211,14 @@ class Compact(Request, frozen=True, kw_only=True):
 class Attach(Request, frozen=True, kw_only=True):
     """→ `{label, tokens}`. Attach a file, a buffer, an image … to the next request; 0 tokens while a turn is running.
 
-    `text` is its content, of what the host does not read.
+    `text` is its content, for kinds that the host does not read.
 
-    The host reads a `file`, an `image`, the `symbols` of a file, and a `diff`: there `path` is which one, "" = all that
-    is not committed.
+    The host reads a `file`, an `image`, the `symbols` of a file, and a `diff`: there `path` selects the diff, "" = all
+    uncommitted changes.
 
-    Only what is attached as a `file` or a `buffer` is live; a `text` stays what it is, whatever it is called.
+    Only attachments of the kind `file` or `buffer` are live; a `text` never changes, whatever its label.
 
-    A file that is a PDF by its name is attached as a document. `live`: the model is told when the file or buffer
+    A file with the extension of a PDF is attached as a document. `live`: the model is notified when the file or buffer
     changes; None = as configured.
     """
 
@@ -228,7 +229,7 @@ class Attach(Request, frozen=True, kw_only=True):
 
 
 class FetchPage(Request, frozen=True, kw_only=True):
-    """→ one sentence. Attach the readable text of a page (`/fetch`); `again`: not the one kept of the last hour."""
+    """→ one sentence. Attach the readable text of a page (`/fetch`); `again`: ignore the copy of the last hour."""
 
     url: str
     again: bool = False
@@ -239,13 +240,13 @@ class CancelFetch(Request, frozen=True, kw_only=True):
 
 
 class Detach(Request, frozen=True, kw_only=True):
-    """Remove context items (a line of the context block was deleted) from the next request."""
+    """Remove context items (deleted lines of the context block) from the next request."""
 
     items: tuple[str, ...]
 
 
 class SetLive(Request, frozen=True, kw_only=True):
-    """→ one sentence. Tell the model what changes in these context items from here on, or no more."""
+    """→ one sentence. Start or stop sending the model the changes of these context items."""
 
     items: tuple[str, ...]
     live: bool
@@ -260,8 +261,8 @@ class AddRules(Request, frozen=True, kw_only=True):
 class Approve(Request, frozen=True, kw_only=True):
     """Answer an approval. `always` counts for this tool (for a shell: this command) in this chat.
 
-    `text`: the proposal (`after`) as the user left it; it is written instead, and the model is shown the difference.
-    `family` with `always`: the commands that `ApprovalRequested.covers` names run without asking in this chat.
+    `text`: the proposal (`after`) as edited by the user; it is written instead, and the model sees the difference.
+    `family` with `always`: the commands in `ApprovalRequested.covers` run without asking in this chat.
     """
 
     call_id: str
@@ -272,7 +273,7 @@ class Approve(Request, frozen=True, kw_only=True):
 
 
 class Answer(Request, frozen=True, kw_only=True):
-    """The answer to an `ask` event; `error` says why it could not be done."""
+    """The answer to an `ask` event; `error` is the reason for a failure."""
 
     ask_id: int
     ok: bool
@@ -281,7 +282,7 @@ class Answer(Request, frozen=True, kw_only=True):
 
 
 class SetYolo(Request, frozen=True, kw_only=True):
-    """Switch approvals off (`on`) or on again for the chat."""
+    """Turn approvals off (`on`) or on again for the chat."""
 
     on: bool
 
@@ -295,7 +296,7 @@ class SetModel(Request, frozen=True, kw_only=True):
 
 
 class SetPolicy(Request, frozen=True, kw_only=True):
-    """Manage the chat's context by another policy (`/policy`); "" = as configured."""
+    """Use another policy in the chat (`/policy`); "" = as configured."""
 
     policy: str
 
@@ -305,20 +306,20 @@ class ListPolicies(Request, frozen=True, kw_only=True):
 
 
 class GiveSecrets(Request, frozen=True, kw_only=True):
-    """Keys that functions of the configuration returned, by adapter name: for adapters `hello` did not bring."""
+    """Keys that functions of the configuration returned, by adapter name: for adapters not in `hello`."""
 
     secrets: dict[str, str]
 
 
 class GiveEnvironment(Request, frozen=True, kw_only=True):
-    """Variables of the kind of `Hello.environment` that have changed in the editor since, and those that are gone."""
+    """Variables of the kind in `Hello.environment` that have changed in the editor since, and those that are gone."""
 
     changed: dict[str, str] = {}
     gone: tuple[str, ...] = ()
 
 
 class GiveOpenFiles(Request, frozen=True, kw_only=True):
-    """The names of all listed file buffers; sent when they changed, before the request whose snapshot needs them."""
+    """The names of all listed file buffers; sent after changes, before the request whose snapshot needs them."""
 
     names: tuple[str, ...]
 
@@ -326,7 +327,7 @@ class GiveOpenFiles(Request, frozen=True, kw_only=True):
 class SetOverrides(Request, frozen=True, kw_only=True):
     """Evaluated functions of the config (R-502, R-503): the subtree `context_management` for this chat.
 
-    `wrong`: a sentence for each function that failed or returned a value of the wrong type, beginning with its key.
+    `wrong`: a sentence for each function that failed or returned a value of the wrong type; it begins with the key.
     """
 
     context_management: dict[str, Any]
@@ -344,23 +345,23 @@ class Regenerate(Request, frozen=True, kw_only=True):
 
 
 class GoOn(Request, frozen=True, kw_only=True):
-    """Let the model go on with its last reply, which was cut off or ended at the output limit."""
+    """Continue the model's last reply, which was cut off or ended at the output limit."""
 
     snapshot: Snapshot
 
 
 class RedrawChat(Request, frozen=True, kw_only=True):
-    """Tell the editor everything the chat's buffer shows, from `redrawn` on."""
+    """Send the editor the whole content of the chat's buffer, from `redrawn` on."""
 
 
 class CloseChat(Request, frozen=True, kw_only=True):
-    """The buffer is gone; give the chat back."""
+    """The buffer is gone; release the chat."""
 
 
 class SaveDraft(Request, frozen=True, kw_only=True):
-    """Keep the text of the input region (debounced by the editor).
+    """Save the text of the input region (debounced by the editor).
 
-    `copy` when the chat can only be read there: its owner's draft is another one.
+    `copy`: the chat is read-only there, and its owner has a different draft.
     """
 
     text: str
@@ -370,8 +371,8 @@ class SaveDraft(Request, frozen=True, kw_only=True):
 class ListSessions(Request, frozen=True, kw_only=True):
     """→ `[{id, title, updated, created, messages, cwd, adapter, model, owned, first_question, last_question, …}]`.
 
-    Newest first; times in seconds since the epoch. `forked_from` and `family` name other chats ("" = no branch).
-    With `chat` only that one, also when nothing was said in it.
+    Newest first; times in seconds since the epoch. `forked_from` and `family` name other chats ("" = no branch). With
+    `chat` only that one, even if it is empty.
     """
 
     cwd: str = ""
@@ -390,16 +391,16 @@ class BringBack(Request, frozen=True, kw_only=True):
 
 
 class RenameSession(Request, frozen=True, kw_only=True):
-    """→ one sentence. Give the stored chat `chat` another title; it need not be open."""
+    """→ one sentence. Give the stored chat `chat` another title; it does not have to be open."""
 
     title: str
 
 
 class ExportChat(Request, frozen=True, kw_only=True):
-    """→ `{path, text}`: write a stored chat to a file that can be shared; `text` is one sentence.
+    """→ `{path, text}`: write a stored chat to a shareable file; `text` is one sentence.
 
-    `path` is absolute, "" = a name of the chat's title in `cwd`. A file that is there is not written over. Keys are
-    hidden, the home folder is `~`.
+    `path` is absolute, "" = a name derived from the chat's title in `cwd`. An existing file is not overwritten. Keys
+    are masked, and the home folder becomes `~`.
     """
 
     cwd: str
@@ -408,13 +409,14 @@ class ExportChat(Request, frozen=True, kw_only=True):
 
 
 class DeleteSession(Request, frozen=True, kw_only=True):
-    """→ one sentence. Delete the stored chat `chat` for good; an open one is refused. The editor has asked before."""
+    """→ one sentence. Permanently delete the stored chat `chat`; an open one is refused. The editor asks before."""
 
 
 class ForkChat(Request, frozen=True, kw_only=True):
-    """→ id of the branch. Copy the chat up to its message `at` (not in it), or whole, into the new chat `fork`.
+    """→ id of the branch. Copy the chat up to (not including) its message `at`, or whole, into the new chat `fork`.
 
-    `draft` is stored with it. Asked again for a branch that exists, nothing happens; `fork` "" = the host finds an id.
+    `draft` is stored with it. Repeating the request for an existing branch does nothing; `fork` "" = the host finds an
+    id.
     """
 
     fork: str = ""
@@ -434,7 +436,7 @@ class ListCheckpoints(Request, frozen=True, kw_only=True):
 
 
 class RestoreChat(Request, frozen=True, kw_only=True):
-    """→ `{chat, source, note}`. Make a chat of a checkpoint (`<chat>/<name>`) or of the best there is (`<chat>`)."""
+    """→ `{chat, source, note}`. Create a chat from a checkpoint (`<chat>/<name>`) or from the best one (`<chat>`)."""
 
     checkpoint: str
     snapshot: Snapshot
@@ -443,11 +445,11 @@ class RestoreChat(Request, frozen=True, kw_only=True):
 class ShowMemory(Request, frozen=True, kw_only=True):
     """→ `{folder, user, project, unused, of, others, entries}`: the memory of a project; with a `query` the best hits.
 
-    The project is that of the chat, `cwd` where the host has no such chat open. `folder` is that of the project's
-    notes, `user` and `project` are the files the user writes ("" = not used), `unused` are sentences on files that are
-    not used, `of` counts all entries, `others` those of other projects, which `everything` adds. `entries`: `{path,
-    line, origin, scope, is_private, title, first, time, can_delete}`, newest first, at most 500; `origin` is "you",
-    "model" or "compaction".
+    The project is that of the chat, or `cwd` if the host has no such chat open. `folder` is that of the project's
+    notes, `user` and `project` are the files the user writes ("" = not used), `unused` are sentences on unused files,
+    `of` counts all entries, `others` those of other projects, which `everything` adds. `entries`: `{path, line, origin,
+    scope, is_private, title, first, time, can_delete}`, newest first, at most 500; `origin` is "you", "model" or
+    "compaction".
     """
 
     cwd: str = ""
@@ -456,7 +458,7 @@ class ShowMemory(Request, frozen=True, kw_only=True):
 
 
 class DeleteMemory(Request, frozen=True, kw_only=True):
-    """→ a sentence. Delete a file of the memory that no person writes (`can_delete`)."""
+    """→ a sentence. Delete a file of the memory that was not written by a person (`can_delete`)."""
 
     path: str
 
@@ -478,12 +480,12 @@ class ServerCards(Request, frozen=True, kw_only=True):
 
 
 class Login(Request, frozen=True, kw_only=True):
-    """→ `{user, models, problem, notice}`: log in to an adapter that has a login in place of a key.
+    """→ `{user, models, problem, notice}`: log in to an adapter that uses a login instead of a key.
 
-    Event `login_code` tells what the user has to do where; `account` "" = the one used last, "new" = another one, else
-    one of its `accounts`. `notice` is a `{title, text}` that a first login has to show, or empty. `answer` gives the
-    `address` that the browser ended at. `stop` ends it; the request that waits fails then. `forget` removes our own
-    login, → `{forgotten, note}`.
+    The event `login_code` tells the user what to do; `account` "" = the one used last, "new" = another one, else one of
+    its `accounts`. `notice` is a `{title, text}` to show at a first login, or empty. `answer` passes the `address` at
+    which the browser ended. `stop` ends the login; the waiting request then fails. `forget` deletes our own login, →
+    `{forgotten, note}`.
     """
 
     adapter: str
@@ -501,9 +503,9 @@ class ListRules(Request, frozen=True, kw_only=True):
 class ListPrompts(Request, frozen=True, kw_only=True):
     """→ `{prompts: [{name, description, alias, messages, origin, label, path, sha256, state, …}], problems}`.
 
-    The prompt files of `own_folder` and `folders`, and those of the project below `cwd`. `state` of a project's is
-    "allowed" or "waits" for the user's trust (`show_trust`); `messages` of those are empty. `problems`: a sentence for
-    each file that cannot be used; `notes` of a prompt: what of it is not.
+    The prompt files of `own_folder` and `folders`, and those of the project below `cwd`. `state` of a project's prompt
+    is "allowed" or "waits" for the user's trust (`show_trust`); the latter have no `messages`. `problems`: a sentence
+    for each unusable file; `notes` of a prompt: its unusable parts.
     """
 
     cwd: str
@@ -514,7 +516,7 @@ class ListPrompts(Request, frozen=True, kw_only=True):
 class ShowTrust(Request, frozen=True, kw_only=True):
     """→ `{folder, why, since, identity, files, others, waiting, silenced, problem}`: a folder's files, all decisions.
 
-    The folder is that of the chat, `cwd` where the host has no such chat open; `why` it is trusted: "" (it is not),
+    The folder is that of the chat, or `cwd` if the host has no such chat open; `why` it is trusted: "" (it is not),
     "user", "setup" (`trust.folders`) or "off" (`trust.enabled`). `files`: `{kind, label, path, sha256, text, does,
     is_trusted, runs, leads_out, cut}`, `others`: `{path, kind, since, here}` of every decision. `folders` and
     `own_folder` are those of prompts (`list_prompts`).
@@ -536,7 +538,7 @@ class ChangeTrust(Request, frozen=True, kw_only=True):
     """→ one sentence. Trust a folder or files, revoke that, or silence the reminder of waiting files (`silence`).
 
     `folder` and `identity`: the folder that was shown, "" = that of the chat, or of `cwd`. `files`: the files trusted
-    with the content shown; with what "folder", all files shown. `path`: a file to trust with its current content, or
+    with the content shown; if `what` is "folder", all files shown. `path`: a file to trust with its current content, or
     the subject of `revoke`, "" = the folder.
     """
 
@@ -551,7 +553,7 @@ class ChangeTrust(Request, frozen=True, kw_only=True):
 
 
 class CheckMentions(Request, frozen=True, kw_only=True):
-    """→ `{written: why}`: what a text from outside mentions beyond the project below `cwd`, or of secret files."""
+    """→ `{written: why}`: mentions in an external text that lead outside the project below `cwd`, or to secrets."""
 
     cwd: str
     text: str
@@ -560,9 +562,9 @@ class CheckMentions(Request, frozen=True, kw_only=True):
 class Inspect(Request, frozen=True, kw_only=True):
     """→ `{rows: [{id, role, tag, name, tokens, cycle, age, state, preview, cache, cost}], total, window, cost}`.
 
-    The next request, message by message; `cache` is `hit`, `miss` or "", `cost` US dollars or null. With `request` the
-    one of that number (from 1, −1 = the newest) as it was sent, with its `turn`, or what it `asked` for if that was a
-    summary, a `note`, how many `requests`, and whether its `total` is `exact`.
+    The next request, message by message; `cache` is `hit`, `miss` or "", `cost` US dollars or null. With `request`, the
+    request of that number (from 1, −1 = the newest) as it was sent, with its `turn`, or its purpose `asked` for a
+    summary, a `note`, the number of `requests`, and whether its `total` is `exact`.
     """
 
     request: int = 0
@@ -571,7 +573,7 @@ class Inspect(Request, frozen=True, kw_only=True):
 class ShowRequest(Request, frozen=True, kw_only=True):
     """→ `{title, text, filetype, state}`: the body of a request as JSON, 0 = the next one; or one message of it.
 
-    The text differs from the bytes that were sent by white space between JSON values alone. `item`: id of a message,
+    The text differs from the bytes that were sent only in white space between JSON values. `item`: id of a message,
     `system` or `tools`.
     """
 
@@ -580,16 +582,16 @@ class ShowRequest(Request, frozen=True, kw_only=True):
 
 
 class Preview(Request, frozen=True, kw_only=True):
-    """→ `{title, text, filetype, state}`: what the policy would change, as a diff; nothing is sent (R-546).
+    """→ `{title, text, filetype, state}`: the policy's next changes, as a diff; nothing is sent (R-546).
 
-    Against `last_request`: how the next request differs from the one that was sent last.
+    With `last_request`: the difference between the next request and the last one sent.
     """
 
     against: Literal["policy", "last_request"] = "policy"
 
 
 class ForecastCompaction(Request, frozen=True, kw_only=True):
-    """→ `{before, after, pins, rules, why}`: about what /compact would come to now, for the question before it."""
+    """→ `{before, after, pins, rules, why}`: an estimate of the effect of /compact now, for its confirmation."""
 
 
 class ShowOriginal(Request, frozen=True, kw_only=True):
@@ -599,7 +601,7 @@ class ShowOriginal(Request, frozen=True, kw_only=True):
 
 
 class ShowCost(Request, frozen=True, kw_only=True):
-    """→ `{title, text, spans}`: what the chat has cost, as Markdown (R-356). Read from the log: it need not be open.
+    """→ `{title, text, spans}`: the cost of the chat, as Markdown (R-356). Read from the log; the chat may be closed.
 
     `spans` are the colours of its chart: (line from 0, first byte, end, ink). `ascii`: drawn without Braille.
     """
@@ -609,7 +611,7 @@ class ShowCost(Request, frozen=True, kw_only=True):
 
 
 class ShowTrace(Request, frozen=True, kw_only=True):
-    """→ `{title, text, turn, turns}`: a turn call by call, the newest without a number (R-357). Read from the log."""
+    """→ `{title, text, turn, turns}`: a turn call by call, without a number the newest (R-357). Read from the log."""
 
     turn: int | None = None
     width: int = 80
@@ -627,19 +629,19 @@ class ShowSystemPrompt(Request, frozen=True, kw_only=True):
 
 
 class UndoChange(Request, frozen=True, kw_only=True):
-    """→ one sentence: what was undone. `change_id` "" = the newest change (R-545); another one is refused."""
+    """→ one sentence naming the undone change. `change_id` "" = the newest change (R-545); any other is refused."""
 
     change_id: str = ""
 
 
 class RedoChange(Request, frozen=True, kw_only=True):
-    """→ one sentence: which change counts again."""
+    """→ one sentence naming the change that counts again."""
 
     change_id: str = ""
 
 
 class RestoreMessage(Request, frozen=True, kw_only=True):
-    """→ one sentence. Put the original of a message or call id back into the view (R-516)."""
+    """→ one sentence. Restore the original of a message or call id to the view (R-516)."""
 
     item: str
 
@@ -651,10 +653,10 @@ class ClearMessage(Request, frozen=True, kw_only=True):
 
 
 class Pin(Request, frozen=True, kw_only=True):
-    """→ one sentence. Pin a message or call id, the newest message without one, or `text` as an instruction (R-361).
+    """→ one sentence. Pin a message or call id, without one the newest message, or `text` as an instruction (R-361).
 
-    `source`: the file of the project that the instruction is from, "" = it is the user's own. `again`: one that is
-    pinned already stays, and that is no mistake.
+    `source`: the project file that the instruction is from, "" = it is the user's own. `again`: pinning an already
+    pinned message succeeds without effect.
     """
 
     item: str = ""
@@ -675,17 +677,17 @@ class ListPins(Request, frozen=True, kw_only=True):
 
 
 class Recall(Request, frozen=True, kw_only=True):
-    """→ `{rows: [{key, id, title, cycle, tokens, removed, changed, snippet}], total}`: what left the view, by words."""
+    """→ `{rows: [{key, id, title, cycle, tokens, removed, changed, snippet}], total}`: removed messages, by words."""
 
     words: str = ""
 
 
 class PreviewCode(Request, frozen=True, kw_only=True):
-    """→ `{title, head, rows, text, root, can_choose}`: what code would be gathered for a question (`/context`).
+    """→ `{title, head, rows, text, root, can_choose}`: the code that would be gathered for a question (`/context`).
 
-    Without a question for the newest message of the user; nothing is sent. A row is `{path, start, end, what, source,
-    score, tokens, state, why, kind, name, anchor, anchor_at, chosen_at}`. `state` is "in", "out" (`why` says why),
-    "left out" or "pinned" by the user; `chosen_at` is the line by which it was pinned, 0 = `start`.
+    Without a question, for the user's newest message; nothing is sent. A row is `{path, start, end, what, source,
+    score, tokens, state, why, kind, name, anchor, anchor_at, chosen_at}`. `state` is "in", "out" (`why` is the reason),
+    or "left out" or "pinned" by the user; `chosen_at` is the line by which it was pinned, 0 = `start`.
     """
 
     snapshot: Snapshot
@@ -693,13 +695,13 @@ class PreviewCode(Request, frozen=True, kw_only=True):
 
 
 class ShowGathered(Request, frozen=True, kw_only=True):
-    """→ as `preview_code`: what was gathered for a message; `item` is the gathered message."""
+    """→ as `preview_code`: the code gathered for a message; `item` is the gathered message."""
 
     item: str
 
 
 class ChooseCode(Request, frozen=True, kw_only=True):
-    """→ one sentence. Leave a piece out of the next question, or pin it in this chat; "" = neither any more."""
+    """→ one sentence. Leave a piece out of the next question, or pin it in this chat; "" = reset to neither."""
 
     path: str
     start: int = 0
@@ -714,15 +716,15 @@ class ChooseCode(Request, frozen=True, kw_only=True):
 class ListChanges(Request, frozen=True, kw_only=True):
     """→ `[{change_id, path, name, turn, turn_id, question, tool, added, removed, state, reverted, time, places}]`.
 
-    The changes of files that tools made in this chat, and their reverts, newest first. With `hunks` each row has
-    `places`, as `tools.files.diff.Hunk`, and whether each is `reverted`.
+    The file changes that tools made in this chat, and their reverts, newest first. With `hunks` each row has `places`,
+    as `tools.files.diff.Hunk`, and whether each is `reverted`.
     """
 
     hunks: bool = False
 
 
 class ShowChange(Request, frozen=True, kw_only=True):
-    """→ `{title, text, filetype, state}`: the whole diff of a change of a file.
+    """→ `{title, text, filetype, state}`: the whole diff of a file change.
 
     With `texts` also `before` and `after`: the whole texts.
     """
@@ -734,9 +736,9 @@ class ShowChange(Request, frozen=True, kw_only=True):
 class RevertChanges(Request, frozen=True, kw_only=True):
     """→ `{text, reverted, conflicts: [{path, name, reason, changes, can_compare, can_mark}]}`.
 
-    Take back changes of files, three-way against what came later; files where that overlaps stay as they are. With
-    `markers` the conflict is put into the file's buffer, unsaved. `hunk`: only this place of the one change, counted
-    from 0 as in the `places` of `list_changes`; one that is reverted is brought back.
+    Revert file changes with a three-way merge against later changes; files with conflicts are unchanged. With `markers`
+    the conflict is put into the file's buffer, unsaved. `hunk`: only this hunk of the one change, counted from 0 as in
+    the `places` of `list_changes`; a reverted one is applied again.
     """
 
     changes: tuple[str, ...]
@@ -745,22 +747,22 @@ class RevertChanges(Request, frozen=True, kw_only=True):
 
 
 class ListGrants(Request, frozen=True, kw_only=True):
-    """→ `[{grant, tool, what, configured}]`: what runs without asking in this chat; `what` is "" for every call."""
+    """→ `[{grant, tool, what, configured}]`: calls allowed without asking in this chat; `what` "" = every call."""
 
 
 class ListTools(Request, frozen=True, kw_only=True):
-    """→ `{tools, groups, tokens, all_tokens, is_default, note, coming}`: tools and groups, what each costs, what is on.
+    """→ `{tools, groups, tokens, all_tokens, is_default, note, coming}`: tools and groups, costs, which are on.
 
-    `sent`: the tool is part of the next request; `why_not` says why one that is on is not. `coming`: name and state of
-    servers whose tools nobody knows yet.
+    `sent`: the tool is part of the next request; `why_not` is the reason why one that is on is not. `coming`: name and
+    state of servers whose tools are not known yet.
     """
 
 
 class ChooseTools(Request, frozen=True, kw_only=True):
-    """→ one sentence. Offer these tools and groups in the chat from now on, or not.
+    """→ one sentence. Enable or disable these tools and groups in the chat from now on.
 
-    `how`: `on` and `off` switch them, `toggle` the other way; `only` offers just these, without a name what the
-    configuration says.
+    `how`: `on` and `off` switch them, `toggle` inverts each; `only` offers just these, without names those of the
+    configuration.
     """
 
     names: tuple[str, ...]
@@ -768,7 +770,7 @@ class ChooseTools(Request, frozen=True, kw_only=True):
 
 
 class RevokeGrant(Request, frozen=True, kw_only=True):
-    """→ one sentence. Ask again before what `grant` allowed."""
+    """→ one sentence. Ask again before the calls that `grant` allowed."""
 
     grant: str
 
@@ -778,7 +780,7 @@ class Doctor(Request, frozen=True, kw_only=True):
 
 
 class ShowMcp(Request, frozen=True, kw_only=True):
-    """Return the MCP servers of a folder, a table each: state, tools with their sizes, resources, prompts, log.
+    """Return the MCP servers of a folder, one table each: state, tools with their sizes, resources, prompts, log.
 
     The folder (`root`) is that of the chat, or `cwd` if the host has no such chat open. `files` are the files that name
     servers: path, names of the servers, whether it is trusted, its problem.
@@ -788,7 +790,7 @@ class ShowMcp(Request, frozen=True, kw_only=True):
 
 
 class ChangeMcp(Request, frozen=True, kw_only=True):
-    """Start, stop or restart an MCP server, or offer one of its tools (by the server's own name) or no longer."""
+    """Start, stop or restart an MCP server, or enable or disable one of its tools (by the server's own name)."""
 
     what: Literal["start", "stop", "restart", "offer", "withhold"]
     server: str = ""
@@ -797,9 +799,9 @@ class ChangeMcp(Request, frozen=True, kw_only=True):
 
 
 class ReadMcp(Request, frozen=True, kw_only=True):
-    """Return the text of a resource (`uri`), or of a prompt with its arguments filled in (`prompt`), of a server.
+    """Return the text of a resource (`uri`) of a server, or of a prompt with its arguments filled in (`prompt`).
 
-    It is started when it was not. With `attach` the resource joins the next request of the chat in place of that.
+    A stopped server is started. With `attach` the resource is attached to the next request of the chat instead.
     """
 
     server: str
@@ -815,9 +817,9 @@ class IndexProject(Request, frozen=True, kw_only=True):
 
     The code index.
 
-    `start`: build it in the background if it is not true to the disk; `rebuild`: from scratch. Events
-    `index_progress` tell how far that is. With neither, only what is there is told, and in `left_out`, one sentence,
-    which files are not searched and why. `no_vectors`: why making vectors ended early the last time, "" = it did not.
+    `start`: build it in the background if it is out of date; `rebuild`: from scratch. Events `index_progress` report
+    the progress. With neither, only the current index is reported, and in `left_out`, one sentence, which files are not
+    searched and why. `no_vectors`: why making vectors ended early the last time, "" = it did not.
     """
 
     cwd: str
@@ -844,7 +846,7 @@ class ListNames(Request, frozen=True, kw_only=True):
 
 
 class FilesChanged(Request, frozen=True, kw_only=True):
-    """Files (absolute paths) that the editor has written, or found changed: their indexes look at them first."""
+    """Files (absolute paths) that the editor has written, or found changed: their indexes check them first."""
 
     paths: tuple[str, ...]
 
@@ -858,16 +860,16 @@ class RecentLines(msgspec.Struct, frozen=True):
 
 
 class CompleteCode(Request, frozen=True, kw_only=True):
-    """→ `{items: [{text}], model, ms, cached, why, failed, off}`: what could stand at the cursor, or why not.
+    """→ `{items: [{text}], model, ms, cached, why, failed, off}`: completions at the cursor, or the reason for none.
 
-    `failed`: the server could not be asked or answered with an error; the editor says `why` once and waits before it
-    asks again. `off`: this file never gets any (a secret file); the editor does not ask for it again.
+    `failed`: the server was unreachable or answered with an error; the editor shows `why` once and waits before the
+    next request. `off`: this file never gets any (a secret file); the editor stops asking for it.
 
-    `before`: the text before the cursor (≤ 8,000 characters), `after`: the text after it (≤ 2,000), `head`: what stands
+    `before`: the text before the cursor (≤ 8,000 characters), `after`: the text after it (≤ 2,000), `head`: the text
     above `before`, from the top of the file (≤ 20,000). `line` and `column` of the cursor are 0-based, in bytes.
-    `recent`: newest first. `manual`: the user asked for it. `count`: how many different ones; 0 asks nobody,
-    and is only about whether anybody could be asked. A newer request of the same editor cancels this one, whose answer
-    then has neither items nor a reason.
+    `recent`: newest first. `manual`: the user asked for it. `count`: number of different completions; 0 sends no
+    request and only checks whether a server is available. A newer request of the same editor cancels this one, whose
+    answer then has neither items nor a reason.
     """
 
     path: str
@@ -884,7 +886,7 @@ class CompleteCode(Request, frozen=True, kw_only=True):
 
 
 class CancelCompletion(Request, frozen=True, kw_only=True):
-    """Stop the completion that request `of` asked for (0 = whichever runs); its connection is closed."""
+    """Stop the completion that request `of` asked for (0 = the running one); its connection is closed."""
 
     of: int = 0
 
@@ -901,7 +903,7 @@ def decode(verb: str, payload: str) -> Request:
     """Return the typed request.
 
     Raises:
-        InputError: unknown verb, or a field that does not fit; the text names both.
+        InputError: unknown verb, or an invalid field; the text names both.
     """
     kind = VERBS.get(verb)
     if kind is None:
