@@ -1,1 +1,1 @@
-"""Texts and files as others write them: times, JSON, files as lines, untrusted text."""
+"""External texts and files: times, JSON, files as lines, untrusted text."""

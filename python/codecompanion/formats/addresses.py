@@ -1,7 +1,7 @@
-"""Which addresses may be fetched: http(s) on the public internet, nothing of this machine or its networks.
+"""Addresses that may be fetched: http(s) on the public internet, nothing on this machine or its networks.
 
-What a name resolves to is checked, every address of it, and the connection is made to the address that was checked: a
-name cannot point elsewhere a moment later. IPv4 addresses within IPv6 ones count as what they lead to.
+Every address that a name resolves to is checked, and the connection is made to the checked address, so that the name
+cannot point elsewhere a moment later. IPv4 addresses inside IPv6 ones count as the address they lead to.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 MAX_URL_CHARS = 4_000
 _METADATA = frozenset({"168.63.129.16", "100.100.100.200", "192.0.0.192", "fd00:ec2::254"})
-"""The services of a cloud for its own machines whose address is not link-local: Azure, Alibaba, Oracle, AWS."""
+"""Cloud metadata services with addresses that are not link-local: Azure, Alibaba, Oracle, AWS."""
 PRIVATE = "a private address"
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _LOCAL_NAMES = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".intranet", ".corp", ".home")
 
 
 def parts_of(url: str) -> SplitResult:
-    """Return the parts of an address that may be fetched, as far as can be told without asking for its name.
+    """Return the parts of an address that may be fetched, without resolving its name.
 
     Raises:
-        InputError: no http(s) address, or one with a password in it; says which.
+        InputError: not an http(s) address, or one with a password in it; says which.
     """
     text = url.strip()
     try:
@@ -49,7 +49,7 @@ def _shown(text: str) -> str:
 
 
 def why_refused(address: Address) -> str:
-    """Return which kind of address nobody fetches from this is, "" when it may be fetched."""
+    """Return the kind of an address that is never fetched, "" when it may be fetched."""
     inner = _inner(address)
     if inner is not None:
         return why_refused(inner)
@@ -63,7 +63,7 @@ def why_refused(address: Address) -> str:
 
 
 def _inner(address: Address) -> ipaddress.IPv4Address | None:
-    """Return the IPv4 address that an IPv6 address leads to, None where it leads to none."""
+    """Return the IPv4 address that an IPv6 address leads to, or None."""
     if not isinstance(address, ipaddress.IPv6Address):
         return None
     if address.ipv4_mapped is not None:
@@ -76,13 +76,13 @@ def _inner(address: Address) -> ipaddress.IPv4Address | None:
 
 
 def is_local_name(host: str) -> bool:
-    """Return whether a name is one of a local network: only a proxy would know it."""
+    """Return whether a name belongs to a local network: only a proxy would know it."""
     bare = host.rstrip(".").lower()
     return bare == "localhost" or "." not in bare or bare.endswith(_LOCAL_NAMES)
 
 
 async def resolved(host: str, port: int) -> tuple[Address, ...]:
-    """Return the addresses of a name, none where it has none."""
+    """Return the addresses of a name; may be empty."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):

@@ -117,7 +117,7 @@ def merge_chunks(client: Any, unwritten: type[Exception] | None = None) -> None:
     """Make the connections of an httpx2 client merge chunks; do nothing if its transport has another structure.
 
     With `unwritten` a request that is not written yet raises it when the server has hung up or answers already: anyio
-    would drop the rest without an error. httpcore2 takes its own `WriteError` as a reason to read what there is.
+    would drop the rest without an error. httpcore2 treats its own `WriteError` as a reason to read the response.
     """
     for transport in (client._transport, *client._mounts.values()):
         merge_chunks_of_pool(getattr(transport, "_pool", None), unwritten)
@@ -162,7 +162,7 @@ class _Stream:
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 their signature
         self._merger.begin()
-        # Under TLS something may be read that is no answer: tickets of the session.
+        # Under TLS, bytes may arrive that are not a response: session tickets.
         is_encrypted = self.get_extra_info("ssl_object") is not None
         if self._unwritten is not None and not is_encrypted and self.get_extra_info("is_readable"):
             raise self._unwritten("the server ended the connection before the request was complete")

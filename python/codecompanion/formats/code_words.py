@@ -1,8 +1,8 @@
-"""The words of code: identifiers taken apart at camelCase and snake_case (R-231).
+"""The words of code: identifiers split at camelCase and snake_case (R-231).
 
-Index and query use the same function, so that `getUserName`, `get_user_name` and "user name" meet. What it returns has
-no punctuation: each word is one token of SQLite's `unicode61`. Words that stand everywhere (`code_words.toml`) are left
-out of both: they were a quarter of the index and tell no file from another.
+Index and query use the same function, so that `getUserName`, `get_user_name` and "user name" match. The words have no
+punctuation: each is one token of SQLite's `unicode61`. Words that are everywhere (`code_words.toml`) are left out of
+both: they were a quarter of the index and do not distinguish files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BORDER = regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_+")
 
 @cache
 def common_words() -> frozenset[str]:
-    """Return the words that are neither indexed nor looked for."""
+    """Return the words that are neither indexed nor searched for."""
     return frozenset(word for words in package_table("formats/code_words.toml").values() for word in words.split())
 
 

@@ -1,7 +1,7 @@
-"""How a text is made shorter: the beginning, both ends, one line, whole words; a mark stands where something is cut.
+"""Shortens text to its beginning, both ends, one line or whole words, with a mark at the cut.
 
-Sizes are maxima and include the mark, except where a note tells how much is missing (`cut_with_note`). A text that is
-short enough comes back as it is; the one-line forms put it on one line.
+Sizes are maxima and include the mark, except where a note gives the number of missing characters (`cut_with_note`). A
+text that is short enough is returned unchanged; the one-line forms put it on one line.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from codecompanion.formats.plural import counted
 
 ELLIPSIS = "…"
 TRUNCATED = "\n...[truncated]...\n"
-# Characters a token stands for at most: a longer text need not be counted to know that it is too long.
+# Maximum characters of a token: a longer text exceeds the limit without being counted.
 MAX_TOKEN_LENGTH = 16
 PREVIEW_LINES, PREVIEW_CHARS = 24, 4000
 _GAP = " […] "
 _MIN_SQUEEZED = 8
-"""In fewer cells two ends say less than the beginning."""
+"""In fewer cells, both ends together are less useful than the beginning."""
 _MIN_ENDS = 32
-"""Head and tail of less say nothing."""
+"""Shorter heads and tails are useless."""
 _HEAD_ALONE = 600
-"""Below so many characters two ends would be too short to be read."""
+"""Below this many characters, two ends would be too short to read."""
 
 
 def cut(text: str, max_chars: int) -> str:
@@ -32,7 +32,7 @@ def cut(text: str, max_chars: int) -> str:
 
 
 def cut_mark(is_cut: bool, of: int) -> str:
-    """Return what follows the line numbers of a piece of a file that is cut; `of`: the lines it had, 0 = not known."""
+    """Return the suffix for the line numbers of a truncated piece; `of`: the lines it had, 0 = unknown."""
     return (f" of {of}" if of else " (cut)") if is_cut else ""
 
 
@@ -52,9 +52,9 @@ def cut_line_bytes(text: str, max_bytes: int) -> str:
 
 
 def cut_line_middle(text: str, max_chars: int) -> str:
-    """Return the text on one line, its middle left out when it is longer than that.
+    """Return the text on one line, without its middle when it is too long.
 
-    Words are left out whole where that costs less than half of an end: half a name would be taken for one.
+    Words are left out whole if that costs less than half of an end: half a name would look like a name.
     """
     text = " ".join(text.split())
     if len(text) <= max_chars:
@@ -99,7 +99,7 @@ def cut_cells_at_word(text: str, max_cells: int) -> str:
 
 
 def squeeze_cells(text: str, max_cells: int) -> str:
-    """Return the text in screen cells, its middle left out: the ends of a name say more than its first half."""
+    """Return the text in screen cells, its middle left out: both ends of a name say more than its first half."""
     if cells(text) <= max_cells or max_cells < _MIN_SQUEEZED:
         return cut_cells(text, max_cells)
     end = ""
@@ -116,7 +116,7 @@ def cut_with_note(text: str, max_chars: int, kept_chars: int, note: str) -> str:
 
 
 def cut_middle(text: str, max_chars: int) -> str:
-    """Return 70 % head, 30 % tail, and between them how much is missing; 0 = whole."""
+    """Return 70 % head, 30 % tail, and between them the number of missing characters; 0 = whole."""
     if max_chars <= 0 or len(text) <= max_chars:
         return text
     note = f"\n…[{len(text) - max_chars} characters left out]…\n"
@@ -137,9 +137,9 @@ def cut_middle_or_tail(text: str, max_chars: int) -> str:
 
 
 def cut_to_tokens(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
-    """Return head and tail of the text with a mark between them, "" when that is too little to say anything.
+    """Return head and tail of the text with a mark between them, "" when the result would be too short.
 
-    Words stay whole where that costs little: half a name would be taken for one.
+    Words stay whole where that costs little: half a name would look like a name.
     """
     if len(text) <= max_tokens * MAX_TOKEN_LENGTH and count(text) <= max_tokens:
         return text
@@ -161,7 +161,7 @@ def _whole_words(text: str, head: int, tail: int) -> str:
 
 
 def cut_for_preview(text: str) -> str:
-    """Return what the buffer shows of a result: its head and tail, bounded in lines and characters (lesson 47)."""
+    """Return the buffer's preview of a result: its head and tail, limited in lines and characters (lesson 47)."""
     if len(text) > PREVIEW_CHARS:
         half = PREVIEW_CHARS // 2
         text = f"{text[:half]}\n… {len(text) - PREVIEW_CHARS:,} characters not shown …\n{text[-half:]}"

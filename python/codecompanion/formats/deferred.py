@@ -1,7 +1,7 @@
-"""A function whose module is imported by its first call, for tables of functions of which a session calls few.
+"""A function whose module is imported by its first call, for tables of which a session calls only a few functions.
 
 The table's test loads every entry, so that a wrong name is found there. `engine/idle_work.py` imports them early, while
-nothing runs.
+the host is idle.
 """
 
 from __future__ import annotations

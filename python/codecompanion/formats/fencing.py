@@ -1,7 +1,7 @@
-"""Texts in fences, as messages show them: a text can never end its own, and `fenced_in` reads it back.
+"""Texts in fences, as messages show them: a text can never end its own fence, and `fenced_in` reads it back.
 
-One form for all of them, so that a text that stands somewhere is recognised: a final newline ends the last line and
-makes no blank one, and the label of a file is its suffix.
+All callers use one form, so that a text is recognised anywhere: a final newline ends the last line without adding a
+blank one, and the label of a file is its suffix.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ def fenced(text: str, label: str = "") -> str:
     """Return the text in a fence that no fence inside of it can close."""
     longest = max((len(run) for run in _RUNS.findall(text)), default=2)
     fence = "`" * (longest + 1)
-    body = text.removesuffix("\n") if text.strip("\n") else text  # of blank lines alone none is lost
+    body = text.removesuffix("\n") if text.strip("\n") else text  # blank lines alone are all kept
     return f"{fence}{_LABEL.sub('', label)[:_MAX_LABEL]}\n{body}\n{fence}"
 
 
 def label_of(path: str, filetype: str = "") -> str:
-    """Return the label of a file's fence: its suffix, without one what the editor takes it for."""
+    """Return the label of a file's fence: its suffix, or else the editor's filetype."""
     return PurePath(path).suffix.lstrip(".") or filetype
 
 
 def fenced_in(content: str) -> Iterator[list[str]]:
-    """Yield the lines of each text that is fenced in a content, in their order; one that is not closed is left out."""
+    """Yield the lines of each fenced text in a content, in order; unclosed ones are left out."""
     body, fence = list[str](), ""
     for line in content.split("\n"):
         if not fence:

@@ -1,4 +1,4 @@
-"""Times as other programs write them, for transcripts and what is imported (`:help codecompanion-cli`)."""
+"""Times as other programs write them, for transcripts and imports (`:help codecompanion-cli`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import datetime
 
 
 def read_time(text: str) -> float | None:
-    """Return the seconds since the epoch of an ISO 8601 time (without a zone: UTC), None when it is none."""
+    """Return the seconds since the epoch of an ISO 8601 time (without a zone: UTC), None when it is invalid."""
     try:
         moment = datetime.datetime.fromisoformat(text)
         return moment.replace(tzinfo=moment.tzinfo or datetime.UTC).timestamp()

@@ -1,4 +1,4 @@
-"""How a sentence names what was found in a JSON value, and what is wrong with a field."""
+"""Describes JSON values in sentences: a value's kind, and the error of a field."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ _SHOWN_CHARS = 40
 
 
 def kind(value: Any) -> str:
-    """Return what JSON calls the type of a value."""
+    """Return JSON's name for the type of a value."""
     return _KINDS.get(type(value), "an object")
 
 
 def shown(value: Any) -> str:
-    """Return a short string, a number or a boolean as it stands in JSON, the kind of anything else."""
+    """Return a short string, a number or a boolean as JSON, the kind of anything else."""
     if isinstance(value, str | bool | int | float) and len(str(value)) <= _SHOWN_CHARS:
         return json.dumps(value)
     return kind(value)
 
 
 def wrong_field(name: str, value: Any, expected: str) -> str:
-    """Return what is wrong with a field: it is missing (or null), or something else than expected."""
+    """Return the error of a field: it is missing (or null), or not of the expected kind."""
     if value is None:
         return f'"{name}" is missing; expected {expected}'
     return f'"{name}": expected {expected}, found {shown(value)}'

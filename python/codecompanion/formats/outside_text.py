@@ -1,7 +1,7 @@
-"""What reading text from outside may raise: bad input, however it is bad. Standard library and msgspec only.
+"""Errors that parsing external text may raise, however malformed it is. Standard library and msgspec only.
 
-A parser that is given two thousand opening brackets raises `RecursionError`, one that is given a number or a string
-without end may raise `MemoryError`: both are the text's fault, not ours, and must not end what is going on.
+A parser raises `RecursionError` for two thousand opening brackets, and may raise `MemoryError` for an endless number or
+string: both are the text's fault, not ours, and must not end the current operation.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import msgspec
 from codecompanion.formats.regex import regex
 
 NOT_READABLE = (msgspec.MsgspecError, ValueError, RecursionError, MemoryError)
-"""For `except` around every decode of what a model, a server, a file or a user has written, in whatever format."""
+"""For `except` around every decode of text from a model, a server, a file or a user, in any format."""
 
 DEEPEST_JSON = 64
-"""What a tool call may nest. Readers of JSON give up at some depth below a thousand; nobody needs more."""
+"""Maximum nesting of a tool call. JSON readers give up at some depth below a thousand; no call needs more."""
 _ENDLESS_DIGITS = 400
 _ENDLESS = regex(rf"\d{{{_ENDLESS_DIGITS}}}")
 _STRINGS = regex(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 
 
 def is_too_deep(text: str) -> bool:
-    """Return whether a JSON text is nested too deep or has a number without end; reads it without recursion."""
+    """Return whether a JSON text is nested too deep or has an endless number; reads it without recursion."""
     is_endless = len(text) >= _ENDLESS_DIGITS and _ENDLESS.search(text) is not None
     if not is_endless and text.count("{") + text.count("[") <= DEEPEST_JSON:
         return False

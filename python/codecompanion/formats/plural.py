@@ -1,15 +1,15 @@
-"""A number with its noun, as sentences say it: `1 chat`, `1,200 chats`."""
+"""A number with its noun, as in sentences: `1 chat`, `1,200 chats`."""
 
 from __future__ import annotations
 
 
 def cleared_words(cleared: int, code: int) -> str:
-    """Return what was cleared: tool results, and code that was gathered for messages, which counts as cleared, too."""
+    """Return a count of cleared items: tool results, and code gathered for messages, which counts as cleared, too."""
     results = [counted(cleared - code, "tool result")] if cleared > code or not code else []
     return " and ".join([*results, *([f"code for {counted(code, 'message')}"] if code else [])])
 
 
 def counted(number: float, noun: str, plural: str = "") -> str:
-    """Return the number and the noun in the form that goes with it; `plural` where that is not the noun with an s."""
+    """Return the number and the noun in the matching form; `plural` if it is not the noun with an s."""
     shown = f"{number:,}" if isinstance(number, int) else f"{number:g}"
     return f"{shown} {noun if number == 1 else plural or noun + 's'}"

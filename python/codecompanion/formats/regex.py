@@ -1,7 +1,7 @@
-"""Regular expressions that are compiled when they are first used.
+"""Regular expressions that are compiled on first use.
 
-The package has more than two hundred at module level and a turn uses a few dozen: compiling all of them was a quarter
-of the start of a host. `tests/unit/test_patterns.py` compiles each, so that a mistake in one is found there.
+The package has more than two hundred at module level and a turn uses a few dozen: compiling all of them took a quarter
+of the host's start. `tests/unit/test_patterns.py` compiles each, so that an error in one is found there.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Any, AnyStr, cast
 
 
 class LazyPattern:
-    """Stands for a compiled pattern. The first use of a method keeps it here: later ones cost what they always do."""
+    """Stands in for a compiled pattern. The first use of a method caches it here: later ones have no overhead."""
 
     def __init__(self, pattern: str | bytes, flags: int) -> None:
         self.pattern = pattern
         self._flags = flags
 
     def compiled(self) -> re.Pattern[Any]:
-        """Return what it stands for."""
+        """Return the compiled pattern."""
         return re.compile(self.pattern, self._flags)
 
     def __getattr__(self, name: str) -> Any:

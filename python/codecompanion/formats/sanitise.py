@@ -1,10 +1,10 @@
-"""Texts that come back later as if they were ours (summaries, memories) give no orders (R-242, R-433).
+"""Neutralises instructions in texts that are reused as our own, such as summaries and memories (R-242, R-433).
 
-A summariser that obeyed what it read writes "ignore all previous instructions …" into the summary, and the next model
-would read that as the user's. Such phrases are replaced by a fixed marker; what a user really said stays. Those of
-other languages are data (`override_phrases.toml`). Letters nobody sees, letters that look like Latin ones, and marks of
-bold or code hide no phrase. This is no defence by itself: approval of tools does not depend on it. Code and files are
-never passed through here.
+A summariser that obeyed its input would write "ignore all previous instructions …" into the summary, and the next model
+would read that as the user's. Such phrases are replaced by a fixed marker; text that the user really wrote stays.
+Phrases of other languages are data (`override_phrases.toml`). Invisible letters, letters that look like Latin ones, and
+marks of bold or code do not hide a phrase. This alone is not a defence: approval of tools does not depend on it. Code
+and files are never passed through here.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ _INVISIBLE = regex(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0]"
 )
 _HIDDEN_TEXT = regex("(?<![\U0001f3f4\U000e0000-\U000e007f])[\U000e0000-\U000e007f]+")
-"""Letters that are shown as nothing at all; after a black flag they say whose flag it is."""
+"""Invisible letters; after a black flag they identify the flag."""
 _LETTERS = str.maketrans(
     "\u0430\u0441\u0435\u0456\u0458\u043e\u0440\u0455\u0443\u0445\u0410\u0412\u0421\u0415\u041d\u0406\u041a\u041c\u041e\u0420\u0405\u0422\u0423\u0425\u03bf\u03b1\u03b9\u03bd\u039f\u0391\u0399\u0395",
     "aceijopsyxABCEHIKMOPSTYXoaivOAIE",
 )
-"""Cyrillic and Greek letters that cannot be told from Latin ones."""
+"""Cyrillic and Greek letters that look the same as Latin ones."""
 _MARKUP = regex(r"[*`~]|(?<![^\W_])_|_(?![^\W_])")
-"""What a page shows as bold or leaning; an underscore inside of a name is none."""
+"""Markup for bold or italics; an underscore inside a name does not count."""
 
 
 @cache
 def _look_alikes() -> dict[int, str | int]:
-    """Return what stands for a Latin letter, and which."""
+    """Return look-alike characters → the Latin letters they resemble."""
     wide = (*range(0xFF01, 0xFF5F), *range(0x1D400, 0x1D800))
     plain = {letter: unicodedata.normalize("NFKC", chr(letter)) for letter in wide}
     return {**_LETTERS, **{letter: text for letter, text in plain.items() if len(text) == 1 and text.isascii()}}
@@ -71,9 +71,9 @@ def _phrases() -> re.Pattern[str]:
 
 
 def leave_out_orders(text: str, said: str = "") -> tuple[str, int]:
-    """Return the text with orders to a model replaced by the marker, and how many there were.
+    """Return the text with instructions to a model replaced by the marker, and how many there were.
 
-    `said`: what the user typed; a phrase of it stays, it is the user's to say.
+    `said`: the user's own text; phrases that occur in it stay, because users may write them.
     """
     text, count = _HIDDEN_TEXT.subn(REMOVED, text)
     orders = [(match, places) for reading, places in _readings(text) for match in _orders(reading)]
@@ -96,7 +96,7 @@ def _orders(text: str) -> list[re.Match[str]]:
 
 
 def _readings(text: str) -> Iterator[tuple[str, list[int]]]:
-    """Yield the text as it may be read, and where each letter of that stands in it; [] when all stand where they do."""
+    """Yield the possible readings of a text, and the position of each of their letters in it; [] = unchanged."""
     plain, places = _without(_INVISIBLE, text)
     yield plain, places
     latin = plain if plain.isascii() else plain.translate(_look_alikes())
@@ -108,7 +108,7 @@ def _readings(text: str) -> Iterator[tuple[str, list[int]]]:
 
 
 def _without(pattern: re.Pattern[str], text: str) -> tuple[str, list[int]]:
-    """Return the text without some letters, and where each of the others stood; [] when it has none of them."""
+    """Return the text without some letters, and the original positions of the others; [] if nothing was removed."""
     parts, places, end = list[str](), list[int](), 0
     for match in pattern.finditer(text):
         parts.append(text[end : match.start()])
@@ -120,15 +120,15 @@ def _without(pattern: re.Pattern[str], text: str) -> tuple[str, list[int]]:
 
 
 def sanitise_memory(text: str, cap: int = MAX_LENGTH) -> str:
-    """Return a memory as it may be shown to a model: normalised, without orders and role marks, at most `cap` long.
+    """Return a memory as a model may read it: normalised, without instructions and role marks, at most `cap` long.
 
-    Doing it twice changes nothing more (R-242).
+    Applying it twice has no further effect (R-242).
     """
     text, before = unicodedata.normalize("NFKC", text), ""
     while before != text:
         before, text = text, _ROLE.sub(REMOVED, leave_out_orders(text)[0])
         if before == text:
-            # A cut may end a word, and with it an order.
+            # A cut may end a word, and so complete an instruction.
             text = unicodedata.normalize("NFKC", text[:cap])[:cap]
     return text
 

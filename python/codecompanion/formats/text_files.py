@@ -1,8 +1,8 @@
-"""Text files as bytes and as lines: decoding that loses nothing, and the one safe way to read a file.
+"""Text files as bytes and as lines: lossless decoding, and the one safe way to read a file.
 
-`decode` → change the text → `encode` gives back every byte that was not changed: byte-order mark, line ends (mixed ones
-too), a missing final newline, bytes that are no valid text. Used by the edges that read the project (`workspace`,
-`tools`, `rules`), which may not import each other.
+`decode` → change the text → `encode` preserves every unchanged byte: byte-order mark, line ends (mixed ones too), a
+missing final newline, bytes that are not valid text. Used by the edges that read the project (`workspace`, `tools`,
+`rules`), which may not import each other.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from codecompanion.errors import ToolError
 from codecompanion.formats.regex import regex
 
 SNIFFED_BYTES = 8192
-"""A NUL in the first this many bytes makes a file binary: the rule of git and ripgrep."""
+"""A NUL among this many first bytes makes a file binary: the rule of git and ripgrep."""
 
 MAX_READ_BYTES = 20_000_000
-"""No file larger than this is read as a whole."""
+"""Larger files are never read as a whole."""
 
 _BOMS = (
     (BOM_UTF32_LE, "utf-32-le"),
@@ -31,16 +31,16 @@ _BOMS = (
     (BOM_UTF16_LE, "utf-16-le"),
     (BOM_UTF16_BE, "utf-16-be"),
 )
-# Control characters without a meaning in text, and the surrogates that stand for undecodable bytes.
+# Control characters without a meaning in text, and the surrogates that represent undecodable bytes.
 _UNPRINTABLE = regex("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
 class UnreadableFile(ToolError):
-    """A file cannot be read as text; the message says which and why."""
+    """A file cannot be read as text; the message gives its name and the reason."""
 
 
 class TextFile(msgspec.Struct, frozen=True):
-    """A decoded file. `text` has the file's own line ends; bytes that are no text stand in it as lone surrogates."""
+    """A decoded file. `text` has the file's own line ends; bytes that are not text become lone surrogates."""
 
     text: str
     encoding: str = "utf-8"
@@ -48,13 +48,13 @@ class TextFile(msgspec.Struct, frozen=True):
 
     @property
     def newline(self) -> Literal["\n", "\r\n"]:
-        """Return the line end most lines have; that of Unix for a file of one line."""
+        """Return the line end of most lines; that of Unix for a file of one line."""
         crlf = self.text.count("\r\n")
         return "\r\n" if crlf > self.text.count("\n") - crlf else "\n"
 
 
 def is_binary(head: bytes) -> bool:
-    """Return whether the first bytes of a file say that it is no text."""
+    """Return whether the first bytes of a file show that it is not text."""
     if any(head.startswith(mark) for mark, _ in _BOMS):
         return False
     return b"\0" in head[:SNIFFED_BYTES]
@@ -99,15 +99,15 @@ def encode(file: TextFile) -> bytes:
 
 
 def printable(text: str) -> str:
-    """Return the text with Unix line ends and every byte or character that is no text as U+FFFD.
+    """Return the text with Unix line ends and U+FFFD for every byte or character that is not text.
 
-    A lone carriage return ends no line, as for ripgrep, so that line numbers agree.
+    A lone carriage return does not end a line, as for ripgrep, so that line numbers agree.
     """
     return _UNPRINTABLE.sub("\ufffd", text.replace("\r\n", "\n"))
 
 
 def split_lines(text: str) -> list[str]:
-    """Return the lines of a text with Unix line ends; a final newline opens no further line, "" has no line."""
+    """Return the lines of a text with Unix line ends; a final newline starts no further line, "" has no lines."""
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
@@ -120,7 +120,7 @@ def read_bytes(path: Path, limit_bytes: int = MAX_READ_BYTES) -> bytes:
     Opening never blocks (FIFOs, devices), and never reads more than `limit_bytes`.
 
     Raises:
-        UnreadableFile: missing, a folder, no regular file, not permitted, too large; says which.
+        UnreadableFile: missing, a folder, not a regular file, not permitted, too large; says which.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -1,9 +1,9 @@
 """Typed values read by msgspec, from any thread.
 
-msgspec prepares a type when it is first read, and lets other threads see a `Struct` that is half prepared: one that
-reads it then ends the process (0.22: the type of a field is a null pointer in `json_decode_struct_map_inner`). Here one
-thread prepares a type, the others wait; afterwards nothing is locked. All of the package reads typed values through
-this module (`tests/unit/formats/test_typed.py`).
+msgspec prepares a type when it is first read, and exposes a partly prepared `Struct` to other threads: reading it then
+crashes the process (0.22: the type of a field is a null pointer in `json_decode_struct_map_inner`). Here one thread
+prepares a type while the others wait; afterwards there is no locking. The whole package reads typed values through this
+module (`tests/unit/formats/test_typed.py`).
 """
 
 from __future__ import annotations
