@@ -1,1 +1,1 @@
-"""MCP servers: the edge towards the official SDK, imported by nothing before a server is started."""
+"""MCP servers: the edge towards the official SDK, which is imported only when a server is started."""

@@ -1,6 +1,6 @@
-"""What a server may ask of us, in the SDK's words: replies of a model, values of the user, folders; and what it tells.
+"""The callbacks for a server's requests and notifications: model replies, values from the user, folders, logs.
 
-Whatever is not granted is refused in the protocol's own way, so that the server can go on.
+Requests that are not granted are refused in the protocol's own way, so that the server can continue.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from codecompanion.mcp import content
 from codecompanion.mcp.server_types import ElicitationRequest, McpError, Refused, ServerListener, Unaskable
 
 _REFUSED = -1
-"""The code that the specification shows for a request the user rejected."""
+"""The code in the specification for a request that the user rejected."""
 _CHANGES = (
     "notifications/tools/list_changed",
     "notifications/prompts/list_changed",
@@ -74,12 +74,12 @@ class Callbacks:
         return ListRootsResult(roots=roots)
 
     async def log(self, params: Any) -> None:
-        """Take in `notifications/message`."""
+        """Handle `notifications/message`."""
         logger = f"{cut(' '.join(params.logger.split()), 60)}: " if params.logger else ""
         self._listener.on_log(params.level, logger + content.log_text(params.data))
 
     async def notice(self, message: Any) -> None:
-        """Take in every other notification, and faults of the transport."""
+        """Handle every other notification, and faults of the transport."""
         if isinstance(message, Exception):
             self._listener.on_log("warning", f"a message could not be read: {type(message).__name__}")
         elif message.method in _CHANGES:

@@ -1,6 +1,6 @@
-"""What a server gave, as text and images: results, resources, prompts, and what it asks of the model.
+"""A server's content as text and images: results, resources, prompts, and its requests to the model.
 
-Nothing here trusts a size or a type: texts are bounded, an image that cannot be decoded is said, what has no form for
+Nothing here trusts a size or a type: texts are limited, undecodable images are reported, and content without a form for
 a model (sound, archives) is named.
 """
 
@@ -17,7 +17,7 @@ from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.mcp.server_types import Given, Image, McpError, SamplingRequest
 
 MAX_TEXT_CHARS = 4_000_000
-"""More than this of one result is not kept, not even in the log."""
+"""Text of one result beyond this is dropped, even from the log."""
 MAX_IMAGES = 10
 MAX_IMAGE_BYTES = 10_000_000
 _MAX_LOG_CHARS = 2_000
@@ -25,7 +25,7 @@ _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
 class _Joined:
-    """Texts and images in the order they came, bounded."""
+    """Texts and images in their order of arrival, limited."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -58,7 +58,7 @@ class _Joined:
 
 
 def result_given(result: Any) -> Given:
-    """Return what a `CallToolResult` says; structured content only where no text says the same."""
+    """Return the content of a `CallToolResult`; structured content only if no text repeats it."""
     joined = _Joined()
     for block in result.content:
         _add(joined, block)
@@ -69,7 +69,7 @@ def result_given(result: Any) -> Given:
 
 
 def resource_given(contents: Iterable[Any]) -> Given:
-    """Return what a `ReadResourceResult` holds."""
+    """Return the content of a `ReadResourceResult`."""
     joined = _Joined()
     for one in contents:
         _add_resource(joined, one)
@@ -77,7 +77,7 @@ def resource_given(contents: Iterable[Any]) -> Given:
 
 
 def prompt_given(messages: Sequence[Any]) -> Given:
-    """Return a prompt's messages as one text; what the model is to have said stands under a line of its own."""
+    """Return a prompt's messages as one text; replies of the model in it follow a line that introduces them."""
     joined = _Joined()
     for message in messages:
         if message.role == "assistant":
@@ -87,10 +87,10 @@ def prompt_given(messages: Sequence[Any]) -> Given:
 
 
 def sampling_request(params: Any) -> SamplingRequest:
-    """Return what a `CreateMessageRequestParams` asks for.
+    """Return the request in a `CreateMessageRequestParams`.
 
     Raises:
-        McpError: it asks for what cannot be given (tools, images, sound).
+        McpError: it asks for something unsupported (tools, images, sound).
     """
     if params.tools:
         raise McpError("it asks for a reply that calls tools")
@@ -104,7 +104,7 @@ def sampling_request(params: Any) -> SamplingRequest:
 
 
 def log_text(data: Any) -> str:
-    """Return what a logging message says, in one line."""
+    """Return a logging message as one line."""
     text = data if isinstance(data, str) else _as_json(data)
     return cut(" ".join(cut(text, 50 * _MAX_LOG_CHARS).split()), _MAX_LOG_CHARS)
 
@@ -139,7 +139,7 @@ def _add_resource(joined: _Joined, resource: Any) -> None:
 
 
 def _is_said(structured: Any, texts: Sequence[str]) -> bool:
-    """Return whether one of the texts is this structure, as servers for older clients repeat it."""
+    """Return whether one of the texts repeats this structure, as servers do for older clients."""
     single = list(structured.values()) if isinstance(structured, dict) else []
     for text in texts:
         try:

@@ -1,4 +1,4 @@
-"""What goes wrong with a server, in one sentence: every exception of the SDK and its transports ends here."""
+"""Converts every exception of the SDK and its transports into one sentence about the server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _MAX_CHARS = 300
 
 
 def explain(error: BaseException) -> str:
-    """Return what happened, without a full stop and without the server's name."""
+    """Return the error without a full stop and without the server's name."""
     if isinstance(error, McpError):
         return str(error)
     if isinstance(error, BaseExceptionGroup):

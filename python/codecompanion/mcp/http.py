@@ -1,6 +1,6 @@
 """The streamable HTTP transport: the SDK's, with the user's headers and limits on reading (`byte_limits.py`).
 
-Redirects stay within the origin (the SDK's rule), so headers with keys are sent nowhere else.
+Redirects stay within the origin (the SDK's rule), so headers with keys are never sent elsewhere.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ READ_S = 300.0
 
 @contextlib.asynccontextmanager
 async def http_streams(url: str, headers: Mapping[str, str]) -> AsyncIterator[Any]:
-    """Give the two streams the SDK's session reads and writes.
+    """Provide the two streams that the SDK's session reads and writes.
 
     Raises:
         McpError: a header cannot be sent.

@@ -1,4 +1,4 @@
-"""What a server offers, asked page by page, with bounds on everything it says about itself."""
+"""A server's offer, requested page by page, with limits on everything it says about itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_ITEMS = 10_000
 MAX_PAGES = 200
 MAX_NAME_CHARS = 200
 MAX_ABOUT_CHARS = 1_000
-"""Of descriptions that only the user reads; those of tools are cut where they become tools."""
+"""Limit of descriptions that only the user reads; tool descriptions are cut where the tools are created."""
 _HINTS = (
     ("read_only_hint", True, "reads only"),
     ("destructive_hint", True, "may destroy"),
@@ -22,7 +22,7 @@ _HINTS = (
 
 
 async def list_offer(client: Any) -> Offer:
-    """Return everything the server offers now. Raises what the SDK raises."""
+    """Return the server's current offer. Raises the SDK's exceptions."""
     able = client.server_capabilities
     left_out: list[str] = []
     tools: Iterable[Any] = ()
@@ -59,7 +59,7 @@ async def _pages(
             if not cursor or len(found) >= MAX_ITEMS:
                 break
     except Exception as error:
-        if needed or getattr(error, "code", None) != -32601:  # no such method: many servers have no templates
+        if needed or getattr(error, "code", None) != -32601:  # method not found: many servers have no templates
             raise
     if cursor or len(found) > MAX_ITEMS:
         left_out.append(f"More than {min(len(found), MAX_ITEMS):,} {what} are offered; the rest is not looked at")

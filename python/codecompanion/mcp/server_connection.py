@@ -1,9 +1,9 @@
-"""One connection to one MCP server: the only place that speaks with the SDK's session.
+"""One connection to one MCP server: the only module that uses the SDK's session.
 
-A task of its own opens the connection, keeps it and closes it, because the SDK's scopes have to be left by the task
-that entered them. What is asked meanwhile may come from any task of the loop; cancelling it tells the server
+A separate task opens the connection, keeps it and closes it, because the SDK's scopes must be left by the task that
+entered them. Requests may come from any task of the loop; cancelling one notifies the server
 (`notifications/cancelled`). Results are not checked against the server's own output schema: its patterns and references
-are from outside, and what it gives is data either way.
+are external, and the results are data either way.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 CLOSE_S = 10.0
 REFRESH_EVERY_S = 0.5
-"""A server that says without a pause that its tools have changed is asked so often at most."""
+"""Minimum seconds between two refreshes for a server that keeps reporting changes of its tools."""
 
 OnProgress = Callable[[float, float | None, str], None]
 
@@ -52,19 +52,19 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
-        """Return whether the server can be asked."""
+        """Return whether the server can receive requests."""
         return self._client is not None and not self._over.is_set()
 
     @property
     def is_listing(self) -> bool:
-        """Return whether the server has said that its lists have changed, and they were not read again yet."""
+        """Return whether the server has reported changes of its lists that are not read yet."""
         return self._dirty.is_set() or self._is_refreshing
 
     async def open(self) -> None:
-        """Start or reach the server, and learn what it offers.
+        """Start or reach the server, and read its offer.
 
         Raises:
-            McpError: it did not work, or not within the time to start.
+            McpError: it failed, or exceeded the start timeout.
         """
         self._task = asyncio.get_running_loop().create_task(self._keep(), name=f"mcp {self.spec.name}")
         try:
@@ -86,7 +86,7 @@ class Connection:
             async with asyncio.timeout(CLOSE_S):
                 await task
 
-    # ---- what can be asked
+    # ---- requests
 
     async def call(
         self, tool: str, arguments: dict[str, Any], timeout_s: float, on_progress: OnProgress | None = None
@@ -131,7 +131,7 @@ class Connection:
                 self._over.set()
             raise McpError(self._fault or explain(error)) from error
 
-    # ---- the task that keeps it
+    # ---- the connection's task
 
     async def _keep(self) -> None:
         problem = ""
@@ -159,13 +159,13 @@ class Connection:
         problem = problem or self._fault
         if not self._ready.done():
             self._ready.set_exception(McpError(problem))
-            self._ready.exception()  # nobody may be waiting any more
+            self._ready.exception()  # there may be no waiter any more
         else:
             self._fault = problem
             self._listener.on_ended(problem if self._is_wanted else "")
 
     async def _enter(self, stack: contextlib.AsyncExitStack) -> None:
-        Client, Implementation = await asyncio.to_thread(_sdk)  # importing it takes seconds of a processor
+        Client, Implementation = await asyncio.to_thread(_sdk)  # importing it takes seconds of processor time
         callbacks = Callbacks(self._listener, self._dirty.set)
         self._client = await stack.enter_async_context(
             Client(
@@ -203,7 +203,7 @@ class Connection:
         self._fault = self._fault or fault
 
     async def _until_over(self) -> None:
-        """Keep the offer true to the server until the connection ends."""
+        """Keep the offer up to date until the connection ends."""
         listening = asyncio.create_task(self._listen())
         over = asyncio.create_task(self._over.wait())
         try:
@@ -232,7 +232,7 @@ class Connection:
             self._listener.on_log("warning", f"what it offers could not be listed again: {explain(error)}")
 
     async def _listen(self) -> None:
-        """Ask a server of the protocol of 2026 to say when its lists change; older ones do so by themselves."""
+        """Ask a server of the 2026 protocol to report changes of its lists; older ones do so unasked."""
         with contextlib.suppress(Exception):
             if self.protocol >= "2026":
                 wanted = dict.fromkeys(("tools_list_changed", "prompts_list_changed", "resources_list_changed"), True)
@@ -249,5 +249,5 @@ def _sdk() -> tuple[Any, Any]:
 
 
 async def _believe(name: str, result: Any) -> None:
-    """Check nothing of a result."""
+    """Skip the check of a result."""
     del name, result

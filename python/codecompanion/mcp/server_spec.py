@@ -1,4 +1,4 @@
-"""How one server is started or reached, wherever it was configured; texts with `${…}` are expanded already."""
+"""How one server is started or reached, wherever it was configured; `${…}` in texts is already expanded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class ToolChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user said of one tool of a server; None = as the server's entry says."""
+    """The user's settings for one tool of a server; None = as in the server's entry."""
 
     enabled: bool | None = None
     require_approval_before: bool | None = None
@@ -18,7 +18,7 @@ class ToolChoice(msgspec.Struct, frozen=True, kw_only=True):
 class ServerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A server: `command` for stdio or `url` for HTTP. `source` is "" for the configuration, else the file it is from.
 
-    `tools` holds choices by the server's own names of its tools. `require_approval_before` None = every tool asks.
+    `tools` has the choices by the server's own tool names. `require_approval_before` None = every tool asks.
     """
 
     name: str
@@ -35,4 +35,4 @@ class ServerSpec(msgspec.Struct, frozen=True, kw_only=True):
     source: str = ""
 
     def __repr__(self) -> str:
-        return f"ServerSpec({self.name!r})"  # env and headers hold keys
+        return f"ServerSpec({self.name!r})"  # env and headers contain keys

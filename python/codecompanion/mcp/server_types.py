@@ -1,6 +1,6 @@
-"""What is known of MCP servers without the SDK: what a server offers, what it gives, what it may ask of us.
+"""Types for MCP servers that do not need the SDK: a server's offer, its results, its requests.
 
-Everything a server says is text from outside: it is cut, and shown or sent as data.
+All text of a server is external: it is cut, and shown or sent as data.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from codecompanion.errors import CodeCompanionError
 
 
 class McpError(CodeCompanionError):
-    """A server could not be started, reached or asked; one sentence for the user."""
+    """A server could not be started, reached or called; one sentence for the user."""
 
 
 class McpMissing(McpError):
@@ -22,7 +22,7 @@ class McpMissing(McpError):
 
 
 class McpTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool as its server describes it. `hints` are the server's own words about it: shown, never believed."""
+    """A tool as its server describes it. `hints` are the server's own claims: shown, never trusted."""
 
     name: str
     title: str = ""
@@ -42,7 +42,7 @@ class McpResource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class McpPrompt(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt and the names of its arguments, those that are required first marked."""
+    """A prompt and the names of its arguments, each marked if required."""
 
     name: str
     description: str = ""
@@ -51,7 +51,7 @@ class McpPrompt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server offers now. `left_out`: a sentence when there was more than is taken."""
+    """A server's current offer. `left_out`: a sentence when it exceeded the limits."""
 
     tools: tuple[McpTool, ...] = ()
     resources: tuple[McpResource, ...] = ()
@@ -67,7 +67,7 @@ class Image(msgspec.Struct, frozen=True):
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call, a resource or a prompt gave: text for the model, images beside it."""
+    """The result of a call, a resource or a prompt: text for the model, images beside it."""
 
     text: str
     images: tuple[Image, ...] = ()
@@ -83,7 +83,7 @@ class SamplingRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SamplingReply(msgspec.Struct, frozen=True, kw_only=True):
-    """The reply the user let the server have."""
+    """The reply that the user allowed for the server."""
 
     text: str
     model: str
@@ -93,7 +93,7 @@ class SamplingReply(msgspec.Struct, frozen=True, kw_only=True):
 class ElicitationRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A server asks the user for values. `fields` is its flat schema by name; `url` asks to open an address instead.
 
-    What stands in `fields` is as the server gave it: nothing says that a field is a table.
+    `fields` is unchecked: a field may not even be a table.
     """
 
     message: str
@@ -103,24 +103,24 @@ class ElicitationRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Refused(CodeCompanionError):
-    """The user does not let the server have what it asks for; `is_final` when the call is to be stopped as well."""
+    """The user declines the server's request; `is_final`: the call is stopped as well."""
 
 
 class Unaskable(CodeCompanionError):
-    """What a server asks cannot be put to the user as a whole; the sentence is for the server, too."""
+    """A server's request cannot be shown to the user in full; the sentence is for the server, too."""
 
 
 class ServerListener(Protocol):
-    """Who is told what a connected server does, and answers it."""
+    """Receives the events of a connected server, and answers its requests."""
 
     async def on_changed(self) -> None:
-        """What the server offers has changed; the connection has the new offer."""
+        """The server's offer has changed; the connection has the new one."""
 
     def on_log(self, level: str, text: str) -> None:
-        """The server, or its standard error, said something."""
+        """The server, or its standard error, sent a line."""
 
     def on_ended(self, problem: str) -> None:
-        """The connection is over; `problem` says why, "" when it was closed by us."""
+        """The connection is over; `problem` is the reason, "" when we closed it."""
 
     def roots(self) -> Sequence[str]:
         """Return the folders the server may know of, as absolute paths."""

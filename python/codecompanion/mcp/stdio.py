@@ -1,8 +1,8 @@
-"""The stdio transport: a server below a warden, lines with bounds, standard error kept apart.
+"""The stdio transport: a server under a warden, limited lines, standard error kept apart.
 
-The SDK's own transport starts servers as direct children, which a killed host leaves behind, and keeps a line without
-an end in memory; this one has the same two streams and neither fault. SDK: modelcontextprotocol python-sdk 2.x, its
-class `Transport`.
+The SDK's own transport starts servers as direct children, which outlive a killed host, and keeps an endless line in
+memory; this one has the same two streams without these faults. SDK: modelcontextprotocol python-sdk 2.x, its class
+`Transport`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from codecompanion.mcp.server_types import McpError
 from codecompanion.waiting import made_or_undone
 
 MAX_STRAY_LINES = 1_000
-"""So many lines that are no message are passed over; after that whatever prints them is no MCP server."""
+"""Maximum number of lines to skip that are not messages; a program that prints more is not an MCP server."""
 MAX_UNANSWERED = 1_000
-"""Requests of a server that may wait for answers; each takes 7 kB, and a server that reads no answers keeps sending."""
+"""Limit of a server's unanswered requests; each takes 7 kB, and a server that reads no answers keeps sending."""
 LEAVE_S = 1.0
-"""How long a server has to end after its input was closed."""
+"""Seconds that a server has to end after its input was closed."""
 END_S = 5.0
-"""How long the warden has to end it after that."""
+"""Seconds that the warden has to end it after that."""
 _Pipe = TypeVar("_Pipe")
 _CHUNK = 65_536
 _MAX_STDERR_LINE = 4_000
@@ -43,11 +43,11 @@ def find_program(command: Sequence[str], env: Mapping[str, str], cwd: str) -> st
     """Return the path of the program to run.
 
     Raises:
-        McpError: there is none, or no such folder.
+        McpError: the program or the folder does not exist.
     """
     if cwd and not Path(cwd).is_dir():
         raise McpError(f"The folder {cwd} to run it in is not there")
-    program = os.path.expanduser(command[0])  # noqa: PTH111 also "~user" and no path at all
+    program = os.path.expanduser(command[0])  # noqa: PTH111 also "~user" and a bare name
     if os.sep in program and not Path(program).is_absolute():
         program = str(Path(cwd or ".") / program)
     found = shutil.which(program, path=env.get("PATH"))
@@ -66,13 +66,13 @@ async def stdio_streams(
     on_fault: Callable[[str], None],
     on_end: Callable[[], None],
 ) -> AsyncIterator[Any]:
-    """Start a server and give the two streams the SDK's session reads and writes.
+    """Start a server and provide the two streams that the SDK's session reads and writes.
 
-    `on_fault` gets a sentence why the connection is over when the server is to blame; `on_end` is called once no more
-    messages come.
+    `on_fault` receives a sentence with the reason when the server caused the end of the connection; `on_end` is called
+    after the last message.
 
     Raises:
-        McpError: the program or the folder is not there, or it cannot be started.
+        McpError: the program or the folder does not exist, or it cannot be started.
     """
     import anyio
 
@@ -115,7 +115,7 @@ async def stdio_streams(
 
 
 def _pipe(stream: _Pipe | None) -> _Pipe:
-    if stream is None:  # asked for above
+    if stream is None:  # requested above
         raise McpError("it cannot be spoken with")
     return stream
 
@@ -134,12 +134,12 @@ async def _read_messages(
     on_fault: Callable[[str], None],
     on_end: Callable[[], None],
 ) -> None:
-    """Pass on one message a line; the stream ends with the server's output, or with what cannot be one."""
+    """Pass on one message per line; the stream ends with the server's output, or at output that cannot be a message."""
     from mcp.shared.message import SessionMessage
     from mcp.types import JSONRPCRequest, jsonrpc_message_adapter
 
     stray, turns = 0, Turns()
-    with contextlib.suppress(Exception):  # the session has gone
+    with contextlib.suppress(Exception):  # the session has ended
         async for line in _lines(stdout):
             if line is None:
                 on_fault(f"it sent a message longer than {MAX_EVENT_BYTES // 1_000_000} million bytes")
@@ -173,12 +173,12 @@ async def _read_messages(
     incoming.close()
     on_end()
     with contextlib.suppress(Exception):
-        while await stdout.read(_CHUNK):  # a full pipe would keep it from ending
+        while await stdout.read(_CHUNK):  # a full pipe would block its exit
             pass
 
 
 async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes | None]:
-    """Yield the lines without their ends, None for one that is too long; a line is put together once."""
+    """Yield the lines without their ends, None for one that is too long; a line is joined only once."""
     held = bytearray()
     while chunk := await stream.read(_CHUNK):
         *ends, rest = chunk.split(b"\n")
@@ -204,7 +204,7 @@ async def _write_messages(stdin: asyncio.StreamWriter, outgoing: Any, incoming: 
             stdin.write(text.encode("utf-8", "surrogatepass") + b"\n")
             await stdin.drain()
             unanswered.count -= isinstance(message.message, JSONRPCResponse | JSONRPCError)
-    except Exception:  # it does not read any more: the session sees the connection end
+    except Exception:  # it stopped reading: the session sees the connection end
         incoming.close()
 
 

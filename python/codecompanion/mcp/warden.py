@@ -1,11 +1,11 @@
-"""A program of its own that stands between the host and one MCP server, so that no server outlives the host.
+"""A separate program between the host and one MCP server, so that no server outlives the host.
 
 Run as `python -I -S warden.py LIFELINE COMMAND…`, with the standard library alone. LIFELINE is the reading end of a
-pipe whose writing end only the host has: when the host is gone, however it went, the pipe ends, and the warden ends the
+pipe whose writing end only the host has: when the host exits for any reason, the pipe ends, and the warden ends the
 server with everything it started. Standard input and output belong to the server; the warden closes its own copies.
 
-On Linux processes that made themselves independent (daemons) come back to the warden as its children and are ended
-too, and a server whose warden was killed is killed by the kernel. Elsewhere the process group is ended.
+On Linux, processes that detached themselves (daemons) become children of the warden and are ended too, and the kernel
+kills a server whose warden was killed. Elsewhere the process group is ended.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ import sys
 import time
 
 ASKED_S = 1.0
-"""How long the server has to end after SIGTERM before it is killed."""
+"""Seconds that the server has to end after SIGTERM before it is killed."""
 _SET_DEATH_SIGNAL, _SET_SUBREAPER = 1, 36
 IS_LINUX = sys.platform.startswith("linux")
 
@@ -29,7 +29,7 @@ def _control_process(option: int, value: int) -> None:
 
 
 def _children() -> list[int]:
-    """Return the processes whose parent is the warden now."""
+    """Return the current child processes of the warden."""
     try:
         with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
             return [int(word) for word in file.read().split()]
@@ -46,7 +46,7 @@ def _signal_all(group: int, number: int) -> None:
 
 
 def _reap() -> bool:
-    """Take in the children that have ended; return whether any are left."""
+    """Reap the children that have ended; return whether any are left."""
     while True:
         try:
             pid, _ = os.waitpid(-1, os.WNOHANG)
@@ -57,7 +57,7 @@ def _reap() -> bool:
 
 
 def end_all(group: int) -> None:
-    """End the server and what it left behind: asked first, then killed."""
+    """End the server and its remaining processes: first with SIGTERM, then SIGKILL."""
     deadline = time.monotonic() + ASKED_S
     _signal_all(group, signal.SIGTERM)
     while _reap() and time.monotonic() < deadline:
@@ -71,7 +71,7 @@ def end_all(group: int) -> None:
 
 
 def main(lifeline: int, command: list[str]) -> int:
-    """Run the command until it ends or the host is gone; return its exit status."""
+    """Run the command until it or the host ends; return its exit status."""
     os.set_inheritable(lifeline, False)
     _control_process(_SET_SUBREAPER, 1)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
