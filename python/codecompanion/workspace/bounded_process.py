@@ -52,7 +52,7 @@ def run_bounded(
         start_new_session=True,
     )
     with process, selectors.DefaultSelector() as selector:
-        assert process.stdout is not None  # noqa: S101 - asked for above
+        assert process.stdout is not None  # noqa: S101 - requested above
         assert process.stderr is not None  # noqa: S101
         selector.register(process.stdout, selectors.EVENT_READ, output)
         selector.register(process.stderr, selectors.EVENT_READ, errors)

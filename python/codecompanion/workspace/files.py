@@ -1,8 +1,8 @@
-"""The files of the project: which there are, and what a text file says.
+"""The files of the project: listing them, and reading text files.
 
-The walk leaves out what the project itself ignores (`.gitignore` at every level up to the repository's root,
-`.git/info/exclude`) and folders that are never a project's own text. It does not follow symbolic links: what they point
-at inside the workspace is found where it is.
+The walk leaves out files that the project itself ignores (`.gitignore` at every level up to the repository's root,
+`.git/info/exclude`) and folders that are never a project's own text. It does not follow symbolic links: their targets
+inside the workspace are found at their own place.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ IGNORED_NAMES = frozenset(
     {".git", ".hg", ".svn", ".jj", "node_modules", "__pycache__", ".venv", ".tox", ".nox", ".DS_Store"}
     | {".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis"}
 )
-"""Folders and files that are left out even where no ignore file names them."""
+"""Files and folders that are left out even without an ignore file."""
 
 
 class _Ignores:
-    """The ignore rules in force in one folder: the nearest ignore file that has an opinion decides, as in git."""
+    """The ignore rules in force in one folder: the nearest ignore file that matches decides, as in git."""
 
     def __init__(self, layers: tuple[tuple[str, GitIgnoreSpec], ...] = ()) -> None:
         self._layers = layers
@@ -55,7 +55,7 @@ def _read_ignore_file(path: Path) -> GitIgnoreSpec | None:
         content = text_files.read_bytes(path, 1_000_000)
     except CodeCompanionError:
         return None
-    from pathspec import GitIgnoreSpec  # not needed before a folder is looked through
+    from pathspec import GitIgnoreSpec  # not needed before a folder is searched
 
     lines = text_files.decode(content).text.splitlines()
     spec = GitIgnoreSpec.from_lines(line for line in lines if _is_pattern(line))
@@ -63,7 +63,7 @@ def _read_ignore_file(path: Path) -> GitIgnoreSpec | None:
 
 
 def _is_pattern(line: str) -> bool:
-    """Return whether pathspec accepts the line; git skips what it cannot understand, and so does this."""
+    """Return whether pathspec accepts the line; git skips lines that it cannot parse, and so does this."""
     from pathspec import GitIgnoreSpec
 
     try:
@@ -74,9 +74,9 @@ def _is_pattern(line: str) -> bool:
 
 
 def _outer_ignores(folder: str) -> _Ignores:
-    """Return the rules of the folders above, up to the root of the repository the folder is in.
+    """Return the rules of the parent folders, up to the root of the folder's repository.
 
-    A folder that is ignored itself was asked for on purpose: then none of them count.
+    An ignored folder was requested on purpose: then none of them count.
     """
     folders = [folder, *(str(parent) for parent in Path(folder).parents)]
     for depth, root in enumerate(folders):
@@ -91,7 +91,7 @@ def _outer_ignores(folder: str) -> _Ignores:
 def walk(folder: Path, *, include_ignored: bool = False) -> Iterator[Path]:
     """Yield every regular file below the folder, sorted by path parts, parents' ignore rules included.
 
-    Folders that cannot be read are left out. `include_ignored` yields ignored files too, except what git keeps.
+    Folders that cannot be read are left out. `include_ignored` yields ignored files too, except git's own.
     """
     rules = _Ignores() if include_ignored else _outer_ignores(str(folder))
     yield from _walk(str(folder), rules, include_ignored)

@@ -22,7 +22,7 @@ from codecompanion.workspace.git import read_git
 _log = logging.getLogger(__name__)
 
 MAX_COMMITS = 100
-"""300 commits were no better in two of three repositories, and take three times as long."""
+"""300 commits gave no better results in two of three repositories, and take three times as long."""
 TIME_LIMIT_S = 1.5
 EDITS_LOG = (
     *("log", "--no-merges", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--diff-filter=AMR"),
@@ -39,14 +39,14 @@ _Hunk = tuple[int, int, int, int]
 
 
 class Edits(msgspec.Struct, frozen=True):
-    """What one commit changed: the first line of its message, and path → lines, as they are numbered now."""
+    """The changes of one commit: the first line of its message, and path → lines, with current line numbers."""
 
     subject: str
     lines: Mapping[str, tuple[Run, ...]]
 
 
 def recent_edits(root: Path, count: int = MAX_COMMITS, time_limit_s: float = TIME_LIMIT_S) -> list[Edits]:
-    """Return what the last commits changed below the root, newest first; [] where git fails. Blocks."""
+    """Return the changes of the last commits below the root, newest first; [] where git fails. Blocks."""
     try:
         output = read_git(root, (*EDITS_LOG, f"--max-count={count}", "--relative", "--", "."), time_limit_s)
     except (OSError, subprocess.SubprocessError) as error:
@@ -95,7 +95,7 @@ def _commits(output: str) -> Iterator[tuple[str, Mapping[str, list[_Hunk]]]]:
 
 
 def _moved(hunks: Sequence[_Hunk], line: int) -> int:
-    """Return where a line is after the hunks of one commit; a replaced line is one of those that replaced it."""
+    """Return the position of a line after the hunks of one commit; a replaced line maps to one of its replacements."""
     place = bisect.bisect_right(hunks, line, key=lambda hunk: hunk[0] if hunk[1] else hunk[0] + 1) - 1
     if place < 0:
         return line

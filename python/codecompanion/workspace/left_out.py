@@ -24,12 +24,12 @@ def words(group: str, key: str) -> frozenset[str]:
 
 
 def max_data_bytes() -> int:
-    """Return how large a file that is mostly data may be."""
+    """Return the size limit of a file that is mostly data."""
     return int(str(_table()["data"]["max_bytes"]))
 
 
 def marks_of_generated_files() -> tuple[bytes, ...]:
-    """Return what stands in the first lines of files that programs write."""
+    """Return the marks in the first lines of generated files."""
     return tuple(mark.encode() for mark in words("generated", "marks"))
 
 
@@ -39,7 +39,7 @@ def is_hidden(path: str) -> bool:
 
 
 def why_left_out(path: str, *, is_tracked: bool) -> str:
-    """Return why a file stays out by its name: "secret", "vendored", "generated", "binary", or "" = it does not."""
+    """Return why a file is left out by its name: "secret", "vendored", "generated", "binary", or "" = it is not."""
     if is_secret(path):
         return "secret"
     *folders, name = path.lower().split("/")
@@ -53,7 +53,7 @@ def why_left_out(path: str, *, is_tracked: bool) -> str:
 
 
 def vendored_folder(path: str, *, is_tracked: bool) -> str:
-    """Return the folder that makes a file other people's or a build's, with a `/`; the path where none does."""
+    """Return the folder that makes a file vendored or generated, with a `/`; the path if none does."""
     parts = path.split("/")
     known = _vendored(is_tracked)
     for depth, part in enumerate(parts[:-1], 1):
@@ -63,7 +63,7 @@ def vendored_folder(path: str, *, is_tracked: bool) -> str:
 
 
 def build_folders_of(path: str) -> list[str]:
-    """Return the folders above a file whose names are those that builds write into."""
+    """Return the folders above a file that have names of build output."""
     *folders, _ = path.lower().split("/")
     known = _build()
     if known.isdisjoint(folders):
@@ -78,7 +78,7 @@ def is_data(path: str) -> bool:
 
 @cache
 def _binary() -> frozenset[str]:
-    """Return the extensions of files that are no text."""
+    """Return the extensions of files that are not text."""
     return words("binary", "extensions")
 
 

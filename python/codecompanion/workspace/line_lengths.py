@@ -1,26 +1,26 @@
-"""Lines that no person wrote, by their lengths: minified code, data URLs, tables of 100,000 rows (issue 11, section 4).
+"""Detects generated text by line length: minified code, data URLs, tables of 100,000 rows (issue 11, section 4).
 
-A file of long lines is generated. One that has other lines is a project's own, and only its long lines are not
-searched. A very long file of very short lines is searched by its words, but not read by a grammar.
+A file of long lines is generated. One with other lines belongs to the project, and only its long lines are not
+searched. A very long file of very short lines is searched by its words, but not parsed.
 """
 
 from __future__ import annotations
 
 LONG_LINE = 5_000
-"""Bytes, or characters of a chunk."""
+"""In bytes, or characters of a chunk."""
 _MAX_PROSE = 20_000
 _WORDS_PER_CHAR = 0.1
 _OTHERS_A_LINE = 2
 _LONG_ON_AVERAGE = 300
 _MANY_LINES = 20_000
 _SHORT_LINE = 16
-"""Bytes of a row on average; code has about 35."""
+"""Average bytes of a row; code has about 35."""
 
 
 def is_made_of_long_lines(content: bytes) -> bool:
-    """Return whether hardly anything but long lines stands in a file: a license above them, a source map below."""
+    """Return whether a file consists almost only of long lines: besides them a license above or a source map below."""
     if len(content) <= LONG_LINE or len(content) < _LONG_ON_AVERAGE * content.count(b"\n"):
-        return False  # nearly every file, and at every reading
+        return False  # nearly every file, and on every read
     sizes = [len(line) for line in content.split(b"\n") if line.strip()]
     long = [size for size in sizes if size > LONG_LINE]
     others = len(sizes) - len(long)
@@ -29,7 +29,7 @@ def is_made_of_long_lines(content: bytes) -> bool:
 
 
 def is_flat(content: bytes) -> bool:
-    """Return whether a file is a table: its grammar would take seconds to find a name in each of its rows."""
+    """Return whether a file is a table: parsing it would take seconds, for a name in each of its rows."""
     lines = content.count(b"\n")
     return lines > _MANY_LINES and len(content) < _SHORT_LINE * lines
 

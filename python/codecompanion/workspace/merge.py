@@ -1,7 +1,7 @@
-"""Three-way merge of texts, by `git merge-file`: its merges are those everybody knows, and no repository is needed.
+"""Three-way merge of texts, by `git merge-file`: its results are familiar, and it needs no repository.
 
-The pure-Python alternative on PyPI (merge3) is under the GPL, which this project's licence does not take along. Without
-git only what was not changed since can be reverted; that is said.
+The pure-Python alternative on PyPI (merge3) is under the GPL, which is incompatible with this project's licence.
+Without git, only text that was not changed since can be reverted; the user sees a note.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from codecompanion.workspace.git import MAX_BYTES, run_git_outside
 
 TIME_LIMIT_S = 10.0
 MAX_CONFLICTS = 127
-"""git's exit status is the number of conflicts, up to this; above it something failed."""
+"""git's exit status is the number of conflicts, up to this; higher values are errors."""
 
 
 class Merged(msgspec.Struct, frozen=True):
@@ -26,8 +26,8 @@ class Merged(msgspec.Struct, frozen=True):
 
 
 def merge(base: str, ours: str, theirs: str, labels: tuple[str, str, str]) -> Merged:
-    """Return `ours` with what changed from `base` to `theirs`; `labels` name (ours, base, theirs) in the markers."""
-    import tempfile  # slow to import, rarely wanted
+    """Return `ours` with the changes from `base` to `theirs`; `labels` name (ours, base, theirs) in the markers."""
+    import tempfile  # slow to import, rarely needed
 
     with tempfile.TemporaryDirectory() as folder:
         paths = [str(Path(folder) / name) for name in ("ours", "base", "theirs")]

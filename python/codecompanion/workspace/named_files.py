@@ -1,4 +1,4 @@
-"""Which of the names in a message are files of the project (R-213, R-215): looked up, not read. Blocks."""
+"""Looks up which names in a message are files of the project (R-213, R-215), without reading them. Blocks."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from codecompanion.workspace.git import read_git
 
 NO_SUCH_FILE = "no such file in {root}."
 IS_FOLDER = "it is a folder: name its files, or write #{codebase}."
-"""Why what stands after `@` is not read."""
+"""Why the text after `@` is not read."""
 _log = logging.getLogger(__name__)
 TIME_LIMIT_S = 2.0
 MAX_WALKED = 20_000
-"""Without git no more files than this are looked at for a name: whoever means another one writes its path."""
+"""Without git, at most this many files are checked for a name: users can write the path of any other."""
 
 
 def files_named(root: Path, names: Sequence[str], open_files: Sequence[str] = ()) -> tuple[str, ...]:
@@ -49,7 +49,7 @@ def _is_folder(root: Path, name: str) -> bool:
 def _is_file(root: Path, name: str) -> bool:
     try:
         return (root / Path(name).expanduser()).is_file()
-    except (OSError, ValueError, RuntimeError):  # too long, a NUL, nobody's home
+    except (OSError, ValueError, RuntimeError):  # too long, a NUL, unknown home
         return False
 
 
@@ -58,7 +58,7 @@ def _is_open(name: str, open_files: Sequence[str]) -> bool:
 
 
 def _names_below(root: Path, names: Sequence[str]) -> set[str]:
-    """Return which of the bare names some file below the root has."""
+    """Return which of the bare names belong to a file below the root."""
     listed = _listed_by_git(root, names)
     if listed is None:
         listed = (path.name for path in itertools.islice(walk(root), MAX_WALKED))
@@ -66,7 +66,7 @@ def _names_below(root: Path, names: Sequence[str]) -> set[str]:
 
 
 def _listed_by_git(root: Path, names: Sequence[str]) -> Iterator[str] | None:
-    """Return the names git lists of these, None where it cannot say."""
+    """Return the names git lists of these, None if it fails."""
     command = ("--glob-pathspecs", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--")
     try:
         output = read_git(root, (*command, *(f"**/{_escaped(name)}" for name in names)), TIME_LIMIT_S)
@@ -77,5 +77,5 @@ def _listed_by_git(root: Path, names: Sequence[str]) -> Iterator[str] | None:
 
 
 def _escaped(name: str) -> str:
-    """Return a name with nothing in it that a pattern of git's takes for more than itself."""
+    """Return a name with git's pattern characters escaped."""
     return "".join(f"\\{char}" if char in "*?[]\\" else char for char in name)

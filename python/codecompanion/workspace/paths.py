@@ -1,7 +1,7 @@
 """The border of the workspace: every path of a tool, rule or attachment becomes an absolute one inside it, or an error.
 
 Symbolic links are resolved before the border is checked, so that neither `..` nor a link nor `/proc/self/root` leads
-out. A link that is exchanged between this check and the opening of the file is not caught here (`text_files.read_bytes`
+out. A link that is replaced between this check and opening the file is not detected here (`text_files.read_bytes`
 refuses one in the last part of the path).
 """
 
@@ -17,7 +17,7 @@ NOT_INDEXED = "{root} is not a project, so it is not indexed."
 
 
 def is_project(root: Path) -> bool:
-    """Return whether a folder may be searched as a whole: not a home folder, and nothing that one lies in."""
+    """Return whether a folder may be searched as a whole: neither a home folder nor a parent of one."""
     here = Path(os.path.realpath(root))
     if here == Path(here.anchor):
         return False
@@ -29,20 +29,20 @@ def is_project(root: Path) -> bool:
 
 
 class Workspace:
-    """The folder that tools may touch, which relative paths start from."""
+    """The folder that tools may access; relative paths start there."""
 
     def __init__(self, root: Path) -> None:
         self.root = Path(os.path.realpath(root))
 
     def resolve(self, path: str) -> Path:
-        """Return the real absolute path (`~` and `~/…` are the home folder). It need not exist.
+        """Return the real absolute path (`~` and `~/…` are the home folder). It does not have to exist.
 
-        When only another Unicode normal form of the path exists, that one is meant: a model writes composed letters,
+        If only another Unicode normal form of the path exists, that one is used: a model writes composed letters, while
         a file from a Mac may be named with decomposed ones.
 
         Raises:
             OutsideWorkspace: the path leads out of the workspace; names both.
-            ToolError: the path is empty, contains a NUL, is too long, or is a circle of links.
+            ToolError: the path is empty, contains a NUL, is too long, or is a cycle of links.
         """
         real = self._inside(path, path)
         if not os.path.lexists(real):
@@ -53,7 +53,7 @@ class Workspace:
         return real
 
     def relative(self, path: Path) -> str:
-        """Return the path as it is shown: relative to the root with `/`, or absolute when it is outside."""
+        """Return the path as displayed: relative to the root with `/`, or absolute when it is outside."""
         try:
             return path.relative_to(self.root).as_posix()
         except ValueError:
@@ -83,7 +83,7 @@ def _real_path(path: str, root: Path, shown: str) -> Path:
     except (OSError, ValueError, RuntimeError) as error:
         cause = error.strerror if isinstance(error, OSError) else "it is not a valid path"
         raise ToolError(f"The path {_quoted(shown)} cannot be used: {cause}.") from error
-    # `realpath` stops at a circle of links and leaves the rest of the path as it stands.
+    # `realpath` stops at a cycle of links and leaves the rest of the path unchanged.
     if status is not None and any(part.is_symlink() for part in (Path(real), *Path(real).parents)):
         raise ToolError(f"The path {_quoted(shown)} is a circle of symbolic links.")
     return Path(real)

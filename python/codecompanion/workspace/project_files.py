@@ -1,8 +1,7 @@
-"""The files that are a project's own text (R-216, R-239, R-266): what the index and the search of its files look at.
+"""The files with a project's own text (R-216, R-239, R-266), for the index and file searches.
 
-Git says which files there are, tracked and untracked, without those it ignores; where it cannot, the walk does.
-Symbolic links are not followed. Hidden, secret, vendored, generated, binary and too large files are left out, and
-counted by why.
+Git lists the files, tracked and untracked, without those it ignores; if it fails, the walk does. Symbolic links are not
+followed. Hidden, secret, vendored, generated, binary and too large files are left out, and counted by reason.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from codecompanion.workspace.line_lengths import is_made_of_long_lines
 from codecompanion.workspace.secret_text import without_secrets
 
 MAX_BYTES = 1_000_000
-"""`context.max_file_size_mb` unless the user says otherwise (R-216)."""
+"""The default of `context.max_file_size_mb` (R-216)."""
 MAX_NAMES = 3
 WITHHELD = "secret"
 _OF_A_REPOSITORY = ("HEAD", "objects", "refs")
@@ -43,14 +42,14 @@ _MARK_BYTES = 1_024
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """What the user lets in: hidden files, files up to so many bytes."""
+    """The files that the user allows: hidden files, files up to `max_bytes`."""
 
     include_hidden: bool = False
     max_bytes: int = MAX_BYTES
 
 
 class LeftOut(msgspec.Struct):
-    """How many files are left out for one reason, and the first of their names, folders where these are the reason."""
+    """The number of files left out for one reason, and the first of their names (or of their folders)."""
 
     count: int = 0
     names: list[str] = []
@@ -63,9 +62,9 @@ class LeftOut(msgspec.Struct):
 
 
 class ListedFiles(msgspec.Struct, frozen=True):
-    """The files of a project by their names, and those left out by why; `source` is "git" or "walk".
+    """The files of a project by their names, and those left out by reason; `source` is "git" or "walk".
 
-    `folders` are those in which a new file would belong: their times say whether the list is still right.
+    `folders` are those in which a new file would belong: their times show whether the list is still correct.
     """
 
     paths: tuple[str, ...]
@@ -75,12 +74,12 @@ class ListedFiles(msgspec.Struct, frozen=True):
 
     @property
     def left_out(self) -> dict[str, int]:
-        """Return how many files are left out, by why."""
+        """Return how many files are left out, by reason."""
         return {why: found.count for why, found in self.left_out_by_name.items()}
 
 
 class FileText(msgspec.Struct, frozen=True):
-    """The text of a file, without secrets; `why_not` "" or why it is left out: binary, generated, too large.
+    """The text of a file, without secrets; `why_not` "" or the reason to leave it out: binary, generated, too large.
 
     "secret: …" names the secret in a withheld file.
     """
@@ -94,7 +93,7 @@ class FileText(msgspec.Struct, frozen=True):
 def list_project_files(root: Path, choice: Choice, check: Callable[[], None] = lambda: None) -> ListedFiles:
     """Return the project's own files, sorted, by their names alone. Blocks.
 
-    `check` is called now and then, and may raise to stop.
+    `check` is called regularly, and may raise to stop.
     """
     found = dict(files_by_git(root, check))
     source = "git" if found else "walk"
@@ -114,8 +113,8 @@ def list_project_files(root: Path, choice: Choice, check: Callable[[], None] = l
 
 
 def _own(found: Mapping[str, bool], choice: Choice) -> tuple[list[str], dict[str, LeftOut]]:
-    """Return those of the files (path → is tracked) that are the project's own, and the others by why."""
-    # What a build writes is not tracked; a folder `bin` of which some files are is somebody's own, new files too.
+    """Return the files (path → is tracked) that are the project's own, and the others by reason."""
+    # Build output is not tracked; a folder `bin` with tracked files is the project's own, including new files.
     own_folders = {folder for path, is_tracked in found.items() if is_tracked for folder in build_folders_of(path)}
     paths, left_out = list[str](), dict[str, LeftOut]()
     for path, is_tracked in found.items():
@@ -143,7 +142,7 @@ def listed_among(root: Path, paths: Sequence[str], choice: Choice) -> set[str]:
 
 
 def read_project_file(root: Path, path: str, choice: Choice) -> FileText:
-    """Return the bytes of a file and what the disk said of it right before; never raises for what stands there."""
+    """Return the bytes of a file and its status read right before; never raises because of its content."""
     try:
         handle = os.open(root / path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
@@ -166,7 +165,7 @@ def read_project_file(root: Path, path: str, choice: Choice) -> FileText:
 
 
 def shareable(file: FileText, path: str) -> FileText:
-    """Return a file as it may be searched and sent unasked: without its secrets, or withheld (issue 20)."""
+    """Return a file in a form that may be searched and sent unasked: without its secrets, or withheld (issue 20)."""
     if file.why_not:
         return file
     before = decode(file.content)
@@ -179,7 +178,7 @@ def shareable(file: FileText, path: str) -> FileText:
 
 
 def _unreadable(path: Path) -> FileText:
-    """Return what can be said of a file that cannot be read: until the disk says otherwise, it is not tried again."""
+    """Return a result for an unreadable file: it is not tried again until its status on disk changes."""
     try:
         found = path.lstat()
     except (OSError, ValueError):
@@ -208,7 +207,7 @@ def _why_not_by_name(path: str, choice: Choice, *, is_tracked: bool) -> str:
 
 
 def _is_text(path: str) -> bool:
-    """Return whether the name can be stored and shown: bytes that are no UTF-8 cannot."""
+    """Return whether the name can be stored and shown: bytes that are not UTF-8 cannot."""
     try:
         path.encode()
     except UnicodeEncodeError:

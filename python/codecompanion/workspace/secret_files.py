@@ -1,4 +1,4 @@
-"""Whether a file holds keys or passwords, by its name (R-266): such files are read only when the user names them.
+"""Whether a file contains keys or passwords, by its name (R-266): such files are read only when the user names them.
 
 The list is data (`secret_files.toml`). Paths are relative to the project's root, with `/`.
 """
@@ -36,7 +36,7 @@ def one_pattern(names: Sequence[str]) -> re.Pattern[str]:
 
 @lru_cache(maxsize=16_384)
 def is_secret(path: str) -> bool:
-    """Return whether the name of a file says that it holds keys or passwords."""
+    """Return whether the name of a file indicates keys or passwords."""
     known = _names()
     *folders, name = path.lower().split("/")
     if not known.folders.isdisjoint(folders) or known.names.fullmatch(name):

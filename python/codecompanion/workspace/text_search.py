@@ -1,7 +1,7 @@
-"""Which files of a project contain one of some words, as text: ripgrep, else git, else the walk (R-221).
+"""Finds the files of a project that contain some words, as text: by ripgrep, else git, else the walk (R-221).
 
-What the index does not know yet is found this way. Words are taken literally, case does not matter. Only files that
-belong to the project are named. Everything blocks; `check` is called now and then, and may raise to stop.
+It covers files that the index does not have yet. Words are matched literally, ignoring case. Only files of the project
+are returned. All functions block; `check` is called regularly, and may raise to stop.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Searcher = Literal["ripgrep", "git", "walk"]
 
 
 class FoundFiles(msgspec.Struct, frozen=True):
-    """Paths relative to the root, sorted; who found them; `is_cut`: the time or the output ended before the search."""
+    """Paths relative to the root, sorted; who found them; `is_cut`: the search ran into its time or output limit."""
 
     paths: tuple[str, ...] = ()
     searcher: Searcher = "walk"

@@ -1,7 +1,7 @@
 """The grammars: packages from PyPI, imported when the first file of their language is parsed.
 
-A grammar that is not installed, or does not fit the installed tree-sitter, is as good as none: its files are handled
-without a parse, and the log says so once.
+A grammar that is not installed, or does not match the installed tree-sitter, counts as missing: its files are handled
+without a parse, with one entry in the log.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class Grammar(msgspec.Struct, frozen=True):
-    """A loaded grammar: `tags` finds definitions and imports, `names` the names that are used (None: none)."""
+    """A loaded grammar: `tags` finds definitions and imports, `names` the used names (None: none)."""
 
     language: Language
     tags: Query
@@ -34,7 +34,7 @@ def load_grammar(language: str) -> Grammar | None:
     """Return the grammar of a language, None when there is none."""
     if language not in languages():
         return None
-    from tree_sitter import Language, Query  # not before something is parsed
+    from tree_sitter import Language, Query  # not needed before a file is parsed
 
     entry = languages()[language]
     try:
@@ -51,7 +51,7 @@ def load_grammar(language: str) -> Grammar | None:
 
 
 def _load(language: str) -> object:
-    """Return the pointer to a grammar. One import each, so that what is declared is what is imported."""
+    """Return the pointer to a grammar. One explicit import each, to match the declared dependencies."""
     match language:
         case "python":
             import tree_sitter_python as python

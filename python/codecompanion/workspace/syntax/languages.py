@@ -1,6 +1,6 @@
-"""Which language a file is written in: by its name, else by its first line.
+"""Detects the language of a file: by its name, else by its first line.
 
-The table is data (`languages.toml`): a language is known here when there is a grammar package for it.
+The table is data (`languages.toml`): a language is listed when there is a grammar package for it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _INTERPRETER = regex(rb"^#![ \t]*(?:\S*/)?(?:env[ \t]+(?:-\S+[ \t]+)*(?:\S*/)?)?
 
 
 class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the files of a language are known, and what reading them needs besides its query."""
+    """How files of a language are recognised, and the options for reading them besides the query."""
 
     extensions: tuple[str, ...]
     filenames: tuple[str, ...]
@@ -39,7 +39,7 @@ def languages() -> dict[str, Language]:
 
 
 def language_of(path: str, head: bytes = b"") -> str:
-    """Return the language of a file, "" = none that is known.
+    """Return the language of a file, "" = unknown.
 
     `head`: its first bytes, for files without an extension and for headers, which C and C++ share.
     """

@@ -1,7 +1,7 @@
-r"""From a text to what is defined, used and imported in it (R-222, R-225, R-257).
+r"""Parses a text for definitions, references and imports (R-222, R-225, R-257).
 
-Line numbers count `\n` alone, as editors do. A definition has its decorators and the comments right above it. Nothing
-here fails because of a text: what a grammar cannot make sense of yields fewer definitions.
+Line numbers count only `\n`, as editors do. A definition includes its decorators and the comments right above it. No
+text causes an error: parts that a grammar cannot parse yield fewer definitions.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _SEPARATOR = regex(r"::|:|\.")
 _WORDS_OF_A_COMMAND = regex(r"[A-Za-z_][\w-]*")
 _FEW_NODES = 4_000
 _SAMPLED_NODES = 64
-_SIBLINGS_OF_A_LEVEL = 10  # so many cost what one level of depth costs
+_SIBLINGS_OF_A_LEVEL = 10  # this many siblings cost as much as one level of depth
 _MAX_WORK = 30_000_000  # a file of a megabyte has about 6,000,000
-# Where patterns overlap, the more exact kind counts.
+# Where patterns overlap, the more specific kind counts.
 _PRIORITY = {"variable": 2, "type": 1}
 _TYPES = ("class", "interface", "type")
 
@@ -50,7 +50,7 @@ class _Found(msgspec.Struct):
 
 
 class _Lines:
-    """A text by lines: what stands in one, where one starts."""
+    """A text by lines: the text of a node, the position of a line."""
 
     def __init__(self, source: bytes) -> None:
         self.source = source
@@ -66,12 +66,12 @@ class _Lines:
         return first, max(first, end.row - 1 if end.column == 0 else end.row)
 
     def starts_its_line(self, node: Node) -> bool:
-        """Return whether only space stands before the node."""
+        """Return whether there is only white space before the node on its line."""
         point = node.start_point
         return not self.lines[point.row][: point.column].strip()
 
     def signature(self, node: Node, end: int) -> str:
-        """Return a definition up to its body (byte `end`, 0 = there is none: its first line), in one line, cut."""
+        """Return a definition up to its body (byte `end`, 0 = no body: its first line), in one line, truncated."""
         begin, column = node.start_byte, node.start_point.column
         if column <= _MAX_PREFIX_BYTES and _ONLY_WORDS.fullmatch(self.source, begin - column, begin):
             begin -= column  # `export default`, `public static`
@@ -149,7 +149,7 @@ def _tags(
 def _add(
     found: dict[int, _Found], kind: str, node: Node, captures: dict[str, list[Node]], lines: _Lines, entry: Language
 ) -> None:
-    """Add a definition unless its name is known as something more exact."""
+    """Add a definition unless its name is already known as a more specific kind."""
     name = captures["name"][0]
     at = name.start_byte if kind != "scope" else -node.start_byte - 1
     known = found.get(at)
@@ -203,7 +203,7 @@ def _nested(found: dict[int, _Found], leading: dict[int, int]) -> Iterator[Defin
 def _imports(
     imported: dict[int, tuple[Node, list[str]]], definitions: list[Definition], lines: _Lines, entry: Language
 ) -> list[ImportStatement]:
-    """Return the imports that hold for the whole file, not those inside a function."""
+    """Return the imports that apply to the whole file, not those inside a function."""
     inside = {row for one in definitions if one.kind in ("function", "method") for row in range(one.start, one.end + 1)}
     statements = []
     for _, (node, names) in sorted(imported.items(), key=lambda item: item[0]):
@@ -221,7 +221,7 @@ def _imports(
 def _references(
     grammar: Grammar, root: Node, lines: _Lines, entry: Language, named_at: set[int]
 ) -> Iterator[Reference]:
-    """Yield every name that is used, but those of the file's own locals and those that say nothing."""
+    """Yield every used name, except the file's own locals and names without meaning."""
     if grammar.names is None:
         return
     from tree_sitter import QueryCursor
