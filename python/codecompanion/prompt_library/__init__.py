@@ -1,1 +1,1 @@
-"""Prompts in Markdown files: finding them, and reading their front matter. Nothing is carried out here."""
+"""Prompts in Markdown files: finding them, and reading their front matter. Nothing is executed here."""

@@ -1,7 +1,7 @@
-"""Which files are prompts: `*.md` in the user's folders and in the project's, and which of them may be read.
+"""Finds prompt files, `*.md` in the user's folders and in the project's, and decides which may be read.
 
-A project's file must be one of its own: a link out of the repository is refused. What lies in the project is the
-project's, whoever names the folder.
+A project's file must be one of its own: a link out of the repository is refused. Files in the project belong to the
+project, even if the user's configuration names their folder.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from codecompanion.prompt_library.prompt_file import Origin
 
 PROJECT_FOLDER = Path(".codecompanion", "prompts")
 MAX_FILES, MAX_FOLDERS, MAX_DEPTH, MAX_BYTES = 200, 500, 5, 262_144
-"""More files or folders in each other, and larger files than this, are a mistake."""
+"""More files, more nested folders or larger files than this are a mistake."""
 
 
 class PromptText(msgspec.Struct, frozen=True):
-    """The text of a file with Unix line ends; `label` is the name it is shown by."""
+    """The text of a file with Unix line ends; `label` is its displayed name."""
 
     real: str
     label: str
@@ -40,7 +40,7 @@ class Refused(msgspec.Struct, frozen=True):
 
 
 def project_of(root: Path) -> Path:
-    """Return the repository a folder lies in, else the folder."""
+    """Return the repository that contains a folder, else the folder."""
     real = root.resolve()
     return next((folder for folder in (real, *real.parents) if folder.joinpath(".git").exists()), real)
 
@@ -48,8 +48,8 @@ def project_of(root: Path) -> Path:
 def find_prompts(user_folders: Sequence[str], own_folder: str, root: Path) -> Iterator[PromptText | Refused]:
     """Yield the files of the user's folders, then the project's. Blocks.
 
-    `own_folder` is the user's in any case, also where it is worked on as a project; others below the project's folder
-    are the project's.
+    `own_folder` always belongs to the user, even while it is open as a project; other folders below the project's
+    folder are the project's.
     """
     project = project_of(root)
     seen = set[str]()
@@ -95,7 +95,7 @@ def _markdown_files(folder: Path, *, follow: bool) -> Iterator[Path]:
 
 
 def _label(path: Path, project: Path | None) -> str:
-    """Return the name a file is shown by: from the project's folder, or from the home folder."""
+    """Return the displayed name of a file: relative to the project's folder, or to the home folder."""
     absolute = path.absolute()
     if project is not None and absolute.is_relative_to(project):
         name = absolute.relative_to(project).as_posix()

@@ -1,8 +1,7 @@
 """The YAML between two lines `---` at the top of a Markdown file.
 
-YAML by PyYAML: chosen by trying both; it is imported in a third of the time of ruamel.yaml, names the line of every
-key, and its safe loader makes plain values only. Anchors and aliases are refused: a few lines of them can stand for
-gigabytes.
+PyYAML was chosen by comparison: it imports in a third of the time of ruamel.yaml, gives the line of every key, and its
+safe loader makes plain values only. Anchors and aliases are refused: a few lines of them can expand to gigabytes.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ MAX_CHARS = 32_768
 
 
 class FrontMatter(msgspec.Struct, frozen=True):
-    """What the head says, and the text below it, which begins on line `body_line` (1-based).
+    """The values of the head, and the text below it, which begins on line `body_line` (1-based).
 
-    `lines` are the lines of its keys, those below another one as `opts.alias`.
+    `lines` are the lines of its keys, nested ones as in `opts.alias`.
     """
 
     values: dict[str, Any]
@@ -34,7 +33,7 @@ def read_front_matter(text: str, label: str) -> FrontMatter:
     """Return head and body of a text with Unix line ends; `label` names the file.
 
     Raises:
-        InputError: there is no head, or it is no YAML mapping; one sentence with file and line.
+        InputError: there is no head, or it is not a YAML mapping; one sentence with file and line.
     """
     lines = text.split("\n")
     if lines[0].rstrip() != MARK:
@@ -50,7 +49,7 @@ def read_front_matter(text: str, label: str) -> FrontMatter:
 
 
 def _parse(head: str, label: str) -> tuple[dict[str, Any], dict[str, int]]:
-    import yaml  # only who has prompts of their own pays for it
+    import yaml  # imported only for users who have their own prompts
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc] # the library has no types
         def compose_node(self, parent: Any, index: Any) -> Any:
@@ -83,7 +82,7 @@ def _key_lines(node: Any, label: str) -> dict[str, int]:
     """Return the line of each key of two levels.
 
     Raises:
-        InputError: no mapping, or a key stands there twice.
+        InputError: not a mapping, or a duplicate key.
     """
     import yaml
 

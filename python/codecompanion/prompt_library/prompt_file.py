@@ -1,8 +1,8 @@
-"""One prompt file: its front matter checked, its body divided into messages.
+"""One prompt file: checks its front matter, and splits its body into messages.
 
-The format is that of codecompanion.nvim's Markdown prompts, as far as it is documented there and means something here.
-What is written in a file and not used is named in `notes`: nothing is left out silently. A file of the project is data
-from a repository: what it says of adapters, tools, servers and sending is never used.
+The format is that of codecompanion.nvim's Markdown prompts, as far as it is documented there and meaningful here.
+Unused parts of a file are listed in `notes`: nothing is ignored silently. A file of the project is data from a
+repository: its adapters, tools, servers and sending options are never used.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class PromptMessage(msgspec.Struct, frozen=True):
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """What is asked before the prompt is used, unless it is `optional`; `choices` empty = any text."""
+    """A value requested before the prompt is used, unless it is `optional`; `choices` empty = any text."""
 
     name: str
     description: str = ""
@@ -72,7 +72,7 @@ class Parameter(msgspec.Struct, frozen=True):
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt of a file, ready for the editor. `alias` "" = it has no slash command. `notes`: what is not used."""
+    """A prompt of a file, ready for the editor. `alias` "" = it has no slash command. `notes`: the unused parts."""
 
     name: str
     description: str
@@ -94,7 +94,7 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_prompt(text: str, label: str, stem: str, origin: Origin) -> Prompt | None:
-    """Return the prompt of a file's text, None when it is switched off; `stem` is the file's name without `.md`.
+    """Return the prompt of a file's text, None when it is disabled; `stem` is the file's name without `.md`.
 
     Raises:
         InputError: it cannot be used; one sentence with file and line.
@@ -255,7 +255,7 @@ class _Reader:
         return found
 
     def _sections(self) -> Iterator[PromptMessage]:
-        """Yield the sections; without any heading the whole body is what the user says."""
+        """Yield the sections; without any heading the whole body is a user message."""
         role: Literal["system", "user"] | None = None
         lines, fence = list[str](), ""
         before = list[str]()
@@ -281,7 +281,7 @@ def _message(role: Literal["system", "user"] | None, lines: list[str]) -> Iterat
 
 
 def _fence_after(fence: str, line: str) -> str:
-    """Return the fence that is open after a line, "" = none: headings inside code are none."""
+    """Return the fence that is open after a line, "" = none: headings inside code do not count."""
     found = _FENCE.match(line)
     if not found:
         return fence
