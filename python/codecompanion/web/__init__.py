@@ -1,1 +1,1 @@
-"""Pages of the web as text (architecture.md)."""
+"""Web pages as text (architecture.md)."""

@@ -1,7 +1,7 @@
-"""Fetches one page: limited in size and time, only from addresses that were checked, through the user's proxy.
+"""Fetches one page: limited in size and time, only from checked addresses, through the user's proxy.
 
-httpcore2 carries it, the transport below httpx2, because its network backend is where an address can be checked and
-then connected to. Redirects are followed here, each checked again; what is compressed is unpacked up to the limit.
+It uses httpcore2, the transport below httpx2, because its network backend allows an address to be checked and then
+connected to. Redirects are followed here, each checked again; compressed bodies are decompressed up to the limit.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ACCEPTED = "text/markdown, text/html;q=0.9, text/plain;q=0.8, application/json;
 
 
 class Fetched(msgspec.Struct, frozen=True):
-    """What an address gave. `url` is where it was found in the end; `charset` "" = not said."""
+    """The response from an address. `url` is the final address after redirects; `charset` "" = not specified."""
 
     url: str
     body: bytes
@@ -43,7 +43,7 @@ class Fetched(msgspec.Struct, frozen=True):
 
 
 class Fetcher:
-    """Fetches pages. `refuse` says why an address is not connected to; `proxy` is the configured one, "" = none."""
+    """Fetches pages. `refuse` returns why an address is not connected to; `proxy` is the configured one, "" = none."""
 
     def __init__(
         self, proxy: str = "", refuse: Callable[[Address], str] = why_refused, time_limit_s: float = TIME_LIMIT_S
@@ -51,10 +51,10 @@ class Fetcher:
         self._proxy, self._refuse, self._time_limit_s = proxy, refuse, time_limit_s
 
     async def fetch(self, url: str) -> Fetched:
-        """Return what an address gives.
+        """Return the response from an address.
 
         Raises:
-            InputError: it may not be fetched, there is nothing, it is too much or takes too long; one sentence.
+            InputError: it may not be fetched, is missing, too large or too slow; one sentence.
         """
         import httpcore2
 
@@ -77,7 +77,7 @@ class Fetcher:
         raise InputError(f"{_address(parts)} was not fetched: it was redirected more than {MAX_REDIRECTS} times.")
 
     async def _get(self, parts: SplitResult) -> Fetched | str:
-        """Return what is at an address, or where it says to look instead."""
+        """Return the content of an address, or the target of its redirect."""
         import httpcore2
 
         host, url = _ascii(parts.hostname or ""), _address(parts)
@@ -126,7 +126,7 @@ class Fetcher:
         return httpcore2.AsyncHTTPProxy(address, proxy_auth=auth, ssl_context=tls)
 
     def _proxy_for(self, scheme: str, host: str) -> str:
-        """Return the proxy that leads to a host: the configured one, else the system's; "" = none."""
+        """Return the proxy for a host: the configured one, else the system's; "" = none."""
         if self._proxy:
             return self._proxy
         proxies = getproxies()
@@ -134,12 +134,12 @@ class Fetcher:
         return "" if not proxy or proxy_bypass(host) else proxy if "://" in proxy else f"http://{proxy}"
 
     async def _check(self, host: str, port: int, *, through_proxy: bool) -> None:
-        """Refuse a name before anything is sent; the connection checks what it connects to once more.
+        """Refuse a name before anything is sent; the connection checks its address once more.
 
-        A proxy asks for the name itself: a name of the local network goes to none, nor one that is private here.
+        A proxy resolves the name itself: local names are never sent to one, nor names that are private here.
 
         Raises:
-            InputError: it is refused, or nobody knows it.
+            InputError: it is refused, or unknown.
         """
         addresses = await resolved(host, port)
         for address in addresses:
@@ -150,7 +150,7 @@ class Fetcher:
 
 
 def _refused(host: str, why: str, address: Address) -> InputError:
-    """Return what is said of an address that nobody fetches from; there is no option for it, but a way around."""
+    """Return the error for an address that is never fetched; there is no option for it, but a workaround."""
     return InputError(f"{host} is not fetched: it is {why} ({address}). Save the page and attach it with /file.")
 
 
@@ -166,10 +166,10 @@ def _address(parts: SplitResult) -> str:
 
 
 def _ascii(host: str) -> str:
-    """Return a name as the domain system has it.
+    """Return a name in the form of the domain name system.
 
     Raises:
-        InputError: it is no name.
+        InputError: it is not a name.
     """
     try:
         return host if host.isascii() else host.encode("idna").decode("ascii")
@@ -182,7 +182,7 @@ def _quoted(target: str) -> bytes:
 
 
 def _why(error: Exception) -> str:
-    """Return what went wrong on the wire; what TLS and proxies say is said by themselves."""
+    """Return a network error as text; errors of TLS and proxies keep their own text."""
     import httpcore2
 
     text = str(error).rstrip(".")
@@ -203,7 +203,7 @@ async def _read(response: httpcore2.Response, encoding: str) -> bytes:
 
 
 class _Checked:
-    """A network backend of httpcore2 that connects to the addresses it has checked, whatever a name says by then."""
+    """A network backend of httpcore2 that connects to checked addresses, even if a name resolves differently later."""
 
     def __init__(self, inner: Any, refuse: Callable[[Address], str]) -> None:
         self._inner, self._refuse = inner, refuse

@@ -1,7 +1,7 @@
-"""Fetched pages on disk, so that the same address is not fetched again for a while. Blocks.
+"""Fetched pages on disk, so that an address is not fetched again for a while. Blocks.
 
-A file for each address, named by its sha256, readable by the user alone. What is old, or too much, is deleted when
-another page is kept. Nothing depends on it: a cache that cannot be used is none.
+One file per address, named by its sha256, readable only by the user. Old or excess pages are deleted when another page
+is stored. Nothing depends on it: an unusable cache is treated as empty.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _log = logging.getLogger(__name__)
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """A page as it was found, at a time in seconds since the epoch."""
+    """A page as it was fetched, and the time in seconds since the epoch."""
 
     time: float
     page: Fetched
 
 
 class PageCache:
-    """The kept pages below a folder, None = nothing is kept."""
+    """The cached pages below a folder, None = nothing is cached."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
@@ -47,7 +47,7 @@ class PageCache:
         return kept if 0 <= age < FRESH_S else None
 
     def keep(self, url: str, page: Fetched, now: float | None = None) -> None:
-        """Keep a page; the oldest go where there are too many."""
+        """Store a page; the oldest are deleted when there are too many."""
         if self._folder is None:
             return
         try:
@@ -65,5 +65,5 @@ class PageCache:
             _log.info("a page could not be kept: %s", error)
 
     def _path(self, url: str) -> Path:
-        assert self._folder is not None  # noqa: S101  asked before
+        assert self._folder is not None  # noqa: S101  checked before
         return self._folder / f"{hashlib.sha256(url.encode()).hexdigest()}.page"

@@ -1,7 +1,7 @@
-"""The readable text of what was fetched: the main part of a page as Markdown, other text as it is. Pure.
+"""The readable text of a fetched page: the main part as Markdown, other text unchanged. Pure.
 
-turbohtml finds the main part and writes it: of the libraries tried (trafilatura, readability-lxml, resiliparse,
-html-to-markdown) the only one that keeps code blocks and tables, needs nothing else and has 6 MB.
+turbohtml finds the main part and converts it: of the libraries tried (trafilatura, readability-lxml, resiliparse,
+html-to-markdown) it is the only one that keeps code blocks and tables, has no dependencies and takes 6 MB.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from codecompanion.web.fetching import Fetched
 _HTML = ("text/html", "application/xhtml+xml")
 _TEXT_TYPES = ("application/json", "application/xml", "application/javascript", "application/yaml", "application/toml")
 _MIN_SHARE = 0.2
-"""A main part with less of the page's text than this is no main part: the whole page is taken."""
+"""A main part with a smaller share of the page's text than this is rejected: the whole page is used."""
 _BLANK_LINES = regex(r"\n{3,}")
 _DATA_IMAGES = regex(r"!\[([^\]]{0,500})\]\(data:[^()\s]{0,10000000}\)")  # stop at `(`, otherwise n starts cost n²
 
 
 class Page(msgspec.Struct, frozen=True):
-    """A page: `title` "" = it has none; `pdf` are the bytes of a document, None for text."""
+    """A page: `title` "" = none; `pdf` are the bytes of a document, None for text."""
 
     text: str = ""
     title: str = ""
@@ -33,10 +33,10 @@ class Page(msgspec.Struct, frozen=True):
 
 
 def page_of(fetched: Fetched) -> Page:
-    """Return the page that was fetched.
+    """Return the fetched page.
 
     Raises:
-        InputError: it is no text and no PDF; names its type.
+        InputError: it is neither text nor a PDF; names its type.
     """
     kind, body = fetched.content_type, fetched.body
     if kind == "application/pdf" or body.startswith(b"%PDF-"):
