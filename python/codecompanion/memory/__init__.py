@@ -1,1 +1,1 @@
-"""Memory: what outlives a chat, as entries that are listed, searched and sent. Pure."""
+"""Memory: content that outlives a chat, as entries that are listed, searched and sent. Pure."""

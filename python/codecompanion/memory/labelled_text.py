@@ -19,7 +19,7 @@ _GROUPS = {"user": "User preferences", "project": "Project knowledge"}
 def render_memories(memories: Sequence[Memory]) -> str:
     """Return the entries as the model reads them: sanitised, the newest 4,000 characters, one JSON string; "" = none.
 
-    What is later in a file is newer.
+    Later entries of a file are newer.
     """
     parts = list[str]()
     for scope, title in _GROUPS.items():
@@ -31,9 +31,9 @@ def render_memories(memories: Sequence[Memory]) -> str:
 
 
 def shorten_memories(rendered: str, max_chars: int) -> str:
-    """Return what `render_memories` gave in at most so many characters: the newest; "" when hardly any would be left.
+    """Return the newest part of `render_memories`'s result, within `max_chars`; "" when hardly any text would be left.
 
-    Memories always go along (R-240), also beside code for a small budget.
+    Memories are always attached (R-240), even beside code for a small budget.
     """
     try:
         text = str(json.loads(rendered.removeprefix(LABEL))).removeprefix(f"{OMITTED}\n")
@@ -47,7 +47,7 @@ def shorten_memories(rendered: str, max_chars: int) -> str:
 
 
 def keep_newest(text: str, max_chars: int = MAX_CHARS) -> str:
-    """Return the last 4,000 characters from a line's beginning on, and a line that says so."""
+    """Return the last 4,000 characters from the start of a line on, and a line that marks the cut."""
     if len(text) <= max_chars:
         return text
     tail = text[-max_chars:]
