@@ -70,7 +70,7 @@ def find_files(entry: RuleFile, root: Path) -> Iterator[Found | Problem | Missin
 
 
 def find_include(include: Include, source: Found, root: Path) -> Found | Problem | None:
-    """Return the file an include means, beside its source or in the workspace; None when it is no include."""
+    """Return the file named by an include, beside its source or in the workspace; None when it is not an include."""
     beside = source.real.parent
     for spelling in include.spellings:
         named = _expanded(spelling)
@@ -84,7 +84,7 @@ def find_include(include: Include, source: Found, root: Path) -> Found | Problem
 
 
 def label_of(real: Path, root: Path) -> str:
-    """Return how a rule file is shown: relative to the workspace, with `~`, or absolute."""
+    """Return the displayed name of a rule file: relative to the workspace, with `~`, or absolute."""
     for base, prefix in ((_real(root), ""), (_real(Path.home()), "~/")):
         if base in real.parents:
             return prefix + real.relative_to(base).as_posix()
@@ -107,7 +107,7 @@ def _several(
 
 
 def _matches(pattern: str) -> Iterator[Path]:
-    # `Path.glob` takes no absolute patterns.
+    # `Path.glob` does not accept absolute patterns.
     for name in glob.iglob(pattern, recursive=True, include_hidden=True):  # noqa: PTH207
         path = Path(name)
         if _is_file(path) and not _SKIPPED_FOLDERS & set(path.parts):
@@ -157,7 +157,7 @@ def _is_rule_text(real: Path, asked_for: str = "") -> bool:
 
 
 def repository_of(root: Path) -> Path:
-    """Return the root of the git repository that the workspace lies in, else the workspace."""
+    """Return the root of the git repository that contains the workspace, else the workspace."""
     real = _real(root)
     for folder in (real, *real.parents):
         if os.path.lexists(folder / ".git"):

@@ -1,8 +1,8 @@
-"""Rules: groups of files whose text is shared with the model and survives every compaction (R-549).
+"""Rules: groups of files whose text is sent to the model and survives every compaction (R-549).
 
-The session makes one message per `RulesItem`: role user, tag `rules`, the item's path, text `rules_text(path, text)`.
-A file is given once, however many entries, links and includes lead to it. What cannot be read is reported and the rest
-is loaded all the same. The text of a rule file is given on as it is; nothing here interprets it but for `@path`.
+The session creates one message per `RulesItem`: role user, tag `rules`, the item's path, text `rules_text(path, text)`.
+A file is included once, however many entries, links and includes lead to it. Unreadable files are reported, and the
+rest is loaded. The text of a rule file is passed on unchanged; only `@path` is interpreted.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from codecompanion.rules.parsers import find_includes
 from codecompanion.settings_sections import RuleGroup, RulesSettings
 
 MAX_INCLUDE_DEPTH = 5
-"""How many files deep includes are followed, as Claude Code does."""
+"""Maximum depth of includes, the same as in Claude Code."""
 
 MAX_RULE_BYTES = 1_000_000
 
 
 class RulesItem(msgspec.Struct, frozen=True):
-    """One rule file as read. `path` is its label, `real` its path; the other fields tell whether it has changed.
+    """One rule file as read. `path` is its label, `real` its path; the other fields detect changes.
 
     `of_folder`: it is in the workspace, or linked from it (`find_rule_files.Found`).
     """
@@ -88,7 +88,7 @@ def autoload(settings: RulesSettings, root: Path, may_read: MayRead = read_all) 
 def load_named(
     settings: RulesSettings, name: str, root: Path, already: Collection[str] = (), may_read: MayRead = read_all
 ) -> RulesLoaded:
-    """Return the rules of a configured group; a name that does not exist is a problem that names the nearest."""
+    """Return the rules of a configured group; an unknown name is a problem that suggests the nearest one."""
     group = settings.groups.get(name)
     if group is None:
         nearest = get_close_matches(name, settings.groups, n=1)
@@ -101,7 +101,7 @@ def load_named(
 def load_group(
     group: RuleGroup, root: Path, already: Collection[str] = (), may_read: MayRead = read_all
 ) -> RulesLoaded:
-    """Read the files of a group. `already` holds the real paths of files that the chat has.
+    """Read the files of a group. `already` has the real paths of files in the chat.
 
     It reads files, so the session calls it in a thread.
     """
@@ -114,10 +114,10 @@ def load_group(
 
 
 def reread(items: Iterable[RulesItem]) -> RulesLoaded:
-    """Return the items whose file has changed since, with their new text.
+    """Return the items whose file has changed, with their new text.
 
-    Time and size are looked at first, then the content: a file that was only touched has not changed. A file that
-    cannot be read any more is a problem; what the chat has of it stays.
+    Time and size are checked first, then the content: a file that was only touched has not changed. A file that is no
+    longer readable is a problem; its text in the chat stays.
     """
     changed, problems = [], []
     for item in items:
@@ -147,7 +147,7 @@ class _Reading:
         self.held_back: list[RulesItem] = []
 
     def add(self, found: Found | Problem | Missing, depth: int) -> None:
-        """Read the file and, where its parser says so, what it includes."""
+        """Read the file and, if its parser follows them, its includes."""
         if isinstance(found, Problem):
             self.problems.append(found.text)
         elif isinstance(found, Missing):

@@ -1,7 +1,7 @@
-"""What a rule file asks for beside its own text: the `@path` includes of parser `claude` (R-549). Pure.
+"""The includes of a rule file: `@path` with parser `claude` (R-549). Pure.
 
-An include may stand anywhere in the text, as Claude Code reads it, but not in code (fenced or inline) and not in an
-HTML comment. Whether it is one is only known when a file of that name exists: `@alice` and `@types/node` look alike.
+An include may be anywhere in the text, as in Claude Code, but not in code (fenced or inline) and not in an HTML
+comment. Whether it is one depends on the existence of a file of that name: `@alice` and `@types/node` look alike.
 """
 
 from __future__ import annotations
