@@ -1,8 +1,7 @@
 """CodeCompanion: a Neovim chat whose context window is managed, never hit.
 
-The package is the Python side of the plugin: it owns history, policies, adapters, tools and the command line.
-The layout and the direction of imports are described in `ARCHITECTURE` of the README and checked by
-`tests/unit/test_import_rules.py`.
+The package is the Python side of the plugin: history, policies, adapters, tools and the command line. The layout and
+the direction of imports are described in `ARCHITECTURE` of the README and checked by `tests/unit/test_import_rules.py`.
 """
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""`python -m codecompanion`: the command line. Under a Python without its packages it says in one line what to run."""
+"""`python -m codecompanion`: the command line. Under a Python without its packages, it prints the right command."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ OLDEST_PYTHON = (3, 11)
 
 
 def find_problem(error: ModuleNotFoundError | None) -> str:
-    """Return why this Python cannot run the command line, and what can; "" when it can."""
+    """Return why this Python cannot run the command line, and which program can; "" when it can."""
     if sys.version_info[:2] < OLDEST_PYTHON:
         why = "Python 3.11 or newer is needed"
     elif error is not None:

@@ -1,4 +1,4 @@
-"""A place where a table of ours differs from the document it follows: policies, and the stages of gathering code."""
+"""A place where one of our tables differs from the document it follows: policies, and the stages of gathering code."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import msgspec
 
 
 class Deviation(msgspec.Struct, frozen=True):
-    """Something of ours: its place in the table (`stage.tier.step.parameter`), and why it is there.
+    """Our own addition: its place in the table (`stage.tier.step.parameter`), and its reason.
 
-    `ours` and `document` are the values of a parameter; None where the document has nothing of the kind.
+    `ours` and `document` are the values of a parameter; None if the document has no such parameter.
     """
 
     place: str

@@ -1,48 +1,48 @@
 """Every error a user can meet, as one tree.
 
     CodeCompanionError
-    ├── ConfigError                 a setting is wrong; names the key path and what was expected
-    ├── InputError                  a file or line given on the command line is wrong (exit status 2)
+    ├── ConfigError                 a setting is invalid; names the key path and the expected value
+    ├── InputError                  a file or line given on the command line is invalid (exit status 2)
     ├── InvalidTransition           our bug: the session was asked for an impossible step
     ├── StoreError
     │   ├── StoreUnavailable        folder or file cannot be written (read-only, disk full, no permission)
     │   ├── StoreCorrupt            the database is damaged
     │   └── LeaseHeld               another Neovim owns the chat
     ├── ToolError                   a tool call failed; the text goes to the model as the result
-    │   ├── ToolInputInvalid        the arguments do not fit the schema
+    │   ├── ToolInputInvalid        the arguments do not match the schema
     │   └── OutsideWorkspace        a path leaves the workspace
     ├── CompactionFailed            no valid summary; nothing was changed
-    └── AdapterError                a provider request failed; `retryable` says whether trying again can help
+    └── AdapterError                a provider request failed; `retryable`: trying again can help
         ├── NotConfigured           an entry of the configuration cannot be used
-        ├── MissingKey              no API key where the configuration says
+        ├── MissingKey              no API key in the configured place
         ├── AuthenticationFailed    the key was refused
         ├── ModelNotFound           the endpoint does not know the model
-        ├── RateLimited             429; `retry_after_s` when the provider said so
+        ├── RateLimited             429; with `retry_after_s` if the provider sent it
         ├── Overloaded              5xx
         │   └── ServerLoading          a local server is loading its model
-        ├── ContextOverflow         the provider says the request is too long
+        ├── ContextOverflow         the request is too long for the provider
         ├── RequestRejected         any other 4xx
-        │   └── EncryptedRefused       what the provider had signed or encrypted itself is not accepted back
+        │   └── EncryptedRefused       the provider rejects state that it signed or encrypted itself
         ├── NotServed               the server, or the model that it runs, has no such function
         ├── ContentRefused          refused by a content filter
         ├── NetworkFailed           no connection, time-out, TLS, proxy
-        ├── MalformedReply          the bytes are not what the wire format says
-        └── StreamCut               the connection ended before the reply's end marker; what arrived is kept
+        ├── MalformedReply          the bytes do not follow the wire format
+        └── StreamCut               the connection ended before the reply's end marker; the received part is kept
 
-`str(error)` is one sentence for the user: what happened and what to do. Keys and headers never occur in it.
+`str(error)` is one sentence for the user: the problem and the remedy. Keys and headers never occur in it.
 """
 
 from __future__ import annotations
 
 
 class CodeCompanionError(Exception):
-    """Base of every error of ours."""
+    """Base of all our errors."""
 
 
 class ConfigError(CodeCompanionError):
-    """A setting is wrong.
+    """A setting is invalid.
 
-    `key` is the full key path (`interactions.chat.adapter`), `expected` what would have been right.
+    `key` is the full key path (`interactions.chat.adapter`), `expected` a valid value.
     """
 
     def __init__(self, key: str, problem: str, expected: str = "") -> None:
@@ -52,15 +52,15 @@ class ConfigError(CodeCompanionError):
 
 
 class InputError(CodeCompanionError):
-    """A file, line or argument of the command line is wrong (exit status 2)."""
+    """A file, line or argument of the command line is invalid (exit status 2)."""
 
 
 class InvalidTransition(CodeCompanionError):
-    """The session state machine was asked for a step its table does not have."""
+    """The session state machine received a step that its table does not have."""
 
 
 class StoreError(CodeCompanionError):
-    """The session store could not do what was asked."""
+    """The session store could not perform an operation."""
 
 
 class StoreUnavailable(StoreError):
@@ -76,11 +76,11 @@ class LeaseHeld(StoreError):
 
 
 class ToolError(CodeCompanionError):
-    """A tool call failed; the message is what the model reads as the result."""
+    """A tool call failed; the model reads the message as the result."""
 
 
 class ToolInputInvalid(ToolError):
-    """The arguments of a tool call do not fit its schema."""
+    """The arguments of a tool call do not match its schema."""
 
 
 class OutsideWorkspace(ToolError):
@@ -88,15 +88,15 @@ class OutsideWorkspace(ToolError):
 
 
 class CompactionFailed(CodeCompanionError):
-    """No valid summary could be made; the history is as it was (R-530)."""
+    """No valid summary could be made; the history is unchanged (R-530)."""
 
 
 class AdapterError(CodeCompanionError):
-    """A provider request failed. `code` is the provider's own word for it, "" when it said none.
+    """A provider request failed. `code` is the provider's error code, "" when it sent none.
 
-    `status` is the HTTP status it came with (200: inside of a reply), 0 when the provider said nothing at all.
-    `perhaps_processed`: it may have worked on the request, and bill it; only the user repeats that. `brief`
-    says what happened in two or three words, for a line that has no room for a sentence.
+    `status` is the HTTP status of the error (200: inside a reply), 0 without a response. `perhaps_processed`: the
+    provider may have processed the request, and bill it; only the user repeats it. `brief` describes the error in two
+    or three words, for a line without room for a sentence.
     """
 
     retryable = False
@@ -111,7 +111,7 @@ class NotConfigured(AdapterError):
 
 
 class MissingKey(AdapterError):
-    """There is no API key where the configuration says."""
+    """There is no API key in the configured place."""
 
 
 class AuthenticationFailed(AdapterError):
@@ -151,9 +151,9 @@ class ServerLoading(Overloaded):
 
 
 class ContextOverflow(AdapterError):
-    """The provider says the request is longer than the context window (R-535).
+    """The request is longer than the context window, according to the provider (R-535).
 
-    `prompt_tokens` and `limit_tokens` are the figures it gave, 0 when it gave none.
+    `prompt_tokens` and `limit_tokens` are the provider's figures, 0 when it sent none.
     """
 
     def __init__(self, message: str, prompt_tokens: int = 0, limit_tokens: int = 0) -> None:
@@ -166,11 +166,11 @@ class RequestRejected(AdapterError):
 
 
 class EncryptedRefused(RequestRejected):
-    """The provider does not accept back what it had signed or encrypted itself (another account, an expired key)."""
+    """The provider rejects state that it signed or encrypted itself (another account, an expired key)."""
 
 
 class NotServed(AdapterError):
-    """The server, or the model that it runs, has no such function: filling in, embeddings; asking again is no use."""
+    """The server or its model lacks the function (infilling, embeddings); retrying does not help."""
 
 
 class ContentRefused(AdapterError):
@@ -186,13 +186,13 @@ class NetworkFailed(AdapterError):
 
 
 class MalformedReply(AdapterError):
-    """The reply is not what the wire format says."""
+    """The reply does not follow the wire format."""
 
 
 class StreamCut(AdapterError):
     """The connection ended before the reply, or before its end marker (lesson 39).
 
-    What arrived is kept by the caller.
+    The caller keeps the received part.
     """
 
     retryable = True

@@ -1,7 +1,7 @@
-"""Every text that stands in for removed content, exactly as the documents print it (R-513, R-523).
+"""Every text that replaces removed content, exactly as the documents print it (R-513, R-523).
 
-Placeholders are constant strings for what they replace: nothing that changes (counters, dates) may enter them, or the
-prompt cache of the provider is lost on every request (lesson 22).
+Placeholders are constant for the content they replace: nothing that changes (counters, dates) may enter them, or every
+request loses the provider's prompt cache (lesson 22).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OLDER_OUTPUT_PRUNED = "[older retained {kind} from {tool} {turn} {call} pruned f
 """R-339. `{kind}` is `output` or `error`."""
 ARGUMENT_CLEARED = "[cleared to save context]"
 ARGUMENTS_TRUNCATED = '{"_truncated": true}'
-"""R-117: valid JSON, because providers refuse a call whose arguments are none."""
+"""R-117: valid JSON, because providers refuse a call with invalid arguments."""
 CONTENT_TRUNCATED = "\n\n[... content truncated due to length ...]"
 """R-413, after the head of a result that was too large."""
 RESULT_CUT = (
@@ -54,7 +54,7 @@ MENTIONED_CLEARED = (
     "<important>`{written}` of an earlier message cleared to save context{named}."
     " Read the files again, or ask the user, if you need it.</important>"
 )
-"""`{written}` as the message has it, such as `#{diff:staged}`; `{named}` lists the files that it showed."""
+"""`{written}` as in the message, such as `#{diff:staged}`; `{named}` lists the files that it showed."""
 _MAX_NAMED = 20
 TEMPLATES = {
     "tool_result_cleared": TOOL_RESULT_CLEARED,
@@ -76,9 +76,9 @@ OMITTED_MESSAGE = "[Large {role} message (~{thousands}K tokens) omitted from sum
 """R-125: such notes are the end of a summary."""
 _NOTES = regex(r"(?:\A|\n\n)((?:\[Large \w+ message \(~\d+K tokens\) omitted from summary\]\n?)+)\Z")
 NO_ROOM = "(left out: no room)"
-"""In a section of a summary about which there was something to say; `None` is said where there was nothing."""
+"""For a section of a summary whose content was left out; a section without content has `None`."""
 NO_ROOM_FOR = "(no room for sections {numbers})"
-"""In front of a summary too short for all of its headings."""
+"""Before a summary too short for all of its headings."""
 RAW_HEADING = "Dropped context (raw, truncated):"
 """Above the shortened messages themselves, where no model wrote the summary (R-434)."""
 LEDGER_HEADING = "**Ledger** (read from the log, not written by a model)"
@@ -87,18 +87,18 @@ INTERRUPTED = "Interrupted before it finished: there is no result. Call the tool
 
 
 def split_notes(summary: str) -> tuple[str, str]:
-    """Return a summary's text, and the notes at its end on what it leaves out (R-125)."""
+    """Return a summary's text, and the notes at its end on omitted messages (R-125)."""
     notes = _NOTES.search(summary)
     return (summary[: notes.start()], notes.group(1).rstrip("\n")) if notes else (summary, "")
 
 
 def quote_request(text: str) -> str:
-    """Return the end of a summary that quotes what an interrupted loop works on (R-551)."""
+    """Return the end of a summary that quotes the request of an interrupted loop (R-551)."""
     return _OPEN_REQUEST + text
 
 
 def quoted_request(summary: str) -> str:
-    """Return the user's words quoted at the end of a summary, also inside of its element; "" when there are none."""
+    """Return the user's words quoted at the end of a summary, even inside its element; "" when there are none."""
     words = summary.rpartition(_OPEN_REQUEST)[2] if _OPEN_REQUEST in summary else ""
     element = _OPENS.match(summary)
     return words.removesuffix(f"\n</{element.group(1)}>") if words and element else words
@@ -121,11 +121,11 @@ def fill_tool_template(template: str, result: Message, tool: str) -> str:
 def gathered_names(message: Message) -> str:
     """Return the files of a gathered message with their lines, best first: `a.py:1-40, 60-75; b.py`, "" = unknown.
 
-    What was only named there, because it stood above, is not: its own message has it.
+    Files that were only named, because their code was above, are left out: their own message has the code.
     """
     lines: dict[str, list[str]] = {}
     for piece in message.gathered:
-        if not piece.path or piece.is_above:  # a map, the architecture: no file
+        if not piece.path or piece.is_above:  # a map, the architecture: not a file
             continue
         found = lines.setdefault(piece.path, [])
         if piece.start and (span := f"{piece.start}-{piece.end}") not in found:
@@ -136,7 +136,7 @@ def gathered_names(message: Message) -> str:
 
 
 def mentioned_cleared(mentioned: Mentioned) -> str:
-    """Return what stands in for editor context that was cleared."""
+    """Return the placeholder of cleared editor context."""
     paths = mentioned.paths[:_MAX_NAMED]
     rest = len(mentioned.paths) - len(paths)
     named = "; ".join((*paths, *([f"and {counted(rest, 'more file')}"] if rest else [])))
@@ -144,14 +144,14 @@ def mentioned_cleared(mentioned: Mentioned) -> str:
 
 
 def cleared_along(message: Message) -> str:
-    """Return what stands in for a message that went along with a question, code or editor context, once cleared."""
+    """Return the placeholder of a cleared message that was attached to a question, code or editor context."""
     if message.mentioned is not None:
         return mentioned_cleared(message.mentioned)
     return without_gathered_code(message).text
 
 
 def without_gathered_code(message: Message) -> Message:
-    """Return the message; of gathered code only the names of its files, for whom the code itself is of no use."""
+    """Return the message with gathered code reduced to the names of its files, for readers who do not need the code."""
     if message.tag != GATHERED_TAG:
         return message
     names = gathered_names(message)
@@ -159,13 +159,13 @@ def without_gathered_code(message: Message) -> Message:
 
 
 def original_chars(result: Message) -> int:
-    """Return how long a tool result was before anything of it was left out."""
+    """Return the original length of a tool result, before any of it was left out."""
     note = RESULT_CUT.format(chars=result.left_out) if result.left_out else ""
     return len(result.text) + result.left_out - (len(note) if note and note in result.text else 0)
 
 
 def kept_percent(result: Message) -> int:
-    """Return how much of a tool result that was cut is still sent, 0 for one that was not cut; at least 1 of 100."""
+    """Return the percentage still sent of a truncated tool result, at least 1; 0 for one that was not truncated."""
     whole = original_chars(result)
     return max(1, min(99, round(100 * (whole - result.left_out) / whole))) if result.left_out and whole else 0
 

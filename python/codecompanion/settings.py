@@ -1,13 +1,12 @@
-"""The user's settings, read from what `config.for_host()` in Lua sends; their sections are in `settings_sections`.
+"""The user's settings, read from the result of `config.for_host()` in Lua; their sections are in `settings_sections`.
 
 The defaults live once, in the option schema `lua/codecompanion/config/schema.lua`; `settings_defaults.json` beside this
-file is generated from it (`make doc`), so the command line works without Neovim. Lua has
-already checked what the user wrote; the checks here hold for the command line and for a Lua side of another version.
+file is generated from it (`make doc`), so the command line works without Neovim. Lua has already checked the user's
+values; the checks here apply to the command line and to a Lua side of another version.
 
 Adapter entries stay plain dicts in the shape of `adapters.base.AdapterSettings` (an edge this module may not import).
-Those that are built in are `builtin_adapters.json`, which Lua reads too; what the user's entries say is resolved in
-`adapters/entries`.
-`context_management` holds only what the user set: the policy brings its own defaults.
+The built-in ones are in `builtin_adapters.json`, which Lua reads too; the user's entries are resolved in
+`adapters/entries`. `context_management` has only the keys the user set: the policy has its own defaults.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from codecompanion.settings_sections import (
 
 
 class Settings(Section, frozen=True):
-    """Everything Python reads of the user's configuration."""
+    """All configuration values that Python reads."""
 
     chat: ChatSettings
     adapters: dict[str, dict[str, Any]]
@@ -58,7 +57,7 @@ class Settings(Section, frozen=True):
     log_level: LogLevel
 
 
-# Where a part of the settings stands in the user's configuration, longest first.
+# The place of parts of the settings in the user's configuration, longest first.
 _KEY_PATHS = (
     ("chat.adapter", "interactions.chat.adapter"),
     ("chat.model", "interactions.chat.adapter.model"),
@@ -86,14 +85,14 @@ _NAMED_TABLES: dict[str, type[msgspec.Struct]] = {
 
 
 def defaults() -> dict[str, Any]:
-    """Return the settings of an empty configuration (a fresh copy): what `config.for_host()` sends, and adapters."""
+    """Return the settings of an empty configuration (a fresh copy): the result of `config.for_host()`, and adapters."""
     loaded: dict[str, Any] = msgspec.json.decode(_data("settings_defaults.json"))
     return {**loaded, "adapters": {name: builtin_entry(name) for name in builtin_adapters()}}
 
 
 @cache
 def builtin_adapters() -> Mapping[str, Mapping[str, Any]]:
-    """Return what the built-in adapters say about themselves (read-only)."""
+    """Return the entries of the built-in adapters (read-only)."""
     adapters: dict[str, dict[str, Any]] = msgspec.json.decode(_data("builtin_adapters.json"))["adapters"]
     return adapters
 
@@ -112,13 +111,13 @@ def _entry(name: str) -> bytes:
 
 
 def load(given: Mapping[str, Any]) -> Settings:
-    """Return the settings: `given` (what `config.for_host()` sends, or a part of it) over the defaults.
+    """Return the settings: `given` (from `config.for_host()`, or a part of it) over the defaults.
 
     Sections are merged field by field, `adapters`, `models` and `tools.entries` also name by name; an adapter that is
     not built in starts from the entry `openai_compatible`.
 
     Raises:
-        ConfigError: unknown key, wrong type, or an adapter that does not exist; names the key path.
+        ConfigError: unknown key, wrong type, or an unknown adapter; names the key path.
     """
     merged = _merge(given)
     try:
@@ -137,7 +136,7 @@ def load(given: Mapping[str, Any]) -> Settings:
 
 
 def _check_budget(name: str, limit: float, warn: float) -> None:
-    """Refuse a budget that is none, and a warning without its budget (R-358)."""
+    """Refuse an invalid budget, and a warning without its budget (R-358)."""
     key = key_path(f"chat.{name}")
     if not 0 <= limit < float("inf"):
         raise ConfigError(key, f"got {limit}", "US dollars, 0 = unlimited")
@@ -209,7 +208,7 @@ def _as_table(value: object, path: str) -> dict[str, Any]:
 
 
 def _named(error: msgspec.ValidationError, merged: dict[str, Any]) -> ConfigError:
-    """Return the error with the user's key path in place of msgspec's `$.models[...].context_window`."""
+    """Return the error with the user's key path instead of msgspec's `$.models[...].context_window`."""
     text, _, where = str(error).partition(" - at ")
     path = _with_names(where.strip("`").removeprefix("$").lstrip("."), merged)
     unknown = re.search(r"unknown field `([^`]+)`", text)
@@ -222,7 +221,7 @@ def _named(error: msgspec.ValidationError, merged: dict[str, Any]) -> ConfigErro
 
 
 def _with_names(path: str, merged: dict[str, Any]) -> str:
-    """Return the path with the key that msgspec leaves out: `models[...]` → `models.gpt-4.1`."""
+    """Return the path with the key that msgspec omits: `models[...]` → `models.gpt-4.1`."""
     prefix, anonymous, rest = path.partition("[...]")
     kind = _NAMED_TABLES.get(prefix)
     if not anonymous or kind is None:

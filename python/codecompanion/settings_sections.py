@@ -1,6 +1,6 @@
-"""The sections of the settings: frozen values, each named as the key of the configuration that it is read from.
+"""The sections of the settings: frozen values, each named like its key in the configuration.
 
-They are part of `settings.Settings`; see there for where defaults come from, and what becomes of a value that is wrong.
+They are part of `settings.Settings`; see there for the source of defaults and the handling of invalid values.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CompletionEndpoint = Literal["ollama", "llamacpp", "completions", "mistral", "de
 LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARN", "ERROR"]
 
 DEFAULT_PROMPT_MARK = "${default_system_prompt}"
-"""Where `interactions.chat.opts.system_prompt` names the built-in prompt, also inside a function's answer."""
+"""The placeholder for the built-in prompt in `interactions.chat.opts.system_prompt`, also in a function's result."""
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -26,13 +26,13 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class ContextPacketSettings(Section, frozen=True):
-    """Which facts of the workspace go along with a turn (R-350)."""
+    """Which facts of the workspace are attached to a turn (R-350)."""
 
     enabled_sections: tuple[PacketSection, ...]
 
 
 class MemorySettings(Section, frozen=True):
-    """What may go into the memory (R-446, R-449), and how many tokens of it a new chat starts with; 0 = none.
+    """Which text the memory stores (R-446, R-449), and how many of its tokens a new chat starts with; 0 = none.
 
     `exclude` are regular expressions.
     """
@@ -43,14 +43,13 @@ class MemorySettings(Section, frozen=True):
 
 
 class ChatSettings(Section, frozen=True):
-    """What `interactions.chat` says about every new chat.
+    """The options of every new chat (`interactions.chat`).
 
     `model` "" = the adapter's own. `adapter_policies` names the policy of chats with an adapter, `policies` are the
     user's own ones, `strategies` the user's functions by name. `system_prompt` None = the built-in one.
     `max_provider_requests_per_turn` < 0 = unlimited. `budget` and `total_budget` are US dollars, 0 = unlimited;
-    `…_warn` are shares of them, 0..1, 0 = never.
-    `context_window` is for every model, in tokens; 0 = each has its own (R-103).
-    `context_management` holds only the keys the user set (R-503); triggers are 0 < t < 1 of the window,
+    `…_warn` are shares of them, 0..1, 0 = never. `context_window` applies to every model, in tokens; 0 = each has its
+    own (R-103). `context_management` has only the keys the user set (R-503); triggers are 0 < t < 1 of the window,
     tokens ≥ 2, or False. `checkpoint_every_messages` 0 = only the checkpoints a policy asks for.
     """
 
@@ -88,9 +87,9 @@ class ChatSettings(Section, frozen=True):
 
 
 class ToolSettings(Section, frozen=True):
-    """One tool. `timeout_s` is the limit of one call; `allowed_in_yolo_mode` False = asks even then.
+    """One tool. `timeout_s` is the limit of one call; `allowed_in_yolo_mode` False = asks even in YOLO mode.
 
-    Only of `run_command`: `allowed_prefixes`: beginnings of commands that run without asking; `keep_variables`,
+    Only for `run_command`: `allowed_prefixes`: beginnings of commands that run without asking; `keep_variables`,
     `hide_variables`: names of environment variables that commands get, or do not get.
     """
 
@@ -104,9 +103,9 @@ class ToolSettings(Section, frozen=True):
 
 
 class OwnToolSettings(Section, frozen=True):
-    """A tool of the user's own: a function in Python (`module:function`, `file.py:function`), or "" = one in Lua.
+    """A user-defined tool: a function in Python (`module:function`, `file.py:function`), or "" = one in Lua.
 
-    `parameters` is the JSON schema of the arguments, None when it has to be found out, or when there are none.
+    `parameters` is the JSON schema of the arguments, None when it has to be derived, or when there are none.
     """
 
     python: str
@@ -116,7 +115,7 @@ class OwnToolSettings(Section, frozen=True):
 
 
 class ToolGroupSettings(Section, frozen=True):
-    """A group of the user's own. `collapse`: the context block has one line for it, and not one for each tool."""
+    """A user-defined group. `collapse`: the context block has one line for it instead of one per tool."""
 
     tools: tuple[str, ...]
     description: str
@@ -125,13 +124,13 @@ class ToolGroupSettings(Section, frozen=True):
 
 
 class ToolsSettings(Section, frozen=True):
-    """The tools. `entries` names every built-in tool; `yolo`: new chats start with approvals switched off.
+    """The tools. `entries` names every built-in tool; `yolo`: new chats start with approvals turned off.
 
-    `own` are the user's, by name; `groups` the user's, None = a built-in one is switched off. `default_tools` names
-    tools and groups that new chats are offered, None = all.
+    `own` are the user's, by name; `groups` the user's, None = a built-in one is disabled. `default_tools` names tools
+    and groups that new chats are offered, None = all.
 
     `max_result_chars`: a longer result is kept whole in the log and shown to the model as head and tail.
-    `guarded_files`: patterns of files whose change is always asked about, besides those built in; `!` takes files out.
+    `guarded_files`: patterns of files whose changes always ask, besides the built-in ones; `!` excludes files.
     """
 
     enabled: bool
@@ -169,8 +168,9 @@ class RulesSettings(Section, frozen=True):
 class CompletionSettings(Section, frozen=True):
     """Completion at the cursor (R-261). `url`, `adapter`, `api_key`, `family`: "" = not set; `tokens`: {} = a family's.
 
-    `api_key` is where the key is (a variable's name, `cmd:…`, `file:…`), never the key. `timeout_s` is the limit of one
-    request; `multi_line` False ends a suggestion with its first line; `project`: the model is shown other files too.
+    `api_key` is the place of the key (a variable's name, `cmd:…`, `file:…`), never the key itself. `timeout_s` is the
+    limit of one request; `multi_line` False ends a suggestion with its first line; `project`: the model sees other
+    files too.
     """
 
     enabled: bool
@@ -191,8 +191,8 @@ class CompletionSettings(Section, frozen=True):
 class SandboxSettings(Section, frozen=True):
     """The sandbox for commands (issue 20): `auto` uses one if it exists, `required` runs no command without one.
 
-    `write` and `read` are additional paths for commands, `~` is the home folder; `network` True = they need not ask for
-    it.
+    `write` and `read` are additional paths for commands, `~` is the home folder; `network` True = they may use it
+    without asking.
     """
 
     mode: Literal["auto", "required", "off"]
@@ -202,7 +202,7 @@ class SandboxSettings(Section, frozen=True):
 
 
 class WorkspaceSettings(Section, frozen=True):
-    """The project the tools may touch. `root` "" = the working folder of the editor."""
+    """The project that tools may access. `root` "" = the working folder of the editor."""
 
     root: str
 
@@ -215,21 +215,21 @@ class TrustSettings(Section, frozen=True):
 
 
 class DiversitySettings(Section, frozen=True):
-    """Results that differ from each other (R-264)."""
+    """Search results that differ from each other (R-264)."""
 
     enabled: bool
     lambda_: Annotated[float, msgspec.Meta(ge=0, le=1)] = msgspec.field(name="lambda")
 
 
 class DecaySettings(Section, frozen=True):
-    """Results that are worth less the older their file is (R-264)."""
+    """Search results whose score falls with the age of their file (R-264)."""
 
     enabled: bool
     half_life_days: Annotated[int, msgspec.Meta(ge=1, le=365)]
 
 
 class HybridSettings(Section, frozen=True):
-    """How the document's search weighs results (R-228, R-263)."""
+    """Weights of the document's search results (R-228, R-263)."""
 
     vector_weight: Annotated[float, msgspec.Meta(ge=0, le=1)]
     text_weight: Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -239,7 +239,7 @@ class HybridSettings(Section, frozen=True):
 
 
 class GatheredMemorySettings(Section, frozen=True):
-    """Memory files whose text goes along with gathered code (R-241); `project` is relative to the project."""
+    """Memory files whose text is attached to gathered code (R-241); `project` is relative to the project."""
 
     enabled: bool
     user: str
@@ -247,7 +247,7 @@ class GatheredMemorySettings(Section, frozen=True):
 
 
 class TeamSettings(Section, frozen=True):
-    """Where text about the team comes from (R-240); `command` goes before `file`, both empty = nowhere."""
+    """The source of text about the team (R-240); `command` takes precedence over `file`, both empty = none."""
 
     enabled: bool
     file: str
@@ -257,7 +257,7 @@ class TeamSettings(Section, frozen=True):
 class GatheringSettings(Section, frozen=True):
     """How code is gathered for a question (R-263 … R-265).
 
-    `pipeline` names the table in `retrieval/gather_pipelines/`; `hybrid` counts for the document's. `utility` is the
+    `pipeline` names the table in `retrieval/gather_pipelines/`; `hybrid` applies to the document's. `utility` is the
     adapter that classifies, "" = words decide (R-267); `window` in tokens, 0 = the model's own; `budgets` are tokens by
     model.
     """
@@ -280,7 +280,7 @@ class GatheringSettings(Section, frozen=True):
 
 
 class McpToolSettings(Section, frozen=True):
-    """What the user says of one tool of a server; None = as its server's entry says."""
+    """The user's settings for one tool of a server; None = as in its server's entry."""
 
     enabled: bool | None = None
     require_approval_before: bool | None = None
@@ -288,7 +288,7 @@ class McpToolSettings(Section, frozen=True):
 
 
 class McpServerSettings(Section, frozen=True):
-    """One MCP server: `cmd` for stdio or `url` for HTTP. Texts of `env` and `headers` may hold `${NAME}`, `cmd:…`."""
+    """One MCP server: `cmd` for stdio or `url` for HTTP. `env` and `headers` may contain `${NAME}`, `cmd:…`."""
 
     enabled: bool
     cmd: tuple[str, ...] = ()
@@ -302,11 +302,11 @@ class McpServerSettings(Section, frozen=True):
     tools: dict[str, McpToolSettings] = {}
 
     def __repr__(self) -> str:
-        return "McpServerSettings()"  # env and headers hold keys
+        return "McpServerSettings()"  # env and headers contain keys
 
 
 class McpSettings(Section, frozen=True):
-    """MCP servers. `wait_s`: how long a message waits for servers that are starting."""
+    """MCP servers. `wait_s`: seconds that a message waits for servers that are starting."""
 
     enabled: bool
     start_with_chat: bool

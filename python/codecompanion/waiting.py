@@ -1,4 +1,4 @@
-"""Waiting for work that must not be left half done, or that can be stopped. Standard library only."""
+"""Waiting for work that must not be left unfinished, or that can be stopped. Standard library only."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ T = TypeVar("T")
 
 
 async def to_the_end(work: Awaitable[T]) -> T:
-    """Return what the work returns; when the caller is cancelled meanwhile, the work still ends first.
+    """Return the result of the work; if the caller is cancelled meanwhile, the work still finishes first.
 
-    For a change together with what is told of it: one without the other would leave a lie in the log or in the editor
+    For a change together with its report: one without the other would leave a false entry in the log or in the editor
     (lesson 36).
 
     Raises:
-        asyncio.CancelledError: the caller was cancelled; the work has ended all the same.
+        asyncio.CancelledError: the caller was cancelled; the work has finished nevertheless.
     """
     task = asyncio.ensure_future(work)
     try:
@@ -29,10 +29,10 @@ async def to_the_end(work: Awaitable[T]) -> T:
 
 
 async def made_or_undone(work: Awaitable[T], undo: Callable[[T], Awaitable[object]]) -> T:
-    """Return the result of the work; when the caller is cancelled meanwhile, the work ends first and is undone.
+    """Return the result of the work; if the caller is cancelled meanwhile, the work finishes first and is undone.
 
-    For the start of a process: asyncio's own cancellation kills the program alone, not the processes it has started.
-    `undo` gets the result of the work.
+    For the start of a process: asyncio's own cancellation kills only the program, not the processes it has started.
+    `undo` receives the result of the work.
 
     Raises:
         asyncio.CancelledError: the caller was cancelled; the work has been undone.
@@ -48,7 +48,7 @@ async def made_or_undone(work: Awaitable[T], undo: Callable[[T], Awaitable[objec
 
 
 async def stoppable(task: asyncio.Task[T], stopped: Exception) -> T:
-    """Return what a task returns that somebody else may cancel; it ends with the caller.
+    """Return the result of a task that others may cancel; it ends with the caller.
 
     Raises:
         Exception: `stopped`, when it was cancelled from elsewhere.

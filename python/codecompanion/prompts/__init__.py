@@ -15,7 +15,7 @@ def load(name: str) -> str:
     """Return the prompt `name` (file name without `.md`), without its final newline.
 
     Raises:
-        FileNotFoundError: there is no such prompt.
+        FileNotFoundError: the prompt does not exist.
     """
     return _FOLDER.joinpath(f"{name}.md").read_text(encoding="utf-8").rstrip("\n")
 

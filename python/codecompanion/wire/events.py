@@ -261,9 +261,9 @@ class Ask(Event, frozen=True, kw_only=True, tag="ask"):
 
     `look`: which of `paths` are open (without: all files with unsaved changes) → `{files}`. `change`: make `text` the
     content of buffer `buffer` at `tick` → `{state, text, reason}`. `reload`: reload files that changed on disk.
-    `run_tool`: call the user's own tool `name` with `arguments` → `{text, is_error}`, without a time limit;
-    `stop_tool`: the answer to `ask_id` is no longer needed. After `until_ms` (milliseconds since the epoch, 0 = never)
-    the call must not be started: the host no longer waits.
+    `run_tool`: call the user's own tool `name` with `arguments` → `{text, is_error}`, at any later time; `stop_tool`:
+    the answer to `ask_id` is no longer needed. After `until_ms` (milliseconds since the epoch, 0 = never) the call must
+    not be started: the host no longer waits.
     """
 
     ask_id: int

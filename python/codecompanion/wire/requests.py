@@ -84,8 +84,8 @@ class EditorItem(msgspec.Struct, frozen=True, omit_defaults=True):
     """Editor content that a message mentions (`written`: `#{diff:staged}`), as it was when the message was sent.
 
     Without `texts` there is no content, for the reason `nothing`. `error` is the reason why the message cannot be sent.
-    If the content does not fit, its `keep` part stays. `comes`: it follows in a later request (`editor_context`), or
-    the host reads it itself by `name` and `argument`.
+    If the content does not fit, the end named by `keep` is kept. `comes`: it follows in a later request
+    (`editor_context`), or the host reads it itself by `name` and `argument`.
     """
 
     written: str

@@ -1,7 +1,7 @@
-"""`gather`: the code a question would be sent with, and why (`:help codecompanion-cli`; R-201 … R-253).
+"""`gather`: the code that would be sent with a question, and why (`:help codecompanion-cli`; R-201 … R-253).
 
-A stable contract. Nothing is sent anywhere, and nothing asks the network but an embedder that `--embed` names. The
-project's index is made true to the disk first; without one that can be used, the files are searched as text.
+A stable contract. Nothing is sent anywhere; only an embedder named by `--embed` uses the network. The project's index
+is updated first; without a usable one, the files are searched as text.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ A_JOB = (
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The options of one question; what a job leaves out, or gives as null, comes from the command line."""
+    """The options of one question; options that a job omits, or sets to null, come from the command line."""
 
     root: str | None = None
     files: tuple[str, ...] | None = None
@@ -54,7 +54,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The options of one question; options that a job omits, or sets to null, come from the command line."""
+    """One line of `--jobs`."""
 
     question: str
     options: Options = Options()

@@ -79,8 +79,7 @@ def _read(key: str, part: int, context: ToolContext, check: Check) -> ToolOutput
 
 
 def split_parts(text: str) -> list[str]:
-    """Return the text in parts of at most `PART_CHARS` characters, split at a line end in the second half if possible.
-    """
+    """Return the text in parts of at most `PART_CHARS` characters, split at a line end in the second half if any."""
     parts: list[str] = []
     while len(text) > PART_CHARS:
         border = text.rfind("\n", 0, PART_CHARS)

@@ -1,4 +1,4 @@
-"""Read a repository's files to decide whether a reading git command would run a program of it, and what it tracks.
+"""Read a repository's files to decide whether a reading git command would run a program of it, and its tracked files.
 
 Git itself is not run. A repository is harmless if its configuration has only known keys, no hook that reading commands
 start, and no submodule; the keys are an allow-list (`grants/git_config.toml`).
