@@ -22,7 +22,7 @@ PROPER = REPO / "tests" / "mcp" / "proper.py"
 
 
 def edit_in_place(side: Side, size: int, room: Room) -> Samples:
-    """From the command to the first proposed text on the screen, and how many times a plain message that is."""
+    """Measure from the command to the first proposed text on the screen, also as a multiple of a plain message."""
 
     def answer(received: Received) -> tuple[str, Answer]:
         if b"EDIT" in received.body:
@@ -41,7 +41,7 @@ def edit_in_place(side: Side, size: int, room: Room) -> Samples:
 
 
 def _edit(driven: Driven) -> float:
-    """Ask for an edit, wait until it is proposed, reject it; return the ms until its first text was on the screen."""
+    """Request an edit, wait until it is proposed, reject it; return the ms until its first text was on the screen."""
     nvim, number, started = driven.nvim, f"{next(NUMBERS):06}", time.monotonic()
     nvim.notify_lua(f"vim.cmd('1CodeCompanion EDIT QUESTION-{number}')")
     nvim.wait_for(lambda: f"TOKEN-{number}" in nvim.screen(), "the first proposed text")
@@ -53,7 +53,7 @@ def _edit(driven: Driven) -> float:
 
 
 def mcp_call(side: Side, size: int, room: Room) -> Samples:
-    """One step of a tool loop: a tool of a server on this machine beside a built-in one."""
+    """One step of a tool loop: a tool of a local server beside a built-in one."""
     entry = {"enabled": True, "cmd": [sys.executable, str(PROPER)], "require_approval_before": False}
     plain = _steps(Ours(), room, "get_diagnostics", lambda number: {"path": f"f{number}"})
     served_by = Ours(servers={"proper": entry})

@@ -1,8 +1,8 @@
-"""How much of the open file should be sent with a question: shares of the budget compared (issue 11, R-214).
+"""Compares shares of the budget for the open file that is sent with a question (issue 11, R-214).
 
 As `bench_gather`, with an open file: one that the commit changes, the cursor on its first changed line (`own`), or one
-that the commit before changed (`previous`), which is where somebody may still stand. Prints, for each budget and share,
-the share of the changed functions that is shown; 0 = without the open file.
+that the previous commit changed (`previous`), where the user may still be. Prints, for each budget and share, the share
+of the changed functions that is shown; 0 = without the open file.
 
     python -m bench.bench_active_file [--limit N] [--shares 0,0.25,0.4] GIT_DIRECTORY…
 """
@@ -27,7 +27,7 @@ Figures = dict[tuple[str, int, float], list[float]]
 
 
 def open_file(project: CheckedOut, changed: Mapping[str, Sequence[tuple[int, int]]]) -> tuple[str, int] | None:
-    """Return the first of these files and its first changed line, None = none of them exists."""
+    """Return the first existing one of these files and its first changed line, or None."""
     for path in sorted(changed):
         if changed[path] and project.read(path):
             return path, changed[path][0][0]

@@ -1,10 +1,10 @@
-"""What gathered code costs in a chat: tokens sent, with and without sending again what stands above (issue 11, part 2).
+"""The cost of gathered code in a chat: tokens sent, with and without repeating code already above (issue 11, part 2).
 
-A chat is ten questions over one repository: those of a file, one a line, at the newest state; without a file the
-subjects of ten commits in a row, each at the state before its commit, so that files change between the questions.
+A chat is ten questions over one repository: those of a file, one per line, at the newest state; without a file the
+subjects of ten consecutive commits, each at the state before its commit, so that files change between the questions.
 Prints for both budgets the tokens (characters / 4) of all blocks, the same summed over the ten requests (an earlier
 block is in every later one), the places that were shown, and, for commits, the share of the functions they change that
-the model saw as they are now, in whichever block.
+the model saw in their current form, in any block.
 
     python -m bench.bench_chat_code [--questions FILE] [--chats N] GIT_DIRECTORY…
 """
@@ -31,11 +31,11 @@ from codecompanion.session.gather.ask import Ask
 BUDGETS = (4_000, 20_000)
 QUESTIONS = 10
 Way = tuple[int, bool]
-"""Budget, and whether what stands above is named instead of sent."""
+"""Budget, and whether code already above is named instead of sent."""
 
 
 class Chat:
-    """The blocks of one chat so far, in one way."""
+    """The blocks of one chat so far, gathered in one way."""
 
     def __init__(self, budget: int, names_above: bool) -> None:
         self.budget, self.names_above = budget, names_above
@@ -59,7 +59,7 @@ class Chat:
             self.messages.append(message)
 
     def seen(self, project: CheckedOut) -> list[Snippet]:
-        """Return the lines that the model has seen and that are so now."""
+        """Return the lines that the model has seen and that are unchanged."""
         lines = seen_in(self.messages).lines
         seen = list[Snippet]()
         for path, known in lines.items():

@@ -1,13 +1,13 @@
-"""How often a question is rightly taken as being about the project (R-207), on repositories that nothing is fitted on.
+"""How often a question is correctly classified as being about the project (R-207), on repositories not fitted on.
 
     python -m bench.bench_classification FOLDER [--part held_out] [--only OWNER/NAME…] [--lost FILE] [--json FILE]
 
-`FOLDER` has the repositories that `bench/evidence_corpus.toml` names. Each is asked in the state before its newest
+`FOLDER` has the repositories that `bench/evidence_corpus.toml` names. Each is queried in the state before its newest
 titles: titles, plain questions and SWE-QA's questions about it, and general questions. Printed for each repository: the
-share of its questions that are found by kind and the share of the general ones that are taken, by the index; both by
-the words where a project has no index, and by the words of `strict`; and the wall time of the index and its CPU time,
-each question asked once. Then the same by kind and by source of general questions. `--lost` stores the questions that
-the index gets wrong.
+share of its questions that are recognised, by kind, and the share of general ones that are mistaken for them, by the
+index; both by the words where a project has no index, and by the words of `strict`; and the wall time of the index and
+its CPU time, each question asked once. Then the same by kind and by source of general questions. `--lost` stores the
+questions that the index gets wrong.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def measure(given: Corpus, part: str, repository: str) -> tuple[list[Answer], in
 
 
 def share(answers: Iterable[Answer], way: str) -> float:
-    """Return the share of the questions that are taken as being about the project; NaN for none."""
+    """Return the share of the questions classified as being about the project; NaN for none."""
     taken = [answer.taken[way] for answer in answers]
     return sum(taken) / len(taken) if taken else float("nan")
 
@@ -103,7 +103,7 @@ def _at(ordered: Sequence[float], share: float) -> float:
 
 
 def main() -> None:
-    """Print a row for each repository, and what all of them give."""
+    """Print a row for each repository, and the totals."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     parser.add_argument("--part", choices=("held_out", "training"), default="held_out")

@@ -1,9 +1,9 @@
-"""How much of what an agent needs next is still in the chat after a compaction, with and without a model (R-526).
+"""How much of an agent's next information is still in the chat after a compaction, with and without a model (R-526).
 
     python -m bench.bench_compaction [--policy P …] [--writer none|good|unrelated …] [--share 0.92] [FILE|DIR …]
 
 A recorded session is cut every `--every` calls once it has 16,000 tokens. There it fills `--share` of its window and is
-compacted by hand (`/compact`). Of the files and identifiers that the next `--next` calls use and that were known, the
+compacted manually (`/compact`). Of the files and identifiers that the next `--next` calls use and that were known, the
 table shows the share still visible, in the summary and in the whole view. `freed` is the share of the chat that was
 removed, `words` the share of the user's messages that are kept whole or have their own recall key, `done` the share of
 cuts where a compaction happened.
@@ -12,9 +12,9 @@ With `--edits` the policy has edited the chat as it grew; its ledger reads the `
 a chat.
 
 Three writers, none of them a model: `none` refuses every request, and the chat is compacted without one; `good` writes
-the form that is asked for from the messages, about as much of names as real models do; `unrelated` writes that form
-about something else. The view after `good` should not be poorer than the one after `none`, and `unrelated` should
-change nothing.
+the requested form from the messages, with about as many names as real models; `unrelated` writes that form about
+something else. The view after `good` should not contain less than the one after `none`, and `unrelated` should change
+nothing.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ RECIPE = (
 
 
 def refuses(ask: Ask) -> SummaryReply:
-    """Answer as a provider that takes no request."""
+    """Answer like a provider that refuses every request."""
     return SummaryReply(error="no model", refused=True)
 
 
 def writes_well(ask: Ask) -> SummaryReply:
-    """Write the chat's requests, newest files, errors and current work in the form that is asked for."""
+    """Write the chat's requests, newest files, errors and current work in the requested form."""
     subject = ask.request.subject
     asked = [message.text for message in subject if message.role == "user" and message.tag is None]
     told = [message.text for message in subject if message.role == "assistant" and message.text.strip()]
@@ -84,7 +84,7 @@ def writes_well(ask: Ask) -> SummaryReply:
 
 
 def writes_about_something_else(ask: Ask) -> SummaryReply:
-    """Write the form that is asked for about baking bread."""
+    """Write the requested form about baking bread."""
     return SummaryReply(text=in_form(ask, (RECIPE[0] * 4, *RECIPE[1:], *["None"] * 6)))
 
 
@@ -92,7 +92,7 @@ WRITERS: dict[str, Writer] = {"none": refuses, "good": writes_well, "unrelated":
 
 
 def in_form(ask: Ask, bodies: Sequence[str]) -> str:
-    """Return the bodies below the headings that the prompt asks for, else as paragraphs."""
+    """Return the bodies below the headings that the prompt requests, else as paragraphs."""
     for name in schema_names():
         form = load_schema(name)
         if len(form.section) == len(bodies) and form.section[3].title in ask.request.prompt:
@@ -115,9 +115,9 @@ def paths_of(message: Message) -> Iterator[str]:
 def compacted(
     messages: Messages, policy: Policy, window: int, writer: Writer, edits: str = ""
 ) -> tuple[Messages, bool]:
-    """Return the view after `/compact` as a request has it, and whether anything was compacted.
+    """Return the view after `/compact` as in a request, and whether anything was compacted.
 
-    With `edits` the policy has edited the chat as it grew; `originals` has the messages as they were.
+    With `edits` the policy has edited the chat as it grew; `originals` has the messages before editing.
     """
     counter = MessageCounter()
 
@@ -152,7 +152,7 @@ def compacted(
 
 
 def edited(messages: Messages, policy: Policy, env: Env) -> Messages:
-    """Return the messages as the policy leaves them that edits them before every tenth reply, and compacts nothing."""
+    """Return the messages after a policy that edits them before every tenth reply, and compacts nothing."""
     sent, replies = list[Message](), 0
     for message in messages:
         replies += message.role == "assistant"
@@ -166,7 +166,7 @@ def edited(messages: Messages, policy: Policy, env: Env) -> Messages:
 
 
 def text_of(messages: Messages) -> str:
-    """Return all that a model reads of the messages."""
+    """Return all text of the messages that a model reads."""
     return "\n".join(
         [part for message in messages for part in (message.text, *(c.arguments for c in message.tool_calls))]
     )
@@ -182,7 +182,7 @@ def shares(text: str, known: dict[str, set[str]], prefix: str = "") -> dict[str,
 
 
 def kept_words(before: Messages, after: str) -> float:
-    """Return the share of the user's messages that the text has whole, or names by their own key."""
+    """Return the share of the user's messages that the text contains whole, or names by their own key."""
     single = set(re.findall(r"(?<!to )(?<!–)\br\d+\b(?! to r|–r)", after))
     plain = " ".join(after.split())
     asked = [

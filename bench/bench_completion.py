@@ -1,13 +1,13 @@
-"""How much of what a removed line needs stands in the prompt: the file alone, and with knowledge of the project.
+"""How many of the names in a removed line are in the prompt: the file alone, and with knowledge of the project.
 
     python -m bench.bench_completion [--lines 1000] [--worst 5] REPOSITORY…
 
-A repository is a folder with a git history (a bare one too); its newest commit is laid out in a temporary folder and
-indexed. Lines of code, by its grammar, are drawn at random, always the same ones. Of each line that is taken out the
-identifiers (no words of strings and comments) are looked for in the prompt for its place (issue 11, section 3): with
-8,000 characters before and 2,000 after it, and with ours at the same size. `names elsewhere` are lines that use a name
-which stands in another file, but not in the window. Times are of building one prompt, CPU, index and files warm as they
-are in an editor.
+A repository is a folder with a git history (a bare one too); its newest commit is written to a temporary folder and
+indexed. Lines of code, by its grammar, are drawn with a fixed seed. Each line is removed, and its identifiers (without
+words of strings and comments) are searched for in the prompt for its place (issue 11, section 3): with 8,000 characters
+before and 2,000 after it, and with ours at the same size. `names elsewhere` are lines that use a name which occurs in
+another file, but not in the window. Times are CPU times of building one prompt, with index and files warm, as in an
+editor.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _WORDS = frozenset(
 
 @dataclass
 class Case:
-    """A line taken out of a file: what it used, and which of that stands elsewhere but not in the window."""
+    """A line removed from a file: the names it used, and which of them occur elsewhere but not in the window."""
 
     path: str
     line: int
@@ -84,7 +84,7 @@ class Shares:
 
 @dataclass
 class Result:
-    """What came of one or more repositories."""
+    """The result for one or more repositories."""
 
     every: Shares = field(default_factory=Shares)
     elsewhere: Shares = field(default_factory=Shares)
@@ -94,7 +94,7 @@ class Result:
     times_ms: list[float] = field(default_factory=list)
 
     def add(self, other: Result) -> None:
-        """Join another one."""
+        """Add another result."""
         for mine, theirs in ((self.every, other.every), (self.elsewhere, other.elsewhere)):
             mine.alone, mine.ours = mine.alone + theirs.alone, mine.ours + theirs.ours
             mine.cases += theirs.cases
@@ -145,7 +145,7 @@ def index(root: Path, path: Path) -> IndexReader:
 
 
 def draw(texts: Mapping[str, str], count: int) -> Iterator[Case]:
-    """Yield cases, always the same ones."""
+    """Yield cases, the same ones each time."""
     places = []
     for path, text in sorted(texts.items()):
         parsed = parse(text, language_of(path))
@@ -200,7 +200,7 @@ def measure(repository: Path, count: int, worst: int) -> Result:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Measure, and print a line for each repository and one for all."""
+    """Measure, and print a line for each repository and one for the total."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lines", type=int, default=1_000, help="lines altogether")
     parser.add_argument("--worst", type=int, default=0, help="show so many lines that lost most")

@@ -1,38 +1,38 @@
-"""Error of the token count on recorded sessions, against what the provider reported (R-505, lessons 7, 8, 45).
+"""Error of the token count on recorded sessions, against the provider's reports (R-505, lessons 7, 8, 45).
 
     python -m bench.bench_counting [--model claude-3-5-sonnet] [--fresh] [--json] [FILE…]
 
 Replays the production meter (`accounts.meter.ContextMeter`) over every transcript whose replies carry usage; without
-files, over those of ../shared. The prediction for a request uses nothing that came after it. One calibration goes
-from file to file of a folder, as it does from chat to chat of a model; `--fresh` starts every file again.
+files, over those of ../shared. The prediction for a request uses no later data. One calibration is carried from file to
+file of a folder, as from chat to chat of a model; `--fresh` resets it for every file.
 
-A recording is not always what was sent. Which requests it tells the truth about is decided by the provider's own
-figures and by arithmetic, never by our error:
+A recording may differ from the requests that were sent. The provider's own figures and arithmetic, never our error,
+decide which requests are recorded correctly:
 
     first       nothing was reported before; the recording lacks the tool schemas (and pi's system prompt), so that
                 only a calibration that has seen another chat of the same tool can know the size
     cut         the prompt is below 0.7 of the one before: the agent compacted, its summary is not recorded; from
-                here on a message of the missing size stands for it
-    impossible  what was added has more tokens than bytes (and 32 a message), or less than one per 8 bytes, or the
-                reply before has less than one per 16 (it was broken off): the texts are not those that were sent
+                here on a message of the missing size replaces it
+    impossible  the added text has more tokens than bytes (and 32 a message), or less than one per 8 bytes, or the
+                previous reply has less than one per 16 (it was cut off): these texts are not the ones that were sent
     rewritten   the provider found some, but not all of the earlier prompt in its cache: history or tools had changed
     between     it found more than the earlier prompt: a request in between is not recorded
-    cold        it found nothing although it had before: an expired cache, or changed tools; nobody can tell
+    cold        it found nothing although it had before: an expired cache or changed tools, which look alike
     sound       it found exactly the earlier prompt, or the recording has no cache figures at all
 
 The goal (p50 <= 0.1 %, p95 <= 0.9 %, p99 <= 3.5 %) is about the sound ones; "as recorded" are the sound, the cold and
-the rewritten ones, "every request" all but the first ones and the cuts: of each 95 % shall lie within the bounds of
-their counts. `--half 0` and `--half 1` are about every second session only: what is fitted on one is checked on the
-other. "taken back" counts, on the meter as it stands at a request, the prompt of an earlier request of the same file:
-an edit whose true size is known.
+the rewritten ones, "every request" all but the first ones and the cuts: 95 % of each must lie within the bounds of
+their counts. `--half 0` and `--half 1` use every second session only: parameters fitted on one half are checked on the
+other. "taken back" uses the meter at a request to count the prompt of an earlier request of the same file: an edit of
+known size.
 
     python -m bench.bench_counting --hidden 25000 40000 [--grows 8000] [--window 0]
 
-Adds tokens to every report, as a proxy does that puts a prompt and tools of its own in front, and to the cache figures
-where the recording has some. The sound requests are listed by their number in the chat, with a calibration that has
-seen nothing (fresh), 12 requests of another chat with the same endpoint (taught), or the same without the hidden prompt
-(taught without). Beside the recordings from their beginning, chats of 12 requests begin in the middle of the longer
-ones, as after a change of the model. `--grows` lets the hidden prompt grow once, at the fourth request.
+Adds tokens to every report, like a proxy that prepends its own prompt and tools, and to the cache figures where the
+recording has some. The sound requests are listed by their number in the chat, with a calibration that has seen nothing
+(fresh), 12 requests of another chat with the same endpoint (taught), or such a chat without the hidden prompt (taught
+without). Besides the full recordings, chats of 12 requests begin in the middle of the longer ones, as after a change of
+the model. `--grows` lets the hidden prompt grow once, at the fourth request.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ _KINDS: tuple[Kind, ...] = get_args(Kind)
 # Extra chats that start partway through a recording: one per this many requests, each this many requests long.
 _EVERY, _LENGTH, _GROWS_AT = 16, 12, 4
 _ASSUMED = 128_000
-# A breakpoint may stand some tokens before the end of a prompt; up to 10 are recorded.
+# A breakpoint may be some tokens before the end of a prompt; up to 10 are recorded.
 CACHE_SLACK = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One recorded request: what was predicted just before it, and what was reported.
+    """One recorded request: the prediction made just before it, and the provider's report.
 
     `cold`, `chars4` and `unreported` are what other ways of counting say of the whole history; after a cut that is not
     what is sent. `unreported` knows what earlier chats taught (None: there were none), and no report of this one;
@@ -98,7 +98,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What replaying one file gave; `taken_back` are relative errors."""
+    """The result of replaying one file; `taken_back` are relative errors."""
 
     requests: tuple[Request, ...]
     taken_back: tuple[float, ...]
@@ -108,7 +108,7 @@ class Replay:
 def classify(
     before: Usage | None, now: Usage, added: Sequence[Message], has_cached: bool, reply: Message | None = None
 ) -> Kind:
-    """Return whether the recording tells what was sent, by the rules above."""
+    """Return whether the recording shows the request that was sent, by the rules above."""
     if before is None:
         return "first"
     if now.prompt_tokens < 0.7 * before.prompt_tokens:
@@ -186,7 +186,7 @@ def _after_idle_count(meter: ContextMeter, system: Message | None, view: View, s
 
 
 def _with_summary(meter: ContextMeter, view: View, start: int, usage: Usage) -> View:
-    """Return what was probably sent after a compaction: something of the size that is reported, and what is new."""
+    """Return the view that was probably sent after a compaction: one message of the reported size, and the new ones."""
     new = view.messages[start:]
     missing = usage.prompt_tokens - meter.measure(new).tokens
     tokens = max(1, round(missing / meter.calibration.ratio))
@@ -194,14 +194,14 @@ def _with_summary(meter: ContextMeter, view: View, start: int, usage: Usage) -> 
 
 
 def _take_back(meter: ContextMeter, view: View, prompts: Sequence[tuple[int, int]]) -> Iterator[float]:
-    """Yield the error of counting the prompt of the request in the middle between the last cut and here."""
+    """Yield the error of counting the prompt of the middle request between the last cut and here."""
     if len(prompts) % 5 == 4:
         messages, reported = prompts[len(prompts) // 2]
         yield abs(meter.measure(view.messages[:messages]).tokens / reported - 1)
 
 
 def half_of(session: str) -> int:
-    """Return to which half a session (folder/name) belongs."""
+    """Return the half that a session (folder/name) belongs to."""
     return zlib.crc32(session.encode()) % 2
 
 
@@ -214,7 +214,7 @@ def read_sessions(paths: Iterable[Path]) -> Iterator[tuple[str, tuple[Message, .
 
 
 def replay_all(paths: Sequence[Path], model: str, *, fresh: bool = False, half: int | None = None) -> list[Replay]:
-    """Return the replay of each file; what one teaches is known to the next of its folder."""
+    """Return the replay of each file; the calibration of one is passed to the next in its folder."""
     done = []
     wanted = (session for session in read_sessions(paths) if half is None or half_of(session[0]) == half)
     for _, sessions in groupby(wanted, key=lambda session: session[0].partition("/")[0]):
@@ -237,7 +237,7 @@ def with_hidden_prompt(messages: Iterable[Message], tokens: int, grows: int = 0)
         hidden = tokens + (grows if number >= _GROWS_AT else 0)
         read, written, fresh = usage.cache_read_tokens, usage.cache_write_tokens, usage.input_tokens
         if grows and number == _GROWS_AT and read:
-            read, written = tokens, written + read + grows  # what follows the new part is not in the cache
+            read, written = tokens, written + read + grows  # the text after the new part is not in the cache
         elif read:
             read += hidden
         elif written:
@@ -249,9 +249,9 @@ def with_hidden_prompt(messages: Iterable[Message], tokens: int, grows: int = 0)
 
 
 def later_starts(name: str, messages: Sequence[Message]) -> Iterator[tuple[str, tuple[Message, ...]]]:
-    """Yield the chat, and chats of a few requests that begin in its middle: what came before nobody reported on.
+    """Yield the chat, and chats of a few requests that begin in its middle, without reports on earlier messages.
 
-    None starts after a cut, because the recording does not show what was sent from there on.
+    None starts after a cut, because the recording does not show the messages sent from there on.
     """
     yield name, tuple(messages)
     places = list[int]()

@@ -1,4 +1,4 @@
-"""How much of a commit's changed code a chat would send if asked the commit's subject, by whole pipeline.
+"""How much of a commit's changed code each pipeline would send for the commit's subject as the question.
 
     python -m bench.bench_gather [--limit 60] [--pull-requests] [--only WAY]… [GIT_DIRECTORY…]
 
@@ -9,7 +9,7 @@ gathers as in a chat, from classification to the text, in each budget:
     document          the document's with our additions
     document strict   the document's
     bm25              chunks of the same index that have any word of the question, by SQLite's bm25(), while they fit;
-                      no word of the question is left out
+                      all words of the question count
 
 Printed for each: how often a changed file is among the first ten files found, and in the selection; the share of
 changed functions with at least half of their lines in the selection, with the 95 % interval of the difference from
@@ -49,7 +49,7 @@ Key = tuple[str, int]
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What one way gave for one question; `functions` 0..1."""
+    """The result of one way for one question; `functions` 0..1."""
 
     in_ten: bool
     in_selection: bool
@@ -65,7 +65,7 @@ class Asked:
         self._project, self._question, self._functions = project, question, functions
 
     async def of(self, way: str, budget: int) -> Answer:
-        """Ask one way."""
+        """Answer in one way."""
         return self._bm25(budget) if way == BM25 else await self._pipeline(way, budget)  # type: ignore[arg-type]
 
     async def _pipeline(self, name: PipelineName, budget: int) -> Answer:
@@ -105,7 +105,7 @@ async def measure(path: Path, limit: int, ways: Sequence[str], *, pull_requests:
             if not functions:
                 continue
             asked = Asked(project, question, functions)
-            await search_code(project.index, question.text)  # what a searcher remembers of a project is warm in a chat
+            await search_code(project.index, question.text)  # in a chat, the searcher's caches for a project are warm
             for budget in BUDGETS:
                 for way in ways:
                     answers[way, budget].append(await asked.of(way, budget))
@@ -115,7 +115,7 @@ async def measure(path: Path, limit: int, ways: Sequence[str], *, pull_requests:
 
 
 def row(answers: Sequence[Answer], plain: Sequence[Answer]) -> str:
-    """Return the cells of a row of the table; `plain`: what bm25 gave for the same questions."""
+    """Return the cells of a row of the table; `plain`: bm25's results for the same questions."""
     ms = sorted(one.ms for one in answers)
     differences = [one.functions - other.functions for one, other in zip(answers, plain, strict=False)]
     cells = [f"{mean(one.in_ten for one in answers):.2f}", f"{mean(one.in_selection for one in answers):.2f}"]

@@ -1,11 +1,11 @@
-"""Measures completion at the cursor in a real Neovim with an attached UI: what a key costs, how soon ghost text comes.
+"""Measures completion at the cursor in a real Neovim with an attached UI: the cost of a key, the delay of ghost text.
 
     python -m bench.bench_ghost [--quick] [--keys N]
 
 The cost of a key is the time spent in the plugin's autocommands for it (callbacks wrapped by a clock), in a file of
-5,000 lines; and the time from `nvim_input` to the flush of the screen, with completion off and on in turns (A/B). Aim
-(issue 11): ≤ 0.3 ms p95 a key. The answers come from a stand-in for the host in the same Neovim, after a given time, so
-that what is measured is the editor's side: ghost text within pause + server + 15 ms.
+5,000 lines; and the time from `nvim_input` to the flush of the screen, with completion off and on in turns (A/B).
+Target (issue 11): ≤ 0.3 ms p95 per key. The answers come from a stand-in for the host in the same Neovim, after a given
+time, so that only the editor's side is measured: ghost text within pause + server + 15 ms.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def editor(root: Path, options: dict[str, Any]) -> Ghost:
 
 
 def key_costs(root: Path, keys: int) -> None:
-    """Type along a suggestion, and against it: the time in our autocommands for each key."""
+    """Type text that matches a suggestion, and text that does not: the time in our autocommands for each key."""
     for label, text in (("along the suggestion", "x" * keys), ("with no suggestion", ""), ("three lines below", "")):
         ghost = editor(root, {"debounce": 50})
         ghost.nvim.lua(CLOCK)
@@ -114,7 +114,7 @@ def keys_to_screen(root: Path, keys: int) -> None:
 
 
 def ghost_latency(root: Path, times: int) -> None:
-    """Measure from the key before the pause to the ghost text on the screen, without pause and server."""
+    """Measure from the last key before the pause to the ghost text on the screen, without pause and server."""
     for server_ms in (0, 60):
         ghost = editor(root, {"debounce": PAUSE_MS})
         ghost.nvim.lua(

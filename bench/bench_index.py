@@ -1,11 +1,11 @@
-"""Measures the code index: building, following, size and memory (issue 11, section 1).
+"""Measures the code index: building, updating, size and memory (issue 11, section 1).
 
     python -m bench.bench_index [--files 1500] [--source DIR]… [--huge] [--json]
 
-The corpus is made of what is on the machine: the source of Python and of the packages of `.venv`, or the folders given
-by `--source` (checkouts of public repositories). It is copied to a temporary folder and put under git. `--huge` adds
-100,000 small files: there the first answer must not wait for the index. CPU times are those of the worker's own
-process; the others are wall times of this one, the median and the 95th percentile.
+The corpus comes from this machine: the source of Python and of the packages of `.venv`, or the folders given by
+`--source` (checkouts of public repositories). It is copied to a temporary folder and put under git. `--huge` adds
+100,000 small files: there the first answer must not wait for the index. CPU times are those of the worker process; the
+others are wall times of this one, as median and 95th percentile.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ QUERIES = (
 
 
 def sources(given: list[Path]) -> Iterator[tuple[Path, str]]:
-    """Yield files and where they go in the corpus."""
+    """Yield files and their places in the corpus."""
     for folder in given or [Path(sysconfig.get_path("stdlib")), Path(sysconfig.get_path("purelib"))]:
         for path in list_project_files(folder.resolve(), Choice()).paths if given else python_files(folder):
             yield folder / path, f"{folder.name.replace('site-', '')}/{path}"
@@ -58,7 +58,7 @@ def python_files(folder: Path) -> Iterator[str]:
 
 
 def make_corpus(root: Path, given: list[Path], files: int) -> None:
-    """Copy so many files; when there are fewer, again under another folder."""
+    """Copy `files` files; when there are fewer, repeat them under another folder."""
     made, turn = 0, 0
     while made < files:
         for path, name in sources(given):
@@ -93,7 +93,7 @@ def spread(times: list[float]) -> dict[str, float]:
 
 
 async def timed(work: Callable[[], Awaitable[object]], repeat: int = REPEAT) -> dict[str, float]:
-    """Return how long something takes."""
+    """Return the duration of an operation."""
     times = []
     for _ in range(repeat):
         before = time.perf_counter()
@@ -137,7 +137,7 @@ async def measure(root: Path, cache: Path) -> dict[str, Any]:
 
 
 async def follow(root: Path, cache: Path) -> dict[str, Any]:
-    """Return what it costs a host to follow an index that is there; run in a process of its own."""
+    """Return the cost of updating an existing index in the host; run in a separate process."""
     before = memory_mb()
     index = ProjectIndex(root, cache)
     found: dict[str, Any] = {"open": await timed(index.refresh, 1), "nothing_changed": await timed(index.refresh)}

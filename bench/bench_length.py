@@ -1,10 +1,10 @@
-"""What a long chat costs its host: turns, resume, the first turn after it, compaction, and a second chat beside them.
+"""The cost of a long chat for its host: turns, resume, the first turn after it, compaction, and a second chat.
 
     python -m bench.bench_length [--messages 200,10000] [--turns 40] [--only turns,files,resume,compaction]
 
-A real session with SQLite and checkpoint files on disk; the model answers at once, so all that is counted is ours. Of
-each figure the median and the p95 are printed, in ms; `cpu` is of the whole process, whatever the machine does beside.
-`stall` is the longest time the loop of the host stood still: what a stream in another chat waits for.
+A real session with SQLite and checkpoint files on disk; the model answers at once, so all measured time is ours. The
+median and the p95 of each figure are printed, in ms; `cpu` is of the whole process, independent of other load. `stall`
+is the longest time the host's loop was blocked: the delay of a stream in another chat.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SUMMARY = "".join(f"{load_schema('cc_9').heading(n)}\n- it all went well, {n}\n"
 
 
 class Stalls:
-    """How long the loop stood still, measured by a task that wants to run every millisecond."""
+    """The longest block of the loop, measured by a task that wakes up every millisecond."""
 
     def __init__(self) -> None:
         self.longest_ms = 0.0
@@ -89,7 +89,7 @@ def history(count: int, *, size: int = 400, files: bool = False) -> list[EventPa
 
 
 def store_chat(root: Path, payloads: Sequence[EventPayload]) -> Store:
-    """Return a store on disk that holds the chat."""
+    """Return a store on disk with the chat."""
     store = open_store(root / "store")
     store.acquire(CHAT).result()
     for start in range(0, len(payloads), 5000):
@@ -121,7 +121,7 @@ class Host:
 
 @asynccontextmanager
 async def host(payloads: Sequence[EventPayload], window: int = 20_000_000, **settings: object) -> AsyncIterator[Host]:
-    """Give a host with that chat stored."""
+    """Yield a host with that chat stored."""
     with tempfile.TemporaryDirectory(prefix="codecompanion-bench-") as folder:
         store = store_chat(Path(folder), payloads)
         made = Host(Path(folder), store, window, **settings)
@@ -133,7 +133,7 @@ async def host(payloads: Sequence[EventPayload], window: int = 20_000_000, **set
 
 
 async def turns(name: str, payloads: Sequence[EventPayload], count: int) -> None:
-    """Turn after turn in a chat that is open, as fast as somebody who does not wait between them, and with pauses."""
+    """Run turn after turn in an open chat, as fast as a user who does not wait between them, and with pauses."""
     async with host(payloads) as made:
         session = await made.bench.resume(CHAT)
         assert session is not None
@@ -159,7 +159,7 @@ async def turns(name: str, payloads: Sequence[EventPayload], count: int) -> None
 
 
 async def resume(name: str, payloads: Sequence[EventPayload], count: int) -> None:
-    """Resume: until the first piece is told, all of it, the first turn after it, and what another chat waits."""
+    """Resume: until the first piece is sent, all of it, the first turn after it, and the delay of another chat."""
     paint, whole, first, stalled = [], [], [], []
     for _ in range(count):
         async with host(payloads) as made:
@@ -196,7 +196,7 @@ async def resume(name: str, payloads: Sequence[EventPayload], count: int) -> Non
 
 
 async def compaction(name: str, payloads: Sequence[EventPayload], count: int) -> None:
-    """`/compact` with a summariser that answers at once: until the view has changed, and what another chat waits."""
+    """`/compact` with a summariser that answers at once: until the view has changed, and the delay of another chat."""
     took, stalled, cpu = [], [], []
     for _ in range(count):
         async with host(payloads, on_compact="stop") as made:

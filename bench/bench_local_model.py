@@ -1,12 +1,12 @@
-"""24 turns with a real local model in a small window: who stays alive, what is read again, which facts survive.
+"""24 turns with a real local model in a small window: which chats stay alive, tokens read again, facts that survive.
 
 `make test-local-model` first: it puts llama.cpp's server and SmolLM2 below .cache/local-model. Then
 
     python -m bench.bench_local_model [--windows 2048 4096] [--policies adaptive cowork] [--peer CHECKOUT]
 
 In every turn the user states one short fact and asks a small question. A turn counts as failed when it ends without a
-reply. Tokens are those that the server reports as processed, without what was in its cache. A fact is kept if its value
-is in the last request.
+reply. Tokens are those that the server reports as processed, without those in its cache. A fact is kept if its value is
+in the last request.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ QUESTIONS = ("What is a queue?", "Name one colour.", "What does a port do?", "Sa
 
 @dataclass(frozen=True)
 class Played:
-    """What became of the 24 turns. `read` and `written` are tokens; `alive`: the last turn was answered."""
+    """The result of the 24 turns. `read` and `written` are tokens; `alive`: the last turn was answered."""
 
     who: str
     window: int
@@ -72,13 +72,13 @@ HEAD = ("window", "policy", "requests", "failed turns", "tokens read", "written"
 
 
 def turns() -> Iterator[str]:
-    """Yield what the user says."""
+    """Yield the user's messages."""
     for number, (thing, value) in enumerate(zip(THINGS, VALUES, strict=True)):
         yield f"Note: the {thing} is {value}. {QUESTIONS[number % len(QUESTIONS)]}"
 
 
 def play(who: str, server: LlamaServer, tap: Tap, say: Callable[[str], bool]) -> dict[str, Any]:
-    """Say everything; `say` returns whether a reply came."""
+    """Send all messages; `say` returns whether a reply arrived."""
     began, before = time.monotonic(), server.metrics()
     answered = [say(text) for text in turns()]
     after = server.metrics()
@@ -96,7 +96,7 @@ def play(who: str, server: LlamaServer, tap: Tap, say: Callable[[str], bool]) ->
 
 
 def ours(policy: str, window: int, server: LlamaServer, root: Path) -> Played:
-    """Play in a chat of this plugin with its default options but the policy."""
+    """Play in a chat of this plugin with its default options except the policy."""
     with Tap(server.url) as tap, _chats() as start:
         chat = start_chat(
             start,
@@ -139,7 +139,7 @@ def _say(chat: RealChat, text: str) -> bool:
         if time.monotonic() > deadline:
             return False
         time.sleep(0.05)
-    if chat.draft():  # what could not be sent was given back
+    if chat.draft():  # an unsent message was returned to the input
         chat.nvim.feed("Gdip")
         return False
     messages = chat.view().messages

@@ -1,12 +1,12 @@
-"""Summaries by a real local model: asked for in the chat itself, by transcript, and with a draft in fewer sections.
+"""Summaries by a real local model: requested in the chat itself, by transcript, and with a draft in fewer sections.
 
 `make test-local-model` first. Then
 
     python -m bench.bench_local_summaries [--window 8192] [--chats 5] [--tokens 220] [--chars 7000] [--threads 2]
 
-Each chat is read once, so that the server's cache has it. Then its model is asked three times: as a chat does in the
-chat itself, the same with four sections and a draft that code wrote, and by transcript. Tokens are those that the
-server read (what its cache held is not among them); a reply is judged as a chat judges it.
+Each chat is read once, so that the server's cache has it. Then its model is asked three times: in the chat itself, as a
+chat does; there with four sections and a draft written by code; and by transcript. Tokens are those that the server
+read (without its cache); a reply is judged as in a chat.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ DRAFT = (
 
 
 class Answer(NamedTuple):
-    """A reply of the server: its text, why it ended, its own figures, seconds to the first token."""
+    """A reply of the server: its text, its finish reason, its own figures, seconds to the first token."""
 
     text: str
     stop: str
@@ -55,7 +55,7 @@ class Answer(NamedTuple):
 
 
 def chat_of(number: int, chars: int) -> tuple[Message, ...]:
-    """Return a chat of about so many characters: facts and paragraphs of this project's documentation."""
+    """Return a chat of about `chars` characters: facts and paragraphs of this project's documentation."""
     text = re.sub(r"[^\w.,;:%() -]+", " ", (REPO / "doc" / "context.md").read_text(encoding="utf-8"))
     text = " ".join(text.split())
     made: list[Message] = []
@@ -92,7 +92,7 @@ def ask(url: str, messages: Sequence[dict[str, str]], most: int) -> Answer:
 
 
 def orders(chat: Sequence[Message], tokens: int) -> Iterator[tuple[str, str, Schema, bool]]:
-    """Yield each way to ask: its name, the prompt, the form that is judged, whether it follows the chat."""
+    """Yield each way to ask: its name, the prompt, the expected form, whether it follows the chat."""
     nine, prompt = load_schema("cc_9"), summary_prompt("cc_9", "", tokens)
     four = msgspec.structs.replace(nine, section=tuple(part for part in nine.section if part.role in FEWER))
     ledger = summarise(tuple(chat), 500, estimate_text, "cc_9")
@@ -108,7 +108,7 @@ def orders(chat: Sequence[Message], tokens: int) -> Iterator[tuple[str, str, Sch
 
 
 def rows(url: str, chats: int, chars: int, tokens: int) -> Iterator[tuple[str, ...]]:
-    """Yield a row for each time the model is asked."""
+    """Yield a row for each request to the model."""
     for number in range(chats):
         chat = chat_of(number, chars)
         sent = [{"role": "system", "content": prompts.load("system_compact")}]

@@ -8,9 +8,8 @@ messages that answer them. They are not part of this project; get them (CC BY-NC
     https://github.com/snap-research/locomo, file data/locomo10.json
 
 The weights of `store.search.ranking` were fitted on every second dialogue (1, 3, 5, 7, 9); the others are held out.
-`plain` is BM25 over any of the words without stop words. A coding question is made of a later message that names
-something for the first time since long: the name is taken apart into words, and only what stands before the message is
-searched.
+`plain` is BM25 over any of the words without stop words. A coding question is derived from a later message that names
+something for the first time in a long while: the name is split into words, and only earlier messages are searched.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from codecompanion.store.search.parsed_question import read_question
 
 TEN = 10
 APART = 8
-"""Messages between a coding question and what it asks for."""
+"""Minimum number of messages between a coding question and its answer."""
 PER_CHAT = 12
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w/.-]*(?:[_/]|[a-z][A-Z])[\w/.-]*\w")
 _SENTENCE = re.compile(r"[^.!?\n]{20,240}[.!?:\n]")
@@ -55,7 +54,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """Messages and what is asked about them."""
+    """Messages and the questions about them."""
 
     messages: tuple[Message, ...]
     questions: tuple[Question, ...]
@@ -63,7 +62,7 @@ class Chat:
 
 @dataclass(slots=True)
 class Score:
-    """How many were asked, found first, found among ten; the times in ms."""
+    """The number of questions, of answers found first, and among ten; the times in ms."""
 
     asked: int = 0
     first: int = 0
@@ -110,7 +109,7 @@ def _dialogue(one: dict, *, named: bool) -> Chat:
 
 
 def read_coding(folder: Path) -> Iterator[Chat]:
-    """Yield the beginnings of coding chats, each with one question made of the message after."""
+    """Yield the beginnings of coding chats, each with one question derived from the next message."""
     for path in sorted(folder.glob("*/*.jsonl")):
         messages = read_bytes(path.read_bytes().split(b"\n"), str(path)).messages
         yield from _coding_questions(messages, random.Random(path.name))
@@ -133,7 +132,7 @@ def _coding_questions(messages: Sequence[Message], draw: random.Random) -> Itera
 
 
 def plain(chat: Chat) -> Find:
-    """Return the search to compare with."""
+    """Return the baseline search."""
     connection = sqlite3.connect(":memory:")
     connection.execute(f"CREATE VIRTUAL TABLE texts USING fts5(text, tokenize='{TOKENIZER}')")
     connection.executemany("INSERT INTO texts(rowid, text) VALUES (?, ?)", enumerate(m.text for m in chat.messages))
@@ -151,13 +150,13 @@ def plain(chat: Chat) -> Find:
 
 
 def ranked(chat: Chat) -> Find:
-    """Return ours."""
+    """Return our search."""
     index = ChatIndex(chat.messages)
     return lambda query: index.find(query, TEN)
 
 
 def measure(chats: Sequence[Chat], search: Callable[[Chat], Find]) -> Score:
-    """Return how a search does."""
+    """Return the score of a search."""
     score = Score()
     for chat in chats:
         find = search(chat)
@@ -169,7 +168,7 @@ def measure(chats: Sequence[Chat], search: Callable[[Chat], Find]) -> Score:
 
 
 def measure_size(chats: Sequence[Chat], count: int) -> str:
-    """Return what a search costs in one chat of so many messages, drawn from all of them."""
+    """Return the cost of a search in one chat of `count` messages, drawn from all chats."""
     draw, pool = random.Random(1), [message for chat in chats for message in chat.messages]
     began = time.process_time()
     index = ChatIndex([draw.choice(pool) for _ in range(count)])

@@ -1,17 +1,17 @@
-"""What each policy costs and what it loses, on recorded sessions, one table per folder and window (lessons 21–24).
+"""The cost and the losses of each policy on recorded sessions, one table per folder and window (lessons 21–24).
 
     python bench/bench_replay.py [--window N …] [--cache 5m|1h|none] [--policy P …] [--fitted NAME …] [FILE|DIR …]
     python bench/bench_replay.py --fixed 20000 --window 64000 [--policy P …] [FILE|DIR …]
     python bench/bench_replay.py --marks [--window N …] [--policy P …] [FILE|DIR …]
 
 Each policy that follows a document has two rows: with our additions, and `strict` without them. `--marks` prints one
-row for each addition instead: in how many sessions the requests change without it, and what that costs. `--fixed N`
-gives every request N tokens of system prompt and tools, whatever was recorded.
+row for each addition instead: in how many sessions the requests change without it, and the cost of that. `--fixed N`
+gives every request N tokens of system prompt and tools, instead of the recorded ones.
 
 The same figures as `python -m codecompanion replay`, by folder, with the time a walk takes. `--fitted` names the
-folders (say, one developer's sessions) that parameters were chosen on: their sum stands beside that of all others, the
-`held out` ones. Only the latter say what a policy will do on sessions nobody has seen. Goal of `adaptive` at 200,000
-tokens and a 5-minute cache: cost ≤ 0.85 at ≤ 0.5 % faults, and no folder above 1.
+folders (such as one developer's sessions) that parameters were chosen on: their sum is printed beside that of all
+others, the `held out` ones. Only the latter predict a policy's results on unseen sessions. Goal of `adaptive` at
+200,000 tokens and a 5-minute cache: cost ≤ 0.85 at ≤ 0.5 % faults, and no folder above 1.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def print_row(data: str, window: int, name: str, figures: Figures, plain: Figure
 
 
 def print_marks(recordings: Sequence[Recording], names: Sequence[str], window: int, cache: CacheKind) -> None:
-    """Print for each addition of ours the recordings without it. Only chats read the memory."""
+    """Print for each of our additions the recordings without it. Only chats read the memory."""
     plain = sum((walk(recording, None, window, cache) for recording in recordings), Figures())
 
     def walked(policy: Policy) -> Walks:

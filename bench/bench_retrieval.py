@@ -1,22 +1,22 @@
-"""How often a search finds the files a commit changed, asked with the commit's subject (issue 11, section 2).
+"""How often a search for a commit's subject finds the files that the commit changed (issue 11, section 2).
 
     python -m bench.bench_retrieval REPOSITORY.git… [--limit 300] [--pull-requests] [--no-history] [--only ours …]
         [--json FILE]
 
 A repository is a git directory with its history (bench/commit_questions.py says what a question is). Each question is
-asked of the state before its commit, with an index that was brought there file by file. Compared are
+asked of the state before its commit, with an index updated file by file. It compares
 
     ours      the joined ranking, the pipeline `ranked`
     document  the document's tiers as the pipeline `document` runs them, common files left out
     bm25      chunks of the same index that have any word of the question, by SQLite's bm25(), best chunk of a file;
-              words that every question has are left out
-    fts       the document's keyword tier, which asks for every word, and what it steps down to
+              words common to all questions are left out
+    fts       the document's keyword tier, which requires every word, and its fallbacks
     ripgrep   files by how many different words of the question they contain, then by how often
 
-Printed for each: file in the top 10 and in the top 5 (one of the changed files is there) with the 95 % interval, mean
-reciprocal rank, share of the changed files in the top 10, and the share of the changed functions that stand in the
-first 4,000 and 20,000 tokens (characters / 4, whole places, what does not fit is skipped). Repositories that the
-weights were fitted on are marked with a star. What vectors add is measured by bench/bench_vectors.py.
+Printed for each: file in the top 10 and in the top 5 (one of the changed files is among them) with the 95 % interval,
+mean reciprocal rank, share of the changed files in the top 10, and the share of the changed functions within the first
+4,000 and 20,000 tokens (characters / 4, whole places, those that do not fit are skipped). Repositories that the weights
+were fitted on are marked with a star. bench/bench_vectors.py measures the effect of vectors.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ FITTED_ON = frozenset(
 BUDGETS = (4_000, 20_000)
 RATIOS = ("top10", "top5", "mrr", "files", "functions_4000", "functions_20000")
 PER_FILE = 20
-"""Places of one file that the first tokens may be filled with."""
+"""Maximum places of one file within the first tokens."""
 
 Found = Sequence[FoundCode]
 Search = Callable[[str], Found]
@@ -113,7 +113,7 @@ class Searches:
         self._lowered: dict[str, str] = {}
 
     def ways(self) -> dict[str, tuple[Search, Search]]:
-        """Return name → (what gives a place of each file, what gives the places that fill a budget)."""
+        """Return name → (search for one place per file, search for the places that fill a budget)."""
         hybrid = settings.load({}).context.hybrid
         document = msgspec.structs.replace(search_options(load_pipeline("document"), hybrid), with_common=False)
         many = SearchOptions(top_k=50, per_file=PER_FILE, with_common=False)

@@ -2,9 +2,9 @@
 
     python -m bench.bench_search DIR… [--queries 200] [--files N]
 
-The index of each folder is made in a temporary place (`--files`: of the first N files only). A query has two to eight
-words, taken from names that the project defines, so that each finds something; every tenth one names a definition as
-code. Limits: p95 80 ms at 1,500 files, 150 ms at 10,000.
+The index of each folder is built in a temporary place (`--files`: of the first N files only). A query has two to eight
+words, from names that the project defines, so that each has results; every tenth one names a definition as code.
+Limits: p95 80 ms at 1,500 files, 150 ms at 10,000.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Project:
 
 
 def queries_of(reader: IndexReader, count: int) -> list[str]:
-    """Return questions made of the words of defined names."""
+    """Return questions built from the words of defined names."""
     chance = random.Random(11)
     with reader.reading() as connection:
         names = [row[0] for row in connection.execute("SELECT n.name FROM names n WHERE length(n.name) > 3")]
@@ -78,7 +78,7 @@ def queries_of(reader: IndexReader, count: int) -> list[str]:
 
 
 def make_index(root: Path, path: Path, files: int = 0) -> IndexReader:
-    """Index the first `files` files of a folder, 0 = all; return what reads the index."""
+    """Index the first `files` files of a folder, 0 = all; return a reader of the index."""
     listed = list_project_files(root, Choice()).paths[: files or None]
     writer = IndexWriter(path, root)
     write_changes(writer, root, Difference(tuple(listed)), Choice(), time.time_ns, lambda done, total: None)

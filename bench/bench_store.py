@@ -2,7 +2,7 @@
 
     python -m bench.bench_store [--messages 10000] [--json]
 
-Every figure is a median (p95, longest where it says so). Ratios compare with the floor measured in the same run: a
+Every figure is a median (or p95, longest, where labelled). Ratios compare with the floor measured in the same run: a
 bare fdatasync for an append, a plain SELECT for a load.
 """
 
@@ -34,7 +34,7 @@ WORDS = [
 
 
 def text_of(size: int, rng: random.Random) -> str:
-    """Return text of about `size` characters out of 4,200 words."""
+    """Return text of about `size` characters from 4,200 words."""
     return " ".join(rng.choices(WORDS, k=max(1, size // 7)))
 
 
@@ -59,7 +59,7 @@ def spread(times: list[float]) -> str:
 
 
 def flush_times(folder: Path) -> list[float]:
-    """Return what one 4 kB write with fdatasync costs: no durable append can be faster."""
+    """Return the cost of one 4 kB write with fdatasync: no durable append can be faster."""
     with (folder / "flush").open("wb") as file:
 
         def write() -> None:
@@ -78,7 +78,7 @@ def fill(store: Store, messages: int, rng: random.Random) -> None:
 
 
 def index_times(rng: random.Random) -> dict[str, list[float]]:
-    """Return what the full-text index adds, in memory: on a disk the wait for the flush hides it."""
+    """Return the cost of the full-text index, in memory: on a disk the wait for the flush hides it."""
     store, result = open_memory_store(), {}
     roles: tuple[tuple[str, Role], ...] = (("with", "user"), ("without", "system"))  # a system prompt is not indexed
     for size in (1_000, 100_000):
@@ -92,7 +92,7 @@ def index_times(rng: random.Random) -> dict[str, list[float]]:
 
 
 def measure(messages: int) -> dict[str, list[float]]:
-    """Return the times in ms of everything, by name."""
+    """Return the times in ms of all measurements, by name."""
     rng = random.Random(1)
     result: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as place:

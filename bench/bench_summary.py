@@ -1,15 +1,15 @@
-"""How much of what an agent needs next the model-free summary keeps (lesson 21, R-526).
+"""How much of the information an agent needs next is in the model-free summary (lesson 21, R-526).
 
     python bench/bench_summary.py [--form sections|below] [--budget 4000] [--next 40] [--json] [FILE|DIR …]
 
 A recorded chat is cut at several places. From the part before the cut a summary of at most `--budget` tokens is
 written; of the file names and identifiers that the arguments of the following tool calls use **and that had occurred
-before** (no summary can hold what nobody has seen), the share found in the summary is printed. `all` counts
-the unseen ones too. Files by their base name; identifiers are camelCase, snake_case or contain digits.
+before** (no summary can contain unseen names), the share found in the summary is printed. `all` counts the unseen ones
+too. Files count by their base name; identifiers are camelCase, snake_case or contain digits.
 
-`--form below` measures the ledger that stands below a model's prose (`append_ledger`), by itself. Goals at 4000 tokens
-of sections: `all_files` ≥ 0.73, `all_names` ≥ 0.66. A file is a chat in the project's transcript format;
-`python -m codecompanion import` makes one of other agents' transcripts.
+`--form below` measures only the ledger below a model's prose (`append_ledger`). Goals at 4000 tokens of sections:
+`all_files` ≥ 0.73, `all_names` ≥ 0.66. A file is a chat in the project's transcript format; `python -m codecompanion
+import` makes one of other agents' transcripts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from codecompanion.model.messages import Message
 from codecompanion.model.transcript_format import read_bytes
 
 DEFAULT = Path(__file__).resolve().parents[2] / "shared" / "data" / "transcripts"
-SMALLEST_PREFIX = 8_000  # tokens: below twice the budget there is nothing to choose
+SMALLEST_PREFIX = 8_000  # tokens: below twice the budget there is no choice
 FEWEST_CALLS = 8
 
 

@@ -2,8 +2,8 @@
 
     python bench/bench_tokens.py [--root DIR …] [--transcripts DIR] [--per-kind 60] [--json]
 
-Truth is o200k_base. The texts come from this machine (`corpus.py`); those of a machine on which nothing was fitted
-are the honest test, and recorded chats are listed one line per tool. Speed is the best of five runs, in processor time.
+Truth is o200k_base. The texts come from this machine (`corpus.py`); texts of a machine not used for fitting are the
+honest test, and recorded chats are listed one line per tool. Speed is the best of five runs, in processor time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _RUNS = re.compile(r"[ \t\n\r\v\f]+|([A-Za-z0-9]+)|([!-/:-@\[-`{-~\x00-\x08\x0e-
 
 
 def codecompanion_rule(text: str) -> int:
-    """Return what CodeCompanion.nvim estimates: words by 6 letters, punctuation by 2, other bytes by 3."""
+    """Return CodeCompanion.nvim's estimate: words by 6 letters, punctuation by 2, other bytes by 3."""
     total = 0
     for word, marks, other in _RUNS.findall(text):
         if word:
@@ -59,7 +59,7 @@ def errors(texts: Iterable[list[tuple[dict[str, int], int]]]) -> dict[str, tuple
 
 
 def speed(rule: Rule, text: str) -> float:
-    """Return megabytes a second."""
+    """Return megabytes per second."""
     times = []
     for _ in range(5):
         start = time.process_time()

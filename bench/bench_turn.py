@@ -1,4 +1,4 @@
-"""What a turn costs in a chat with a long history, under every policy (issue 4, proof 6; lesson 31).
+"""The cost of a turn in a chat with a long history, under every policy (issue 4, proof 6; lesson 31).
 
     python -m bench.bench_turn [--long 10000] [--turns 30]
 
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 async def measure(policy: str, history: int, turns: int) -> float:
-    """Return the median seconds of a turn in a stored chat with so many messages."""
+    """Return the median seconds of a turn in a stored chat with `history` messages."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         (root / "a.txt").write_text("a line of the file\n" * 40, encoding="utf-8")

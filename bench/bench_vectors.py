@@ -1,12 +1,12 @@
-"""What vectors add to the search, and what they cost: on the questions of bench/commit_questions.py (issue 11, R-239).
+"""The benefit and the cost of vectors in the search: on the questions of bench/commit_questions.py (issue 11, R-239).
 
     python -m bench.bench_vectors REPOSITORY.git… --onnx FOLDER [--limit 120] [--keep FOLDER] [--threads 1]
 
-Each question is asked of the state before its commit. Compared are the document's tiers (`fts`, `hybrid` 0.7/0.3,
-`vector`), the joined ranking without vectors, and with them as two numbers of `retrieval/ranking/weights.toml` let them
-count, which are chosen from this table on fitted repositories: `cosine` of a chunk beside its BM25, `vector` of a file.
-Vectors are kept by text (`--keep`), so another run costs nothing. Printed besides: pieces of code, and CPU seconds of
-the model.
+Each question is asked of the state before its commit. It compares the document's tiers (`fts`, `hybrid` 0.7/0.3,
+`vector`), the joined ranking without vectors, and with them by two weights of `retrieval/ranking/weights.toml`, which
+are chosen from this table on fitted repositories: `cosine` of a chunk beside its BM25, `vector` of a file. Vectors are
+cached by text (`--keep`), so another run costs nothing. It also prints the pieces of code, and the CPU seconds of the
+model.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ COUNTED = (
     (0.0, 0.8),
     *((cosine, vector) for cosine in (0.3, 0.5, 0.8) for vector in (0.0, 0.1, 0.3)),
 )
-"""What a cosine counts: beside the BM25 of its chunk, and as a signal of the file."""
+"""The weights of a cosine: beside the BM25 of its chunk, and as a signal of the file."""
 
 Joined = dict[float, list[Answered]]
 
 
 class KeptVectors:
-    """Vectors by the hash of a chunk, kept in a file."""
+    """Vectors by the hash of a chunk, cached in a file."""
 
     def __init__(self, embedder: OnnxEmbedder, path: Path | None) -> None:
         self._embedder, self._path = embedder, path
@@ -63,7 +63,7 @@ class KeptVectors:
         self.cpu_s, self.made = 0.0, 0
 
     def follow(self, history: IndexedHistory) -> None:
-        """Make the vectors that the state lacks, and the matrix of all."""
+        """Make the missing vectors of the state, and the matrix of all."""
         missing = {
             digest: embedding_text(chunk)
             for chunk in history.chunks()
@@ -91,13 +91,13 @@ class KeptVectors:
         return {self._ids[row]: float(cosines[row]) for row in best}
 
     def keep(self) -> None:
-        """Write what was made."""
+        """Write the vectors to the file."""
         if self._path is not None:
             self._path.write_bytes(pickle.dumps(self._known))
 
 
 def measure(path: Path, limit: int, vectors: KeptVectors) -> tuple[Joined, dict[str, list[Answered]]]:
-    """Return `cosine` → the signals of the questions, and what the document's tiers found, as signals too."""
+    """Return `cosine` → the signals of the questions, and the results of the document's tiers, as signals too."""
     git = GitDirectory(path)
     joined: Joined = {cosine: [] for cosine, _ in COUNTED}
     tiers: dict[str, list[Answered]] = {tier: [] for tier in TIERS}

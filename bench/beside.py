@@ -1,4 +1,4 @@
-"""A chat that streams while something else happens in the same editor, and its longest pause."""
+"""A chat that streams during other work in the same editor, and its longest pause."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Stream:
 
     @staticmethod
     def answer() -> Answer:
-        """Return the stream; it lasts longer than what is measured, and ends with the editor."""
+        """Return the stream; it lasts longer than any measurement, and ends with the editor."""
         parts: list[Any] = []
         for event in reply("a line of text that goes on\n" * (4 * SECONDS), chunk_chars=1).parts[: 100 * SECONDS]:
             parts += [event, CHUNK_S]
         return Answer(parts=tuple(parts))
 
     def begin(self) -> None:
-        """Watch it from now on."""
+        """Watch the stream from now on."""
         self.driven.nvim.lua("bench.follow(...)", self.buffer)
 
     def longest_gap(self) -> float:
@@ -45,7 +45,7 @@ class Stream:
 
 @contextmanager
 def streaming(driven: Driven) -> Iterator[Stream]:
-    """Open a chat, let it stream in a window of its own, and go to another window."""
+    """Open a chat, let it stream in its own window, and go to another window."""
     buffer = driven.open()
     driven.nvim.notify_lua("bench.ask(...)", "STREAM", "000000")
     driven.nvim.wait_lua("return vim.api.nvim_buf_line_count(...) > 8", buffer, timeout=60)

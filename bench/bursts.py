@@ -1,4 +1,4 @@
-"""Much at once: thousands of chunks, a stream into a long chat while keys are typed, a tool result of 5 MB, memory."""
+"""Bursts: thousands of chunks, a stream into a long chat while keys are typed, a tool result of 5 MB, memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHUNK_CHARS = 7
 TEXTS = (("lines", "word and word\n"), ("line", "word and word "))
 KEYS_A_SECOND = 15
 BIG_LINES = 250_000
-"""Of a file of 5 MB."""
+"""Lines of a file of 5 MB."""
 
 
 def burst(side: Side, size: int, room: Room) -> Samples:

@@ -1,4 +1,4 @@
-"""The functions that a commit changed, the share of them that is shown, and plain BM25 to compare with."""
+"""The functions that a commit changed, the share of them that is shown, and plain BM25 as a baseline."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Shown(Protocol):
 
 
 def changed_functions(read: Read, question: CommitQuestion) -> list[Function]:
-    """Return the definitions that were changed; where there is none around changed lines, these lines.
+    """Return the changed definitions; where changed lines have none around them, these lines.
 
-    Lines without a letter or digit are left out: code put between two definitions changes nothing that was there.
+    Lines without a letter or digit are left out: code inserted between two definitions changes no existing code.
     """
     found = dict[Function, None]()
     for path, ranges in question.changed.items():
@@ -78,7 +78,7 @@ def plain_bm25(reader: IndexReader, read: Read, words: Iterable[str]) -> list[Fo
 
 
 def within(found: Iterable[FoundCode], budget: int) -> list[FoundCode]:
-    """Return the places that fit into a budget of tokens, best first; what does not fit is skipped."""
+    """Return the places that fit into a budget of tokens, best first; places that do not fit are skipped."""
     kept = list[FoundCode]()
     for one in found:
         tokens = -(-len(one.text) // 4)

@@ -2,7 +2,7 @@
 
     python -m bench.chat_adapter [--rounds 9]
 
-A loopback server in a process of its own (`tests/providers/chat/server.py`); both sides are warm, each figure is the
+A loopback server in a separate process (`tests/providers/chat/server.py`); both sides are warm, each figure is the
 median of the rounds. A round appends one message, as a tool loop does.
 """
 
@@ -50,7 +50,7 @@ def server(chunks: int) -> Any:
 
 
 def ours(url: str) -> Ask:
-    """Return how our adapter is asked."""
+    """Return a call of our adapter."""
     settings = AdapterSettings(name="bench", kind="openai_compatible", base_url=url)
     adapter = HttpAdapter(settings, OpenAIChat(settings, lambda _: b""), read_key=lambda _: "sk-test")
 
@@ -62,7 +62,7 @@ def ours(url: str) -> Ask:
 
 
 def plain_sdk(url: str) -> Ask:
-    """Return how the SDK is asked as its documentation says."""
+    """Return a call of the SDK as in its documentation."""
     import openai
 
     client = openai.AsyncOpenAI(api_key="sk-test", base_url=url, max_retries=0)

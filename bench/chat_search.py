@@ -1,7 +1,7 @@
 """Search in a stored chat of 500, 5,000 and 50,000 generated messages: wall and CPU time of a query.
 
 `sessions search` of the command line searches all chats. `recall`, the model's tool and the list of
-`:CodeCompanionRecall`, searches the messages that left the context of one chat: here all but its last turns.
+`:CodeCompanionRecall`, searches the messages removed from the context of one chat: here all but its last turns.
 `bench.bench_recall` measures how often the right message is found.
 """
 
@@ -28,14 +28,14 @@ from codecompanion.store.opening import open_store
 
 CHAT = "be0c5000be0c5000be0c5000"
 WORDS = ["".join(parts) for parts in itertools.product(("ba", "co", "di", "fu", "le", "mo", "ri", "su"), repeat=4)]
-"""4,096 words; the n-th is used about 1/n as often as the first, as in any language."""
+"""4,096 words; the n-th is used about 1/n as often as the first, as in natural language."""
 COMMONNESS = list(itertools.accumulate(1 / (rank + 2) for rank in range(len(WORDS))))
 IN_VIEW = 20
 WARM_UP = 3
 
 
 def chat_search(side: Side, size: int, room: Room) -> Samples:
-    """Ask for words of some message, each run for others; the chat is stored once for all runs."""
+    """Search for words of some message, different ones in each run; the chat is stored once for all runs."""
     root = room.once(("searched chat", size), lambda: _store(room.fresh("searched"), size))
     run = next(room.once(("chat searches", size), itertools.count))
     asked = _questions(size, len(room.times(40)) + WARM_UP, run)
@@ -50,7 +50,7 @@ def chat_search(side: Side, size: int, room: Room) -> Samples:
 
 
 def _time(search: Callable[[str], Sequence[Any]], asked: Sequence[str]) -> tuple[list[float], list[float]]:
-    """Return the wall and CPU milliseconds of each query, those of the first few left out."""
+    """Return the wall and CPU milliseconds of each query, without the first few."""
     wall, cpu = list[float](), list[float]()
     for text in asked:
         before, started = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
@@ -62,7 +62,7 @@ def _time(search: Callable[[str], Sequence[Any]], asked: Sequence[str]) -> tuple
 
 
 def _store(root: Path, size: int) -> Path:
-    """Write the chat, and a change that takes all but its last messages out of the context."""
+    """Write the chat, and a change that removes all but its last messages from the context."""
     history = _messages(size)
     cleared = ViewChanged(change_id="c1", kind="cleared", removed=tuple(one.id for one in history[:-IN_VIEW]))
     store_messages(root, history, CHAT, cleared)

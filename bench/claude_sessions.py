@@ -30,7 +30,7 @@ _CONTINUED = "This session is being continued from a previous conversation"
 
 
 def read_sessions(git_directory: Path, branch: str) -> Iterator[tuple[str, bytes]]:
-    """Yield (id, lines) of each session, the longest state of it."""
+    """Yield (id, lines) of each session, from its longest snapshot."""
     git = ("git", "-C", str(git_directory))
     listed = subprocess.run([*git, "ls-tree", "-r", branch], capture_output=True, text=True, check=True).stdout
     longest: dict[str, bytes] = {}

@@ -1,6 +1,6 @@
-"""Search in the index of a project of 100,000 and of 1,000,000 lines, which are generated: time and CPU of a query.
+"""Search in the index of a generated project of 100,000 and of 1,000,000 lines: time and CPU of a query.
 
-`bench.bench_search` measures the same in folders that exist.
+`bench.bench_search` measures the same in real folders.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WORDS = (
 
 
 def code_search(side: Side, size: int, room: Room) -> Samples:
-    """Ask questions made of the names a project defines; its index is made once for all runs, each asks others."""
+    """Ask questions built from the names a project defines; its index is built once, each run asks other questions."""
     root = room.once(("project", size), lambda: _write_project(room.fresh("project"), size))
     reader = room.once(("index", size), lambda: make_index(root, root.with_suffix(".db")))
     search = CodeSearcher(Project(root, reader))
@@ -45,7 +45,7 @@ def code_search(side: Side, size: int, room: Room) -> Samples:
 
 
 def _write_project(root: Path, lines: int) -> Path:
-    """Write Python files of 200 lines, with names made of three words; the same ones every time."""
+    """Write Python files of 200 lines, with names of three words; the same ones each time."""
     chosen = random.Random(21)
     for number in range(lines // FILE_LINES):
         folder = root / chosen.choice(WORDS) / chosen.choice(WORDS)

@@ -1,9 +1,9 @@
-"""Questions with known answers, from the histories of public repositories: what a commit says, and what it changed.
+"""Questions with known answers, from the histories of public repositories: a commit's subject, and its changes.
 
-A question is the subject of a commit that is no merge, has three words and more, and changed one to ten source files
-that were there before; releases, version numbers and formatting are left out. The state of the project is the parent
-of the commit; nothing later is seen. The titles of merged pull requests are another source: longer, and closer to how
-somebody writes who does not know the code.
+A question is the subject of a commit that is not a merge, has three or more words, and changed one to ten existing
+source files; releases, version numbers and formatting are left out. The state of the project is the parent of the
+commit; nothing later is seen. The titles of merged pull requests are another source: longer, and closer to the wording
+of people who do not know the code.
 
 Repositories are git directories with their history, such as `git clone --bare` makes; nothing is checked out.
 """
@@ -36,7 +36,7 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? ")
 
 @dataclass(frozen=True, slots=True)
 class CommitQuestion:
-    """A subject, the state it was asked in, and what was changed: path → changed lines of the state before."""
+    """A subject, the state it was asked in, and the changes: path → changed lines of the state before."""
 
     text: str
     commit: str
@@ -52,7 +52,7 @@ class GitDirectory:
     _reader: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     def run(self, *arguments: str) -> str:
-        """Return what a git command prints."""
+        """Return the output of a git command."""
         command = ("git", "--git-dir", str(self.path), "-c", "core.quotePath=false", *arguments)
         return subprocess.run(command, capture_output=True, check=True).stdout.decode("utf-8", "replace")
 
@@ -131,13 +131,13 @@ def pull_requests_of(git: GitDirectory, limit: int, head: str = "HEAD") -> list[
 
 
 def _changed_source(diff: str) -> dict[str, tuple[tuple[int, int], ...]]:
-    """Return path → changed lines of the source files that were there before; {} when they are too many."""
+    """Return path → changed lines of existing source files; {} when there are too many."""
     changed = {path: lines for path, lines in _changed(diff).items() if path.rpartition(".")[2] in SOURCE_ENDINGS}
     return changed if len(changed) <= MAX_GOLD else {}
 
 
 def _changed(diff: str) -> dict[str, tuple[tuple[int, int], ...]]:
-    """Return path → changed lines of the files that were there before."""
+    """Return path → changed lines of existing files."""
     found: dict[str, list[tuple[int, int]]] = {}
     path = ""
     for line in diff.split("\n"):

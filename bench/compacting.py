@@ -1,9 +1,9 @@
-"""Compaction of long histories: the time that is not the summariser's, and what a second chat notices of it.
+"""Compaction of long histories: the time without the summariser's own, and its effect on a second chat.
 
-The server's log tells when a summary was asked for and sent, and when the next request of the chat arrived. Ours
-compacts before the request that would be too large, between two tool calls too; codecompanion.nvim after a turn, then
-it sends the chat again. Both are measured from the moment they could begin to the arrival of the smaller request,
-without the summariser's own time.
+The server's log has the times when a summary was requested and sent, and when the next request of the chat arrived.
+Ours compacts before the request that would be too large, between two tool calls too; codecompanion.nvim compacts after
+a turn, then sends the chat again. Both are measured from the earliest possible moment to the arrival of the smaller
+request, without the summariser's own time.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ vim.api.nvim_create_autocmd("User", { pattern = "CodeCompanionChatEdited", callb
 end })
 """
 EDITED = 0.8
-"""Of the window: the history of `editing`."""
+"""Share of the window: the history of `editing`."""
 FULL = 0.92
-"""Of the window, as the server reports it between two tool calls: above the trigger of a compaction."""
+"""Share of the window, as the server reports it between two tool calls: above the trigger of a compaction."""
 
 
 def compaction(side: Side, size: int, room: Room) -> Samples:
@@ -65,7 +65,7 @@ def editing(side: Side, size: int, room: Room) -> Samples:
 
 
 class Compacted:
-    """What one compaction took."""
+    """The times of one compaction."""
 
     def __init__(self, entries: list[Entry], began_s: float) -> None:
         summaries = [entry for entry in entries if entry.kind == "summary"]

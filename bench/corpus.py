@@ -1,12 +1,12 @@
-"""Text to fit and test the token estimator on, gathered from what a machine has; nothing of it is kept.
+"""Text to fit and test the token estimator on, gathered from the files of a machine; none of it is stored.
 
-The recipe: files under the given roots, sorted and drawn with a fixed seed, one slice each, sorted into kinds by
-their ending; translations from gettext catalogues; and texts made from those (diffs, tool output, JSON arguments …)
-or from a seeded generator (hex, CSV, logs …). The same machine gives the same samples.
+The recipe: files under the given roots, sorted and drawn with a fixed seed, one slice each, sorted into kinds by their
+ending; translations from gettext catalogues; and texts made from those (diffs, tool output, JSON arguments …) or from a
+seeded generator (hex, CSV, logs …). The same machine gives the same samples.
 
 The committed weights were fitted with the default roots plus checkouts of ten public repositories: BurntSushi/ripgrep,
 gin-gonic/gin, google/gson, pmndrs/zustand, trpc/trpc, nvim-telescope/telescope.nvim, tpope/vim-fugitive,
-sinatra/sinatra, App-vNext/Polly, doggy8088/Learn-Git-in-30-days (`--root` names the folder that holds them).
+sinatra/sinatra, App-vNext/Polly, doggy8088/Learn-Git-in-30-days (`--root` is their folder).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ENDINGS = {
 }  # fmt: skip
 LANGUAGES = "zh_CN zh_TW ja ko ru de fr pl es pt_BR uk ar he hi th tr cs vi el".split()
 CODE = frozenset("python lua typescript javascript rust go java c c# ruby".split())
-# Kinds that a coding chat is made of, beside code: what tools print, what people and models write.
+# Kinds of text in a coding chat, besides code: output of tools, text of people and models.
 TOOL_OUTPUT = ("read with line numbers", "search results", "listing", "test run", "diff", "log", "traceback")
 PROSE = ("markdown", "prose", "short message", "help file")
 
@@ -56,7 +56,7 @@ class Sample:
 
 
 def default_roots() -> list[Path]:
-    """Return the folders every development machine is likely to have."""
+    """Return the folders that every development machine is likely to have."""
     names = [sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), "/usr/share", "/usr/lib/node_modules"]
     return [Path(name) for name in names if Path(name).is_dir()]
 
@@ -97,7 +97,7 @@ def _kind_of(path: Path) -> str | None:
 
 
 def read(path: Path) -> str:
-    """Return the text of a file as the kind it stands for; empty when it is not text."""
+    """Return the text of a file in the form of its kind; empty when it is not text."""
     try:
         if path.suffix == ".mo":
             with path.open("rb") as file:
@@ -155,7 +155,7 @@ def read_transcripts(folder: Path, per_family: int = 4 * PER_KIND, seed: int = S
 
 
 def sent_texts(path: Path) -> list[str]:
-    """Return every text of a recorded chat that goes to the model."""
+    """Return every text of a recorded chat that is sent to the model."""
     texts = []
     for line in path.read_text("utf-8").splitlines():
         message = json.loads(line)
@@ -167,7 +167,7 @@ def sent_texts(path: Path) -> list[str]:
 
 
 def _derived(samples: Sequence[Sample], per_kind: int, seed: int) -> Iterator[Sample]:
-    """Yield what tools make of files: numbered lines, search results, diffs, JSON arguments, tracebacks."""
+    """Yield the output of tools for files: numbered lines, search results, diffs, JSON arguments, tracebacks."""
     code = [sample for sample in samples if sample.kind in CODE]
     makers: dict[str, Callable[[Sample, random.Random], str]] = {
         "read with line numbers": _numbered,
@@ -228,7 +228,7 @@ def _traceback(sample: Sample, draw: random.Random) -> str:
 
 
 def _generated(per_kind: int, seed: int) -> Iterator[Sample]:
-    """Yield texts no file has enough of. Every text is a group of its own."""
+    """Yield texts that files do not have enough of. Every text is its own group."""
     makers: dict[str, Callable[[random.Random], str]] = {
         "hex": lambda draw: draw.randbytes(draw.randint(20, 1500)).hex(),
         "base64": lambda draw: base64.b64encode(draw.randbytes(draw.randint(20, 2000))).decode(),
@@ -302,7 +302,7 @@ def _table(draw: random.Random) -> str:
 
 
 def compose_chats(samples: Sequence[Sample], count: int, coding: bool, seed: int = SEED) -> list[list[Sample]]:
-    """Return whole chats of 10–80 messages. A coding chat has one main language and what goes with work on it."""
+    """Return whole chats of 10–80 messages. A coding chat has one main language and related text."""
     by_kind: dict[str, list[Sample]] = defaultdict(list)
     for sample in samples:
         by_kind[sample.kind].append(sample)

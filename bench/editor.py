@@ -5,9 +5,9 @@
 
 Each measurement is taken in three runs, each in fresh editors, ours and the peer's in turn. Printed are the median of
 the runs with the smallest and largest, the ratio to the peer in the same run, and the growth exponent from one size to
-the next (1 = in proportion). `--quick` uses small histories and one run, to see that every measurement works. `--peer`
-is a checkout of codecompanion.nvim with one of plenary.nvim beside it. `--markdown` prints the tables of
-`doc/measured.md`, `--json` keeps every sample, `--show` prints a run that was kept.
+the next (1 = in proportion). `--quick` uses small histories and one run, to check that every measurement works.
+`--peer` is a checkout of codecompanion.nvim with one of plenary.nvim beside it. `--markdown` prints the tables of
+`doc/measured.md`, `--json` stores every sample, `--show` prints a stored run.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Watch:
         self._wall, self._own, self._all, self._load = time.monotonic(), _own_s(), _all_s(), os.getloadavg()[0]
 
     def read(self, runs: int, *, quick: bool) -> Machine:
-        """Return how long it took, and how busy the machine was with other things."""
+        """Return the elapsed time, and the load of other programs."""
         own = _own_s() - self._own
         busy, total = (now - then for now, then in zip(_all_s(), self._all, strict=True))
         return Machine(
@@ -103,7 +103,7 @@ def _first_line(program: str) -> str:
 
 
 def main() -> int:
-    """Run the measurements and print each as soon as it is taken, or print a run that was kept."""
+    """Run the measurements and print each as soon as it is taken, or print a stored run."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="small histories, one run: does each measurement work?")
     parser.add_argument("--only", action="append", choices=BY_NAME, default=[], metavar="NAME", help=", ".join(BY_NAME))
@@ -137,7 +137,7 @@ def main() -> int:
 
 
 def _print(measurement: Measurement, taken: Sequence[Taken], show: Callable[..., Iterator[str]]) -> None:
-    """Print what was measured, if anything was."""
+    """Print the results of a measurement, if there are any."""
     if any(one.measurement == measurement.name for one in taken):
         print("\n".join(show(measurement, taken)) + "\n", flush=True)
 

@@ -1,8 +1,8 @@
-"""The questions that say how well a project's index tells what is about it: titles, plain questions, general ones.
+"""Questions that test whether a project's index recognises questions about it: titles, plain questions, general ones.
 
 Titles are those of the newest pull requests that changed source, or subjects of commits, on the main line of a
-repository. The index is that of the state before the oldest of them, so that no title, and no change log that quotes
-one, is in it.
+repository. The index is that of the state before the oldest of them, so that it contains no title, nor a change log
+that quotes one.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _lines(text: str) -> list[str]:
 
 
 def titles_of(git: GitDirectory, limit: int) -> tuple[list[str], str]:
-    """Return the newest titles that somebody could ask for, and the commit before the oldest of them."""
+    """Return the newest titles that could be questions, and the commit before the oldest of them."""
     log = (
         "log",
         "--first-parent",
@@ -146,7 +146,7 @@ def _is_source(path: str) -> bool:
 
 
 def questions_in(path: str, content: bytes) -> Iterable[str]:
-    """Yield the questions of a file, as its ending says."""
+    """Yield the questions of a file, according to its extension."""
     match path.rpartition(".")[2]:
         case "md":
             return _in_markdown(content.decode("utf-8", "replace"))

@@ -1,8 +1,8 @@
-"""Measurements as data, and the figures made of their samples. Pure: no editor, no clock.
+"""Measurements as data, and the figures derived from their samples. Pure: no editor, no clock.
 
-A measurement is taken in several runs, each in a fresh editor, and right after it the peer's. A run gives a median per
-figure. The report gives the median of the runs with the smallest and the largest; the ratio to the peer and the
-growth from one size to the next are taken within a run, so that a busy machine disturbs both of their sides.
+A measurement is taken in several runs, each in a fresh editor, followed by the peer's. A run yields a median per
+figure. The report gives the median of the runs with the smallest and the largest; the ratio to the peer and the growth
+from one size to the next are taken within a run, so that a busy machine affects both sides.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Samples = Mapping[str, Sequence[float]]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line of a measurement; `key` is its name in the samples. `of` is how samples become one: median or p95."""
+    """One line of a measurement; `key` is its name in the samples. `of` aggregates the samples: median or p95."""
 
     key: str
     title: str
@@ -30,10 +30,10 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One measurement: how it is taken, and at which sizes.
+    """One measurement: the function that takes it, and its sizes.
 
-    `measure(side, size, room)` returns samples by key. `peer_sizes`: those the peer is measured at as well, empty =
-    it has nothing like it. `note`: what a reader has to know to compare.
+    `measure(side, size, room)` returns samples by key. `peer_sizes`: the sizes at which the peer is measured too, empty
+    = it has no equivalent. `note`: context that a reader needs for comparison.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The samples of one run of one side at one size, and how long all of it took."""
+    """The samples of one run of one side at one size, and the time it took."""
 
     measurement: str
     run: int
@@ -70,7 +70,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the report. `ratio` is ours by the peer's, `growth` the exponent since the size before."""
+    """One line of the report. `ratio` is ours divided by the peer's, `growth` the exponent since the previous size."""
 
     figure: Figure
     size: int
@@ -81,7 +81,7 @@ class Row:
 
 
 def value(figure: Figure, samples: Sequence[float]) -> float:
-    """Return the one value of a run."""
+    """Return the aggregate value of a run."""
     if figure.of == "p95":
         return sorted(samples)[max(0, math.ceil(0.95 * len(samples)) - 1)]
     return statistics.median(samples)
@@ -93,7 +93,7 @@ def spread(values: Sequence[float]) -> Spread | None:
 
 
 def rows(measurement: Measurement, taken: Sequence[Taken]) -> Iterator[Row]:
-    """Yield a row for each figure at each size that was measured."""
+    """Yield a row for each figure at each measured size."""
     sizes = sorted({one.size for one in taken if one.measurement == measurement.name})
     for figure in measurement.figures:
         ours = {size: _by_run(measurement, figure, OURS, size, taken) for size in sizes}

@@ -2,11 +2,11 @@
 
     python bench/fit_estimator.py [--root DIR …] [--transcripts DIR] [--features 72] [--check] [--write]
 
-A text's tokens are modelled as a weighted sum of how often certain n-grams of byte classes occur in it. The n-grams
-are picked greedily from some two thousand, then exchanged one by one while that helps; the weights minimise the
-relative error, every kind of text weighing the same whatever its number of samples (`IMPORTANCE` says otherwise
-where it must). `--check` cross-validates by file and, for recorded chats, by the tool they came from.
-`--write` puts the table into tokens.py.
+A text's tokens are modelled as a weighted sum of how often certain n-grams of byte classes occur in it. The n-grams are
+picked greedily from some two thousand, then exchanged one by one while the error falls; the weights minimise the
+relative error, with every kind of text weighted equally whatever its number of samples (`IMPORTANCE` has the
+exceptions). `--check` cross-validates by file and, for recorded chats, by the tool they came from. `--write` puts the
+table into tokens.py.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from codecompanion.store.vocabulary import load_encoder  # noqa: E402
 
 RECORDED = Path(__file__).resolve().parents[2] / "shared" / "data" / "transcripts"
 
-# A chat about code is what the counter is for; formulaic text and text nobody sends must not use up the features.
+# The counter is for chats about code; formulaic text and text that is never sent must not use up the features.
 IMPORTANCE = dict.fromkeys([*CODE, "markdown", "prose", "help file", "short message", "tool arguments"], 3.0)
 IMPORTANCE |= {"log": 0.5, "listing": 0.5, "test run": 0.5, "traceback": 1.0, "rules and tables": 0.5}
 IMPORTANCE |= {"read with line numbers": 2.0, "search results": 2.0, "diff": 2.0, "repeated": 0.05}
@@ -71,7 +71,7 @@ def candidates() -> list[Feature]:
 
 
 def count_features(texts: Sequence[str], features: Sequence[Feature]) -> np.ndarray:
-    """Return the counts, one row a text; the last column is the constant 1."""
+    """Return the counts, one row per text; the last column is the constant 1."""
     counts = np.ones((len(texts), len(features) + 1))
     for row, text in enumerate(texts):
         data = text.encode("utf-8", "surrogatepass")
@@ -127,12 +127,12 @@ class Problem:
 
 
 def predict(counts: np.ndarray, weights: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Return the estimates as `estimate_text` makes them: bounded by bytes / 16 … bytes."""
+    """Return the estimates as `estimate_text` computes them: bounded by bytes / 16 … bytes."""
     return np.minimum(sizes, np.maximum(1, np.maximum(counts @ weights, sizes / 16)))
 
 
 def cross_validate(samples: list[Sample], counts: np.ndarray, truth: np.ndarray, number: int) -> None:
-    """Print the error on chats none of whose files were fitted on."""
+    """Print the error on chats whose files were not used for fitting."""
     kinds = np.array([sample.kind for sample in samples])
     sizes = np.array([len(sample.text.encode("utf-8", "surrogatepass")) for sample in samples], float)
     folds = np.array([zlib.crc32(sample.group.encode()) % 5 for sample in samples])
@@ -153,7 +153,7 @@ def cross_validate(samples: list[Sample], counts: np.ndarray, truth: np.ndarray,
 def leave_family_out(
     samples: list[Sample], counts: np.ndarray, truth: np.ndarray, number: int, features: list[Feature], folder: Path
 ) -> None:
-    """Print the error on whole recorded chats, each tool's chats predicted without having seen any of them."""
+    """Print the error on whole recorded chats, each tool's chats predicted by a fit without any of them."""
     kinds = np.array([sample.kind for sample in samples])
     encode, errors = _encoder(), []
     for family in sorted({kind for kind in kinds if kind.startswith("chat ")}):
@@ -216,7 +216,7 @@ def _quoted(gram: str) -> str:
 
 
 def main() -> None:
-    """Gather, fit, and do what was asked for."""
+    """Gather, fit, and do the requested steps."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", action="append", type=Path, default=[])
     parser.add_argument("--transcripts", type=Path, default=RECORDED)

@@ -1,17 +1,17 @@
-"""Makes the tables of `retrieval/index_evidence.py` (R-207) from the training half of a corpus.
+"""Fits the tables of `retrieval/index_evidence.py` (R-207) to the training half of a corpus.
 
 They are `word_shares.toml`, `form_weights.toml` and `evidence_weights.toml` in `python/codecompanion/retrieval`.
 
     python -m bench.fit_evidence FOLDER [--titles 80] [--keep FILE]
 
-`FOLDER` has the repositories that `bench/evidence_corpus.toml` names. Of each training repository the index of the
-state before its newest titles is asked. Every table leaves out, for a question, the repository that it is asked of, or
-the source that it is from, so that no question is judged by itself. Printed, each for left-out repositories: the share
-found by kind of question at the limit, the share of general questions taken by source, and what is found without each
-signal. `--keep` stores the evidence, so that another fit needs no index.
+`FOLDER` has the repositories that `bench/evidence_corpus.toml` names. For each training repository, the index of the
+state before its newest titles is queried. For each question, the tables leave out its repository or source, so that no
+question is judged by itself. Printed, each for left-out repositories: the share recognised at the limit by kind of
+question, the share of general questions misclassified by source, and the results without each signal. `--keep` stores
+the evidence, so that another fit needs no index.
 
-The limit is the score that `TAKEN` of the general questions reach; kinds of questions weigh as `WEIGHTS` says, sources
-of general ones alike.
+The limit is the score that `TAKEN` of the general questions reach; kinds of questions are weighted by `WEIGHTS`,
+sources of general ones equally.
 """
 
 from __future__ import annotations
@@ -54,19 +54,19 @@ WEIGHTS = {"title": 0.45, "plain": 0.45, "swe_qa": 0.1}
 TAKEN = 0.03
 MANY_TITLES = 600
 OF_SWE_QA = 0.1
-"""Of the wording of questions about projects; the rest is that of titles."""
+"""Share in the wording of questions about projects; the rest is that of titles."""
 SMOOTHED = 0.0015
 MIN_IN_TABLE, HALF_OCTAVE = 0.002, math.sqrt(2)
 MIN_LOG, MAX_LOG = 0.5, 3.0
 MIN_SOURCES = 3
-"""A word of fewer sources says more about them than about questions."""
+"""A word of fewer sources describes them rather than questions."""
 FOLDER_OF_TABLES = Path(__file__).resolve().parents[1] / "python/codecompanion/retrieval"
 
 Shares = Mapping[str, float]
 
 
 class Fact(msgspec.Struct, frozen=True):
-    """A question that was asked of a repository, and what its index has."""
+    """A question asked of a repository, and the evidence in its index."""
 
     repository: str
     asked: Asked
@@ -130,7 +130,7 @@ def _shares(pieces: Iterable[Sequence[str]]) -> Shares:
 
 
 def tables_of(counts: Counts, forms: Mapping[str, float], repository: str = "", source: str = "") -> WordTables:
-    """Return the tables without a repository and a source of general questions; `forms` as they are."""
+    """Return the tables without a repository and a source of general questions; `forms` unchanged."""
     name = repository.rpartition("/")[2]
     general = _mean(counts.general, source)
     code, titles = _mean(counts.code, repository, outliers=1), _mean(counts.titles, repository, outliers=1)
@@ -167,7 +167,7 @@ def _mean(by_source: Mapping[str, Shares], without: str, outliers: int = 0) -> S
 
 
 class Fit:
-    """The facts as numbers; a question without a telling word is never taken and is not fitted on."""
+    """The facts as numbers; a question without a telling word is never accepted and is not used for fitting."""
 
     def __init__(self, facts: Sequence[Fact], counts: Counts) -> None:
         fit = FormFit(counts.texts)
@@ -201,7 +201,7 @@ class Fit:
         return np.array(weights) * len(self.facts) / 2
 
     def left_out(self, signals: Sequence[int]) -> Array:
-        """Return the score of each question by the weights that are fitted without its repository."""
+        """Return the score of each question by weights fitted without its repository."""
         scores = np.full(len(self.facts), -math.inf)
         for repository in set(self.repositories):
             asked = self.repositories == repository
@@ -216,7 +216,7 @@ class Fit:
         return np.where(certain, math.inf, np.where(np.isnan(scores), -math.inf, scores))
 
     def fitted(self, signals: Sequence[int], wanted: Array) -> Array:
-        """Return the weights of logistic regression and, last, the bias: Newton's steps with a small price."""
+        """Return the weights of logistic regression and, last, the bias: Newton's method with a small penalty."""
         used = wanted & ~np.isnan(self.values[:, 0])
         values = np.hstack([self.values[used][:, signals], np.ones((used.sum(), 1))])
         is_about, counted = self.is_about[used], self.weights[used]
@@ -234,7 +234,7 @@ class Fit:
         return float(np.quantile(scores[self.is_about == 0], 1 - TAKEN))
 
     def shares(self, scores: Array, limit: float) -> dict[str, float]:
-        """Return kind of question → the share that is taken."""
+        """Return kind of question → the share that is accepted."""
         found = defaultdict[str, list[bool]](list)
         for fact, score in zip(self.facts, scores, strict=True):
             found[fact.asked.kind].append(bool(score >= limit))

@@ -1,7 +1,7 @@
-"""What each form of a question is worth (retrieval/question_form.py): logistic regression on the texts alone.
+"""Fits the weight of each form of a question (retrieval/question_form.py): logistic regression on the texts alone.
 
 Plain questions, titles and SWE-QA's questions about the training repositories against general ones; a form of fewer
-than `MIN_SOURCES` repositories or sources, or of fewer than `MIN_TEXTS` questions, says more about those.
+than `MIN_SOURCES` repositories or sources, or of fewer than `MIN_TEXTS` questions, describes those instead.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ WEIGHTS = {"title": 0.2, "plain": 0.7, "swe_qa": 0.1}
 TITLES_OF_EACH, GENERAL_OF_EACH = 40, 200
 MIN_SOURCES, MIN_TEXTS = 3, 12
 STEP = 0.5
-"""Of the table; less than one step is left out."""
+"""Step of the table's values; less than one step is left out."""
 NEWTON_STEPS = 7
 
 
 class Worded(msgspec.Struct, frozen=True):
-    """A text; `source`: its repository, or where a general question is from."""
+    """A text; `source`: its repository, or the source of a general question."""
 
     text: str
     kind: str
@@ -36,7 +36,7 @@ class Worded(msgspec.Struct, frozen=True):
 
 
 def worded(kind: str, source: str, texts: Sequence[str]) -> list[Worded]:
-    """Return the texts of a source that count: the newest titles, some of the general questions, all of the others."""
+    """Return the texts of a source that are used: the newest titles, some of the general questions, all others."""
     if kind == "title":
         texts = texts[:TITLES_OF_EACH]
     elif kind == GENERAL:
@@ -86,7 +86,7 @@ class FormFit:
 
 
 def _weights(texts: Sequence[Worded]) -> Array:
-    """Kinds of questions about projects weigh as `WEIGHTS` says, sources of general ones alike."""
+    """Kinds of questions about projects are weighted by `WEIGHTS`, sources of general ones equally."""
     many = Counter(_group(one) for one in texts)
     general = sum(group not in WEIGHTS for group in many)
     weights = [WEIGHTS.get(_group(one), 1 / general) / many[_group(one)] for one in texts]

@@ -2,14 +2,14 @@
 
     python -m bench.fit_ranking REPOSITORY.git… [--limit 300] [--keep FILE] [--columns]
 
-For each question (bench/commit_questions.py) the signals of every file are taken down once; then the weights are moved
-one at a time as long as the mean over the repositories of
+For each question (bench/commit_questions.py) the signals of every file are recorded once; then the weights are changed
+one at a time while the mean over the repositories of
 
     file in the top 10 + 1/2 file in the top 5 + 1/2 reciprocal rank + 1/2 share of the files in the top 10
 
-gets better, with a small price on every weight. Printed: the weights, what they give on each repository when it is
-among those fitted on, and when it is left out (leave one out), which says how far the weights carry. `--keep` stores
-the signals, so that another fit needs no index. Never give it a repository that is tested on.
+improves, with a small penalty on every weight. Printed: the weights, and their results on each repository, both when it
+was used for fitting and when it was left out (leave one out), which shows how well the weights generalise. `--keep`
+stores the signals, so that another fit needs no index. Never use a repository of the tests.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _worth(repositories: Sequence[Sequence[Answered]], weights: Mapping[str, flo
 
 
 def fit(repositories: Sequence[Sequence[Answered]], start: Mapping[str, float]) -> dict[str, float]:
-    """Return the weights that are best on the mean of the repositories, `chunk` held at 1."""
+    """Return the weights with the best mean over the repositories, `chunk` fixed at 1."""
     weights = dict(start)
     best = _worth(repositories, weights)
     for _ in range(ROUNDS):
@@ -137,7 +137,7 @@ def fit(repositories: Sequence[Sequence[Answered]], start: Mapping[str, float]) 
 
 
 def main() -> None:
-    """Fit, and print what comes of it."""
+    """Fit, and print the results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("repositories", nargs="+", type=Path)
     parser.add_argument("--limit", type=int, default=300, help="questions of each repository, the last ones")

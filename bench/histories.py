@@ -1,4 +1,4 @@
-"""Histories to measure with, and the stored chats made of them."""
+"""Histories to measure with, and stored chats built from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A project that moves from commit to commit with its index, without a checkout: what `CodeSearcher` searches here."""
+"""A project that moves from commit to commit with its index, without a checkout: the input of `CodeSearcher` here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CHOICE = Choice()
 
 
 class IndexedHistory:
-    """The state of one commit. `move_to` makes the index that of another one; only what differs is parsed again."""
+    """The state of one commit. `move_to` updates the index to another one; only changed files are parsed again."""
 
     def __init__(self, git: GitDirectory, folder: Path, *, with_history: bool = True) -> None:
         self.git, self.root = git, folder
@@ -63,7 +63,7 @@ class IndexedHistory:
         return tuple(self._tree)
 
     def blob_of(self, path: str) -> str:
-        """Return what the content of a file is known by."""
+        """Return the hash of a file's content."""
         return self._tree[path]
 
     def chunks(self) -> Iterator[CodeChunk]:
@@ -88,7 +88,7 @@ class IndexedHistory:
         return [path for path in paths if any(word in (self.read(path) or "").lower() for word in words)]
 
     def head(self) -> str:
-        """Return the commit, "" when there is to be no history."""
+        """Return the commit, "" to leave out the history."""
         return self._commit if self._with_history else ""
 
     def commits(self) -> Sequence[Commit]:

@@ -1,4 +1,4 @@
-"""The cost of using a long chat: drawing it again, typing, moving, crossing into the transcript, the list."""
+"""The cost of using a long chat: redrawing it, typing, moving, crossing into the transcript, the list."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ vim.api.nvim_set_decoration_provider(ns, { on_end = function()
   pressed = nil
 end })
 """
-"""From a key to the end of the redraw that shows what it did, autocommands included."""
+"""Measures from a key to the end of the redraw that shows its effect, autocommands included."""
 
 CROSS = """
 local chat, guard = require("codecompanion.chat").current(), require("codecompanion.chat.life.transcript_guard")
@@ -86,11 +86,11 @@ def using(side: Side, size: int, room: Room) -> Samples:
 
 
 def pressed(nvim: Nvim, keys: str) -> list[float]:
-    """Press keys one by one; return what each that changed the screen took."""
+    """Press keys one by one; return the time of each that changed the screen."""
     nvim.lua("_G.bench_keys = {}")
     for key in keys:
         nvim.feed(key)
-        time.sleep(0.005)  # as a key that is held; pressed at once they would share one redraw
+        time.sleep(0.005)  # like a repeating key; pressed at once they would share one redraw
     nvim.settle()
     return list(nvim.lua("return _G.bench_keys"))
 

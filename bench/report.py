@@ -10,7 +10,7 @@ from bench.figures import Measurement, Row, Spread, Taken, rows
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Where and how quietly it was measured. `others` is the share 0..1 of all cores that other programs used."""
+    """The machine, and the other load during the run. `others`: the share 0..1 of all cores used by other programs."""
 
     cores: int
     neovim: str
@@ -34,7 +34,7 @@ class Machine:
 
 
 def number(value: float) -> str:
-    """Return a number with as many digits as can be trusted."""
+    """Return a number with its significant digits."""
     if value >= 100:
         return f"{value:,.0f}"
     if value >= 10:
@@ -92,5 +92,5 @@ def markdown(measurement: Measurement, taken: Sequence[Taken]) -> Iterator[str]:
 
 
 def _cell(row: Row) -> str:
-    """Return what was measured, and its ratio to the peer."""
+    """Return the value, and its ratio to the peer."""
     return spread(row.ours, row.figure.unit) + (f" · **{spread(row.ratio)}**" if row.ratio else "")

@@ -1,4 +1,4 @@
-"""Stored chats: how long until the newest message is painted, the first turn after it, what a second chat notices."""
+"""Stored chats: the time until the newest message is painted, the first turn after it, the effect on a second chat."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RUNNING = "local host = require('codecompanion.host') if host.status() == 'ready
 
 
 def first_paint(side: Side, size: int, room: Room) -> Samples:
-    """Resume a stored chat in an editor that has opened none, its host running; then send a message at once."""
+    """Resume a stored chat in an editor that has not opened one yet, its host running; then send a message at once."""
     taken: dict[str, list[float]] = {key: [] for key in ("paint", "cpu", "stall", "turn")}
     newest = room.history(size)[-1].text[:20]
     with served() as server:

@@ -1,4 +1,4 @@
-"""Where a measurement works: fresh folders, stored chats that are made once, how often to repeat."""
+"""The working area of a measurement: fresh folders, stored chats that are created once, the number of repetitions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from codecompanion.model.messages import Message
 
 @dataclass
 class Room:
-    """Shared by all measurements of a run of the bench. `quick`: see that each works, twice each thing at most."""
+    """Shared by all measurements of a run of the bench. `quick`: only check that each works, at most twice each."""
 
     folder: Path
     quick: bool = False
@@ -24,7 +24,7 @@ class Room:
     _number: Any = field(default_factory=itertools.count)
 
     def times(self, number: int) -> range:
-        """Return how often to repeat."""
+        """Return the repetitions."""
         return range(min(number, 2) if self.quick else number)
 
     def fresh(self, name: str) -> Path:
@@ -34,18 +34,18 @@ class Room:
         return folder
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
-        """Return what was made under this key, making it when it is the first time."""
+        """Return the value under this key, created on first use."""
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]
 
     def history(self, number: int, chars: int = 600) -> list[Message]:
-        """Return messages; a long history is made once."""
+        """Return messages; a long history is created once."""
         made: list[Message] = self.once(("history", number, chars), lambda: messages(number, chars))
         return made
 
     def chat(self, side: Side, root: Path, number: int, chars: int = 600) -> str:
-        """Put a stored chat of `number` messages below `root`; return what to open it with, "" = a new chat."""
+        """Put a stored chat of `number` messages below `root`; return its name for opening, "" = a new chat."""
         if not number:
             return ""
 

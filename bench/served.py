@@ -1,8 +1,8 @@
-"""The loopback server of the measurements, in a process of its own: it takes no time from the editor's screen reader.
+"""The loopback server of the measurements, in a separate process: it takes no time from the editor's screen reader.
 
-`served(answer)` starts it. `answer` gets a request and returns a word for the log and the answer; it runs in the other
-process, so what it remembers stays there. `Served.entries()` returns the log: when each request had arrived whole.
-Times are those of `time.monotonic()`, which is also the clock of `vim.uv.hrtime()`.
+`served(answer)` starts it. `answer` receives a request and returns a word for the log and the answer; it runs in the
+other process, so its state stays there. `Served.entries()` returns the log: the time when each request had fully
+arrived. Times are those of `time.monotonic()`, which is also the clock of `vim.uv.hrtime()`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ END_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A request: what `answer` called it, when it had arrived, when its answer began to be sent, its size."""
+    """A request: its name from `answer`, when it had arrived, when its answer began to be sent, its size."""
 
     kind: str
     received_s: float
@@ -49,7 +49,7 @@ class Served:
 
 
 def marker(received: Received) -> str:
-    """Return the first word of the answer to a request: the number of its newest question, and nothing else has it."""
+    """Return the first word of the answer to a request: the number of its newest question, which is unique."""
     return "TOKEN-" + received.body.rpartition(b"QUESTION-")[2][:6].decode()
 
 
@@ -59,13 +59,13 @@ def first_words(received: Received) -> tuple[str, Answer]:
 
 
 def is_chat(received: Received) -> bool:
-    """Say whether it is a request of a chat: those of a summariser carry no tools."""
+    """Return whether it is a request of a chat: a summariser's requests have no tools."""
     return b'"tools":' in received.body
 
 
 @contextmanager
 def served(answer: Answers = first_words) -> Iterator[Served]:
-    """Run a server as long as the block lasts."""
+    """Run a server for the duration of the block."""
     context = multiprocessing.get_context("fork")
     mine, other = context.Pipe(duplex=False)
     process = context.Process(target=_run, args=(answer, other), daemon=True)

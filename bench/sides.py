@@ -1,11 +1,11 @@
-"""The two plugins that are compared, with one surface: start an editor, store a chat, open it, ask, wait.
+"""The two plugins to compare, with one interface: start an editor, store a chat, open it, ask, wait.
 
-A measurement is written once, against `Side` and `Driven`, and taken of both. What differs is here: how each is
-configured, the few Lua functions each is driven with, where its chats are stored. codecompanion.nvim stores none; a
-file of the messages replaces the history extension that its users install.
+A measurement is written once, for `Side` and `Driven`, and taken of both. The differences are here: each plugin's
+configuration, its few Lua driver functions, the place of its chats. codecompanion.nvim stores none; a file of the
+messages replaces the history extension that its users install.
 
-It keeps no history on disk and counts no tokens with a vocabulary: the comparison is of
-what users feel. Nothing of it is part of the project.
+It keeps no history on disk and counts no tokens with a vocabulary: the comparison covers only effects that users
+notice. The project contains no part of it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from harness import Nvim
 NUMBERS = itertools.count(1)
 PROBE = (Path(__file__).parent / "probe.lua").read_text(encoding="utf-8")
 WINDOW = 100_000_000
-"""Large enough that no edit or compaction happens while something else is measured."""
+"""Large enough that no edit or compaction happens during another measurement."""
 WARM_S = 1.5
 """After a chat has opened, our host imports its transport; only the cold start is measured before that."""
 LONG_S = 180.0
@@ -67,7 +67,7 @@ class Driven:
         return Sent(blocked, drawn - sent)
 
     def drawn(self, timeout: float = LONG_S) -> float:
-        """Wait until what is watched for is drawn; return when, in ms of the editor's clock."""
+        """Wait until the watched text is drawn; return when, in ms of the editor's clock."""
         return float(self.nvim.wait_lua("return bench.drawn_at", timeout=timeout))
 
     def idle(self) -> None:
@@ -75,15 +75,15 @@ class Driven:
         self.nvim.wait_lua("return bench.idle()", timeout=LONG_S)
 
     def longest_stall(self) -> float:
-        """Return the longest time the editor could not do anything since the last call."""
+        """Return the longest time the editor was blocked since the last call."""
         return float(self.nvim.lua("return bench.longest_stall()"))
 
     def host_pid(self) -> int:
-        """Return the process id of our Python host, 0 = there is none."""
+        """Return the process id of our Python host, 0 = none."""
         return int(self.nvim.lua("return bench.host and bench.host() or 0"))
 
     def cpu_ms(self) -> float:
-        """Return the CPU time so far of Neovim, and of every program it started that has not been forgotten."""
+        """Return the CPU time so far of Neovim, and of every program it started that is still tracked."""
         return sum(_cpu_ms(pid) for pid in _family(self.nvim.pid))
 
     def memory_mb(self) -> float:
@@ -181,7 +181,7 @@ class Ours:
         return store_chat(root, list(history))
 
     def call_arguments(self, path: str) -> str:
-        """Return the arguments of get_diagnostics."""
+        """Return a window that is smaller than the chat."""
         return json.dumps({"path": path})
 
     def always_compact(self, tokens: int) -> dict[str, Any]:
@@ -257,7 +257,7 @@ class Peer:
         """Write the messages into a file."""
         file = root / "chat.json"
         entries = [_peer_message(message) for message in history]
-        # It takes the last message for what the user is about to send.
+        # It treats the last message as the user's unsent one.
         entries.append({"role": "user", "content": "", "opts": {"visible": True}, "_meta": {"cycle": 1}})
         file.write_text(json.dumps(entries), encoding="utf-8")
         return str(file)
@@ -267,7 +267,7 @@ class Peer:
         return json.dumps({"filepath": path})
 
     def always_compact(self, tokens: int) -> dict[str, Any]:
-        """Return a trigger that the chat is above."""
+        """Return a trigger below the chat's size."""
         compaction = {"trigger": max(1000, tokens // 4), "min_token_savings": 1}
         return {"context_management": {"enabled": True, "editing": {"trigger": 1e12}, "compaction": compaction}}
 
@@ -292,7 +292,7 @@ def _peer_message(message: Message) -> dict[str, Any]:
 
 
 def _family(pid: int) -> list[int]:
-    """Return a process and all that descend from it."""
+    """Return a process and all its descendants."""
     parents: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

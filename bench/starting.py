@@ -1,4 +1,4 @@
-"""Start-up, and the first message right after the first chat was opened, nothing running yet."""
+"""Start-up, and the first message right after the first chat was opened, with nothing running yet."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ bench.ask("hello", number)
 def start_up(side: Side, size: int, room: Room) -> Samples:
     """Time added to Neovim's start: sourcing plugin/ and calling setup().
 
-    The first `require` of anything makes Neovim build its list of module folders; that is taken before, because any
-    other plugin pays it just the same.
+    The first `require` of any module makes Neovim build its list of module folders; that is done before, because any
+    other plugin has the same cost.
     """
     samples, setup = [], SETUP % ("'offline'" if side.has_host else "'openai'")
     for _ in room.times(15):
@@ -53,7 +53,7 @@ def start_up(side: Side, size: int, room: Room) -> Samples:
 
 
 def cold_start(side: Side, size: int, room: Room) -> Samples:
-    """Open the first chat and send at once: until the first token is drawn, in time, CPU and modules.
+    """Open the first chat and send at once; measure until the first token is drawn: time, CPU and modules.
 
     The user has had a chat before, so our host finds its byte code (`engine/module_cache.py`).
     """
@@ -75,7 +75,7 @@ def cold_start(side: Side, size: int, room: Room) -> Samples:
 
 
 def _fresh(side: Side, room: Room, url: str, name: str) -> Path:
-    """Return a new folder, as an earlier chat has left the cache."""
+    """Return a new folder with the cache of an earlier chat."""
     root = room.fresh(name)
     if side.has_host:
         shutil.copytree(room.once("byte code", lambda: _kept_byte_code(side, room, url)), root / BYTE_CODE)
@@ -83,7 +83,7 @@ def _fresh(side: Side, room: Room, url: str, name: str) -> Path:
 
 
 def _kept_byte_code(side: Side, room: Room, url: str) -> Path:
-    """Have a chat, and wait until the host was idle for long enough to keep the byte code of what it imported."""
+    """Hold a chat, and wait until the host was idle long enough to store the byte code of its imports."""
     kept = room.fresh("byte-code") / BYTE_CODE
     with side.start(kept.parents[len(BYTE_CODE.parts) - 1], url) as driven:
         driven.nvim.notify_lua(OPEN_AND_ASK, f"{next(NUMBERS):06}")
@@ -96,7 +96,7 @@ def _kept_byte_code(side: Side, room: Room, url: str) -> Path:
 
 
 def _modules(side: Side, room: Room, url: str) -> Mapping[str, list[float]]:
-    """Return how many modules a cold start has loaded when its first token is drawn; of Python and of Lua."""
+    """Return how many modules a cold start has loaded when its first token is drawn, of Python and of Lua."""
     root = _fresh(side, room, url, "modules")
     if isinstance(side, Ours):
         wrapper = root / "python"

@@ -1,4 +1,4 @@
-"""A message, its first token and the steps of a tool loop, by the length of the chat and by what is open."""
+"""A message, its first token and the steps of a tool loop, by the length of the chat and by the open buffers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.providers.loopback.server import Received
 
 STEPS, LONG_STEPS = 8, 3
 LONG = 10_000
-"""Messages; from here on the peer takes seconds for each request."""
+"""Number of messages; from here on the peer takes seconds for each request."""
 OPEN_FILES = """
 local count = ...
 for number = 1, count do
