@@ -1,1 +1,1 @@
-"""What developers run in a checkout and nobody installs: `docgen` (`make doc`) and `demo` (`make demo`)."""
+"""Tools for developers in a checkout, not installed: `docgen` (`make doc`) and `demo` (`make demo`)."""

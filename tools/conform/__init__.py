@@ -1,1 +1,1 @@
-"""What the five documents ask for, row by row, and the tests that show it on the chat's own path."""
+"""The requirements of the five documents, row by row, and the tests that show each on the chat's own path."""

@@ -1,4 +1,4 @@
-"""The claims: for each row the tests that show it in a chat, and where a user sees it.
+"""The claims: for each row, the tests that show it in a chat, and the place where a user sees it.
 
 `claims/<document>.toml` has one table a row:
 
@@ -6,7 +6,7 @@
     tests = ["tests/…/test_x.py::test_y"]     # each drives a session, a real Neovim or the command line
     promise = "The system prompt stays."      # the document's promise in our words; else the row's first sentence
     seen = "the inspector (`gd`)"             # key, command, option or screen
-    not_applicable = "reason"                 # in place of tests: the row is about the source's internals
+    not_applicable = "reason"                 # instead of tests: the row is about the source's internals
 
 `promise` and `seen` are printed in `doc/compared-documents.md`.
 """
@@ -25,7 +25,7 @@ _KEYS = {"tests", "promise", "seen", "not_applicable"}
 
 @dataclass(frozen=True)
 class Claim:
-    """What is said of one row."""
+    """The claim for one row."""
 
     tests: tuple[str, ...] = ()
     promise: str = ""
@@ -34,7 +34,7 @@ class Claim:
 
 
 class ClaimsWrong(ValueError):
-    """The claims are not a table of rows; the text names file, row and key."""
+    """The claims are not a table of rows; the text gives file, row and key."""
 
 
 def parse_claims(text: str, file: str) -> dict[str, Claim]:
@@ -65,7 +65,7 @@ def read_claims(document: str) -> dict[str, Claim]:
 
 
 def read_all() -> list[tuple[Row, Claim | None]]:
-    """Return every row of the five documents with its claim, in order; None where there is none.
+    """Return every row of the five documents with its claim, in order; None if it has none.
 
     Raises:
         ClaimsWrong: as `parse_claims`.

@@ -22,7 +22,7 @@ _OURS = re.compile(r"(?:\bOurs\b|\bours\b|\bNot built\b|\bnot followed\b|\bThe s
 
 @dataclass(frozen=True)
 class Row:
-    """One requirement: its number, where it is written, who says so, and the words."""
+    """One requirement: its number, its place, its source, and its text."""
 
     number: str
     document: str
@@ -32,7 +32,7 @@ class Row:
 
     @property
     def in_document(self) -> bool:
-        """Whether the published document says it, or a part of it."""
+        """Whether the published document contains it, or a part of it."""
         return self.mark == "doc" or bool(_OF_DOCUMENT.search(self.text))
 
     @property

@@ -1,4 +1,4 @@
-"""From rows, claims and test results to a verdict for each row, and the table that is printed."""
+"""Derives a verdict for each row from rows, claims and test results, and the table to print."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A row and whether it is shown; `reason` says why it is ours, not applicable or not shown."""
+    """A row and whether it is shown; `reason` explains why it is ours, not applicable or not shown."""
 
     row: Row
     status: Status
@@ -31,9 +31,9 @@ class Verdict:
 
 
 def together(results: Iterable[Result]) -> Result:
-    """Return one result for all parameters of a test: the worst outcome, and the path all of them have.
+    """Return one result for all parameters of a test: the worst outcome, and the path common to all of them.
 
-    A test that is skipped for some parameters only counts by the others.
+    A test that is skipped for some parameters counts by the others.
     """
     done = list(results)
     ran = [one for one in done if one.outcome != "skipped"] or done

@@ -1,8 +1,8 @@
 # ruff: noqa: E501, S608 (long lines are text of the project)
 """The invented project of the demo session: `tidewater`, a berth planner for a small harbour.
 
-Everything is made here, nothing is copied: a hand-written core with two planted bugs, and one package per kind of
-thing a harbour deals with, written out from a description. All of it is valid Python; the same call gives the same files.
+Everything is generated here, nothing is copied: a hand-written core with two planted bugs, and one package per kind of
+thing a harbour deals with, generated from a description. All of it is valid Python; the same call gives the same files.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a record. `check` is a condition that must hold, in terms of the field's name."""
+    """A field of a record. `check` is a condition that must be true, in terms of the field's name."""
 
     name: str
     type: str
@@ -26,7 +26,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A change of state: what it is called, from where to where, and a rule that can forbid it."""
+    """A change of state: its name, its start and end, and a rule that can forbid it."""
 
     verb: str
     before: str
@@ -38,7 +38,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of record: the description its five files are written from."""
+    """A kind of record: the description from which its five files are generated."""
 
     name: str
     plural: str
@@ -569,7 +569,7 @@ FIRST_DAY = 1_764_547_200
 
 
 def _records() -> dict[str, str]:
-    """Return the data the harbour left behind: stays of a month, the planner's log, the harbour diary."""
+    """Return the harbour's old data: stays of a month, the planner's log, the harbour diary."""
     draw = random.Random("tidewater 2025-12")
     stays, log, diary = (
         ["reference,ship,berth,starts_at,ends_at,length_m,currency,dues"],

@@ -1,7 +1,7 @@
 """Plays a recorded session through the plugin in a real headless Neovim (the command: `cli.commands.demo`).
 
-The recording is played through the installed plugin: its user messages go through the input region, the offline
-adapter plays the model, tool results come from the recording, files and images it attached are written into an empty
+The recording is played through the installed plugin: its user messages go through the input region, the offline adapter
+plays the model, tool results come from the recording, and its attached files and images are written into an empty
 workspace. The report is read from the session's own event log.
 """
 
@@ -37,7 +37,7 @@ WINDOW = 128_000
 SMALLEST_WINDOW = 4_000
 TIMEOUT_S = 900
 COLUMNS, LINES = 110, 44
-"""The screen of the headless run. A terminal's own size is never touched: Neovim would draw past its edges."""
+"""The screen of the headless run. A terminal's own size is never changed: Neovim would draw past its edges."""
 OLDEST_NVIM = (0, 10)
 
 
@@ -95,7 +95,7 @@ def find_nvim(wanted: str) -> str:
 
 
 def nvim_version(binary: str) -> tuple[int, int]:
-    """Return (major, minor) of a Neovim binary, (0, 0) when it does not say."""
+    """Return (major, minor) of a Neovim binary, (0, 0) when it is unknown."""
     try:
         text = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=10, check=True).stdout
     except (OSError, subprocess.SubprocessError):
@@ -107,7 +107,7 @@ def nvim_version(binary: str) -> tuple[int, int]:
 def play(
     messages: Sequence[Message], recording: Path, home: Path, nvim: str, window: int, policy: str = ""
 ) -> list[dict[str, Any]]:
-    """Play the session in a fresh Neovim below `home`; return what the demo told, in order.
+    """Play the session in a fresh Neovim below `home`; return the demo's reports, in order.
 
     Raises:
         InputError: the transcript has no message a user typed.
@@ -154,7 +154,7 @@ def _environment(home: Path) -> dict[str, str]:
 
 
 def write_workspace(messages: Sequence[Message], workspace: Path) -> tuple[list[dict[str, str]], list[str]]:
-    """Write what the session attached into the workspace; return the user's steps and the rule files."""
+    """Write the session's attachments into the workspace; return the user's steps and the rule files."""
     steps: list[dict[str, str]] = []
     rules: list[str] = []
     for number, message in enumerate(messages):

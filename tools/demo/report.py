@@ -1,4 +1,4 @@
-"""What the demo prints: a projection of the session's event log, and the screens."""
+"""The output of the demo: a projection of the session's event log, and the screens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROW = "{:>5}  {:>8}  {:<10} {:>10} {:>10} {:>8}  {}"
 
 
 def report(events: Sequence[LogEvent], told: Sequence[dict[str, Any]], window: int, out: TextIO) -> None:
-    """Print requests, every edit and compaction with its tokens, what was kept, the placeholders, the screens."""
+    """Print requests, every edit and compaction with its tokens, kept messages, the placeholders, the screens."""
     print("\n" + ROW.format("cycle", "requests", "what", "before", "after", "saved", "details"), file=out)
     requests, cycle, peak = 0, 0, 0
     for event in events:
@@ -63,7 +63,7 @@ def _details(change: ViewChanged) -> str:
 
 
 def _kept(view: View, logged: Sequence[Message], out: TextIO) -> None:
-    """Print what the next request holds, and that protected messages are what they were."""
+    """Print the content of the next request, and whether protected messages are unchanged."""
     original = {message.id: message for message in logged}
     print("\nThe next request holds:", file=out)
     kinds = Counter(_kind(message) for message in view.messages)
@@ -75,7 +75,7 @@ def _kept(view: View, logged: Sequence[Message], out: TextIO) -> None:
 
 
 def _placeholders(events: Sequence[LogEvent], out: TextIO) -> None:
-    """Print every text that took the place of something, with how often it did."""
+    """Print every text that replaced something, with its count."""
     changes = [event.payload for event in events if isinstance(event.payload, ViewChanged)]
     used = Counter(
         message.text for change in changes for message in change.replaced if message.edited or message.compacted

@@ -1,4 +1,4 @@
-"""Stand-ins for the tools in the demo session, working on files in memory and answering in the words of ours."""
+"""Stand-ins for the tools in the demo session, working on files in memory and answering in the real tools' words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tools.demo.codebase import write_files
 
 
 class Session:
-    """The transcript so far, and the project as it stands."""
+    """The transcript so far, and the project in its current state."""
 
     def __init__(self) -> None:
         self.files = write_files()
@@ -29,7 +29,7 @@ class Session:
         self.lines.append({"role": "user", "content": content, "meta": {"tag": tag, "path": path}})
 
     def user(self, text: str) -> None:
-        """Add what the user types."""
+        """Add a user message."""
         self.lines.append({"role": "user", "content": text})
 
     def say(self, text: str) -> None:
@@ -37,7 +37,7 @@ class Session:
         self.lines.append({"role": "assistant", "content": text})
 
     def work(self, text: str, *calls: tuple[str, dict[str, Any]] | tuple[str, dict[str, Any], tuple[int, str]]) -> None:
-        """Add a reply with calls, and their results. A command brings its exit code and output along."""
+        """Add a reply with calls, and their results. A command comes with its exit code and output."""
         made, results = [], []
         for name, arguments, *given in calls:
             self.calls += 1
@@ -105,13 +105,13 @@ class Session:
         return f"Edited {path}: {_count(number, 'replacement')}, now at {', '.join(places)}."
 
     def create_file(self, path: str, content: str) -> str:
-        """Make a file, and answer as create_file does."""
+        """Create a file, and answer as create_file does."""
         assert path not in self.files
         self.files[path] = content
         return f"Created {path}: {_count(content.count(chr(10)), 'line')}."
 
     def get_diagnostics(self, path: str = "") -> str:
-        """Answer as get_diagnostics does when nothing is wrong."""
+        """Answer as get_diagnostics does when there are no problems."""
         return f"The editor reports no problems{f' for {path}' if path else ''}."
 
     def memory(self, command: str, path: str, file_text: str = "") -> str:
@@ -123,7 +123,7 @@ class Session:
         return "\n".join([f"Files in {path}:", *rows]) if rows else f"{path} is empty: there are no memories yet."
 
     def diff(self) -> str:
-        """Return what `git diff` prints: changed files, not new ones."""
+        """Return the output of `git diff`: changed files, not new ones."""
         parts = []
         for path, before in sorted(self.committed.items()):
             if self.files[path] != before:
@@ -134,7 +134,7 @@ class Session:
         return "\n".join(parts)
 
     def diff_stat(self) -> str:
-        """Return what `git diff --stat` prints."""
+        """Return the output of `git diff --stat`."""
         rows, changed = [], [path for path in sorted(self.committed) if self.files[path] != self.committed[path]]
         for path in changed:
             lines = list(difflib.ndiff(self.committed[path].split("\n"), self.files[path].split("\n")))
@@ -143,7 +143,7 @@ class Session:
         return "\n".join([*rows, f" {len(changed)} files changed"])
 
     def tests(self, only: str = "", failing: dict[str, str] | None = None, verbose: bool = True) -> tuple[int, str]:
-        """Return exit code and output of a test run over the test files as they stand now."""
+        """Return exit code and output of a test run over the current test files."""
         failing = failing or {}
         names = []
         for path in sorted(self.files):
@@ -188,7 +188,7 @@ PALETTE = bytes((255, 255, 255, 70, 130, 180, 60, 110, 150, 200, 60, 50))
 def board_picture() -> str:
     """Return a picture of the planner's board as a data URL: a row per berth, bars for stays, two of which overlap.
 
-    Stored, not compressed: what zlib makes of the same bytes differs from version to version.
+    Stored, not compressed: zlib's output for the same bytes differs between versions.
     """
     width, height = 240, 96
     rows = [bytearray(width // 2) for _ in range(height)]
@@ -230,7 +230,7 @@ def grep(query: str, **more: Any) -> tuple[str, dict[str, Any]]:
 
 
 def run(command: str, result: tuple[int, str]) -> tuple[str, dict[str, Any], tuple[int, str]]:
-    """Return a call of run_command with what it prints."""
+    """Return a call of run_command with its output."""
     return "run_command", {"command": command}, result
 
 

@@ -1,5 +1,5 @@
-# ruff: noqa: E501 (long lines are what somebody says or edits)
-"""The afternoon of the demo session: sixteen requests about the invented project, and what the assistant did."""
+# ruff: noqa: E501 (long lines are messages and edits)
+"""The afternoon of the demo session: sixteen requests about the invented project, and the assistant's work."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Generators of what is written down once and needed in several places.
+"""Generators for text that is written once and needed in several places.
 
-From the Lua option schema, the wire structs and the texts in `parts/`: the help file `doc/codecompanion.txt`, the
-types `lua/codecompanion/types.lua`, and the Python defaults `settings_defaults.json`.
+From the Lua option schema, the wire structs and the texts in `parts/`: the help file `doc/codecompanion.txt`, the types
+`lua/codecompanion/types.lua`, and the Python defaults `settings_defaults.json`.
 
     python -m tools.docgen            writes them
     python -m tools.docgen --check    status 1 and a list when one of them is out of date

@@ -1,4 +1,4 @@
-"""`doc/compared-documents.md`: each promise of the five documents in our words, and where it is seen in the product."""
+"""`doc/compared-documents.md`: each promise of the five documents in our words, and its place in the product."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""`doc/codecompanion.txt`: the texts of `parts/`, with lists made from the option schema put into them.
+"""`doc/codecompanion.txt`: the texts of `parts/`, with lists generated from the option schema.
 
-The first line of a part is its title and tag (`Options *codecompanion-options*`). A line `{{name}}` stands for a list
-of that name. Lines that end in a tag are set to the right edge; the table of contents is made from the titles.
+The first line of a part is its title and tag (`Options *codecompanion-options*`). A line `{{name}}` is replaced by the
+list of that name. Tags at the end of a line are moved to the right edge; the table of contents is generated from the
+titles.
 """
 
 from __future__ import annotations
@@ -151,7 +152,7 @@ def _always(_: Dump) -> Iterator[str]:
 
 
 def _ours(_: Dump) -> Iterator[str]:
-    """Each reason once, with the policies it is in: a step may stand in several tiers."""
+    """Each reason once, with the policies it is in: a step may be in several tiers."""
     for name in policy_names():
         policy = load_policy(name)
         reasons = list(dict.fromkeys(one.why for one in deviations(policy)))

@@ -21,7 +21,7 @@ HEAD = """\
 
 _SIMPLE: dict[type[wire.Type], str] = {
     wire.AnyType: "any",
-    wire.CustomType: "any",  # `object`: whatever JSON holds
+    wire.CustomType: "any",  # `object`: any JSON value
     wire.NoneType: "nil",
     wire.BoolType: "boolean",
     wire.IntType: "integer",
@@ -73,7 +73,7 @@ def _struct(info: wire.StructType, written: set[type]) -> Iterator[str]:
     for field in info.fields:
         for inner in _inner_structs(field.type):
             yield from _struct(inner, written)
-        # Events always carry every field; what the editor sends, or what is left out when empty, may be absent.
+        # Events always have every field; fields that the editor sends, or that are omitted when empty, may be absent.
         always = field.required or issubclass(info.cls, events.Event)
         lines.append(f"---@field {field.encode_name}{'' if always else '?'} {_lua_type(field.type)}")
     yield "\n".join(lines) + "\n"
@@ -117,7 +117,7 @@ def _verbs() -> str:
 
 
 def _option_classes(name: str, section: Option) -> Iterator[str]:
-    """Yield the class of a section and of the sections in it; everything is optional for the user."""
+    """Yield the class of a section and of its nested sections; everything is optional for the user."""
     lines = [*textwrap.wrap(section.description, 120, initial_indent="---", subsequent_indent="---")]
     lines.append(f"---@class {name}")
     inner: dict[str, Option] = {}

@@ -14,7 +14,7 @@ _WIDTH = 78
 
 
 def option_lines(section: Option, path: str = "") -> Iterator[str]:
-    """Yield the entries of all options in the order of the schema; keys and tools have lists of their own."""
+    """Yield the entries of all options in the order of the schema; keys and tools have separate lists."""
     tool_listed = False
     for option in section.children:
         here = f"{path}.{option.name}" if path else option.name
@@ -32,7 +32,7 @@ def option_lines(section: Option, path: str = "") -> Iterator[str]:
 
 
 def _tool_options(path: str, tool: Option) -> Iterator[str]:
-    """Yield what every tool has, once for all of them."""
+    """Yield the options that every tool has, once for all of them."""
     for inner_path, inner in walk(tool):
         if inner.fields is None:
             yield from _option(f"{path}.{inner_path}", inner, "see |codecompanion-tools|")

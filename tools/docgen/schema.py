@@ -1,4 +1,4 @@
-"""Reads what Lua knows (option schema, autocmds, highlight groups) by running Neovim once, headless and clean."""
+"""Reads data defined in Lua (option schema, autocmds, highlight groups) by running Neovim once, headless and clean."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LIMIT_S = 30.0
 
 
 class SchemaUnreadable(Exception):
-    """There is no Neovim, or it could not run the dump; one sentence."""
+    """Neovim is missing, or could not run the dump; one sentence."""
 
 
 class Option(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +68,7 @@ class Slash(msgspec.Struct, frozen=True):
 
 
 class Dump(msgspec.Struct, frozen=True):
-    """Everything the dump script prints."""
+    """The output of the dump script."""
 
     schema: Option
     for_host: dict[str, Any]
@@ -78,10 +78,10 @@ class Dump(msgspec.Struct, frozen=True):
 
 
 def read_schema() -> Dump:
-    """Return what `dump.lua` prints.
+    """Return the output of `dump.lua`.
 
     Raises:
-        SchemaUnreadable: no Neovim was found, or the script failed.
+        SchemaUnreadable: Neovim was not found, or the script failed.
     """
     script = Path(__file__).with_name("dump.lua")
     if not script.exists():
@@ -97,7 +97,7 @@ def read_schema() -> Dump:
 
 
 def walk(option: Option, path: str = "") -> Iterator[tuple[str, Option]]:
-    """Yield every node below `option` with its full key path, sections before what is in them."""
+    """Yield every node below `option` with its full key path, sections before their children."""
     for child in option.children:
         here = f"{path}.{child.name}" if path else child.name
         yield here, child

@@ -1,6 +1,6 @@
-"""Which pictures there are: what each shows, in words for who cannot see it, and which names of ours it shows.
+"""The list of pictures: a description of each for readers who cannot see it, and the names of the plugin it shows.
 
-A test holds the names against the plugin: a command, key or word that is gone has to go from its picture, too. The
+A test checks the names against the plugin: a removed command, key or word must be removed from its picture, too. The
 pictures are in `doc/pictures/`; README and documents take their descriptions from here.
 """
 
@@ -14,12 +14,12 @@ from tools.pictures import reels
 
 FOLDER = Path(__file__).resolve().parents[2] / "doc" / "pictures"
 MAX_BYTES = 2 * 1024 * 1024
-"""All pictures together: who clones the plugin gets them as well."""
+"""Limit for all pictures together: every clone of the plugin downloads them."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """One picture. `maps`: names of options of `keymaps`; `commands` as typed; `words` the plugin writes."""
+    """One picture. `maps`: names of options of `keymaps`; `commands` as typed; `words` that the plugin shows."""
 
     name: str
     take: Callable[[Path, Path], None]
@@ -30,7 +30,7 @@ class Picture:
 
     @property
     def path(self) -> Path:
-        """Return where it is."""
+        """Return its path."""
         return FOLDER / self.name
 
 

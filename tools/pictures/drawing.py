@@ -1,7 +1,7 @@
-"""Cells with colours → an image: what both a terminal's screen and an attached grid are drawn with. Needs Pillow.
+"""Draws cells with colours as an image, for a terminal's screen and for an attached grid. Needs Pillow.
 
-Braille, blocks and lines of boxes are drawn here and not taken from the font: few fonts have them all, and they have to
-meet at the edges of their cells.
+Braille, blocks and box lines are drawn here instead of with a font: few fonts have them all, and they have to meet at
+the edges of their cells.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Pen:
 
 @dataclass(frozen=True)
 class Look:
-    """Size of the letters in pixels, the terminal's own colours, empty space around the screen in pixels."""
+    """Size of the letters in pixels, the terminal's own colours, the margin around the screen in pixels."""
 
     points: int = 16
     ink: Colour = (208, 208, 208)
@@ -46,13 +46,13 @@ class Look:
 
 
 Cells = Sequence[tuple[str, Pen]]
-"""One line: text of one or two cells each, "" for what a wide one covers."""
+"""One line: text of one or two cells each, "" for a cell covered by a wide one."""
 
 
 def image_of(
     lines: Sequence[Cells], columns: int, look: Look, *, cursor: tuple[int, int] = (-1, -1), shape: Cursor = "frame"
 ) -> Any:
-    """Return the lines as an image; `cursor` is (row, column), 0-based, none when negative."""
+    """Return the lines as an image; `cursor` is (row, column), 0-based, negative = none."""
     from PIL import Image, ImageDraw
 
     fonts = _fonts(look.points)
@@ -101,7 +101,7 @@ def _paint(canvas: Any, fonts: Any, text: str, box: tuple[int, int, int, int], p
 
 
 def _shape(canvas: Any, sign: str, box: tuple[int, int, int, int], ink: Colour) -> bool:
-    """Draw a sign that is a shape and no letter; return whether it was one."""
+    """Draw a sign that is a shape instead of a letter; return whether it was one."""
     x, y, width, height = box
     code = ord(sign)
     if 0x2800 <= code <= 0x28FF:

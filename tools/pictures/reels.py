@@ -1,4 +1,4 @@
-"""What is in the pictures: one function each, which plays a short scene and takes it."""
+"""The scenes of the pictures: one function each, which plays a short scene and films it."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ for row = 0, vim.api.nvim_buf_line_count(0) - 1 do
   end
 end
 """
-"""Puts the cursor where the newest change is shown."""
+"""Puts the cursor on the newest change."""
 ANSWERS = (
     "N4 is booked **19 times** in January, five of them unpaid. The 12th has two ships at once.",
     "In February N4 is free from the 20th on. Nothing overlaps.",
@@ -121,7 +121,7 @@ def undo(out: Path, root: Path) -> None:
 
 
 def inspector(out: Path, root: Path) -> None:
-    """What the model will be sent, message by message."""
+    """The next request, message by message."""
     with stage(root, HARBOUR, size=(104, 22), script=reading(*ANSWERS), options=EDITS, window=16_000) as scene:
         scene.open()
         for question in (
@@ -148,7 +148,7 @@ def asked(root: Path, size: tuple[int, int] = (110, 26)) -> AbstractContextManag
 
 
 def approval(out: Path, root: Path) -> None:
-    """A question of the model: an edit shown as a diff, accepted, and in the open file at once."""
+    """An approval: an edit shown as a diff, accepted, and in the open file at once."""
     with asked(root) as scene:
         scene.keys(":edit src/stack.py<CR>")
         scene.open()
@@ -160,7 +160,7 @@ def approval(out: Path, root: Path) -> None:
         scene.nvim.wait_screen("items.pop")
         scene.frame(2600, "the proposal as a diff, which you may edit", "K")
         scene.keys("q")
-        scene.nvim.lua("require('codecompanion.chat.question.next_question').UNREAD_MS = 0")  # a reel reads fast
+        scene.nvim.lua("require('codecompanion.chat.question.next_question').UNREAD_MS = 0")  # a film moves fast
         scene.keys("g2")
         scene.nvim.wait_screen("✓")
         scene.nvim.wait_lua("return vim.b.codecompanion_chat.state == 'idle'")
@@ -169,7 +169,7 @@ def approval(out: Path, root: Path) -> None:
 
 
 def edit(out: Path, root: Path) -> None:
-    """A change asked for in words, shown in the buffer, accepted."""
+    """A change described in words, shown in the buffer, accepted."""
     said = "placement: replace\n```python\n" + FASTER + "```\n"
     with stage(root, {"src/primes.py": SLOW}, size=(92, 21), script=[reply(said)]) as scene:
         scene.keys(":edit src/primes.py<CR>")
@@ -265,7 +265,7 @@ PROJECT = {
 
 
 def adapters(out: Path, root: Path) -> None:
-    """Which adapters there are, and what each needs; one server on this machine is found."""
+    """The available adapters, and their requirements; one local server is found."""
     keys = ("ANTHROPIC", "OPENAI", "GROQ", "GEMINI", "OPENROUTER", "DEEPSEEK", "MISTRAL", "AZURE_OPENAI")
     with ChatServerThread(key="", models=("qwen3:14b", "llama3.3")) as ollama:
         env = {**{f"{name}_API_KEY": "" for name in keys}, "OLLAMA_HOST": ollama.url.removesuffix("/v1")}
@@ -276,7 +276,7 @@ def adapters(out: Path, root: Path) -> None:
 
 
 def context(out: Path, root: Path) -> None:
-    """Which code a question would be sent with, and why."""
+    """The code that would be sent with a question, and why."""
     with stage(root, PROJECT, size=(104, 24)) as scene:
         scene.open()
         scene.nvim.command("CodeCompanion index")
@@ -312,7 +312,7 @@ def long_log() -> LogWriter:
 
 
 def cost(out: Path, root: Path) -> None:
-    """What a long chat has sent, and would have sent."""
+    """The tokens a long chat has sent, and would have sent."""
     log = long_log()
     with stage(root, {}, size=(100, 29)) as scene:
         scene.open()

@@ -1,7 +1,7 @@
-"""A real Neovim with an attached grid, looked at through a camera: one picture, or a film of several.
+"""A real Neovim with an attached grid, filmed: one picture, or a film of several.
 
-What is on the screen is what the user sees: nothing is drawn that the plugin did not draw, but for the line below a
-film that names the key that was pressed. The home is clean and has the same name each time, the project is ours.
+The screen is what the user sees: everything on it is drawn by the plugin, except for the line below a film that names
+the pressed key. The home folder is clean and has the same name each time, the project is our own.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ vim.o.ruler, vim.o.showcmd, vim.o.wrap, vim.o.showtabline = false, false, false,
 vim.o.splitright = true
 vim.opt.fillchars = { eob = " " }
 """
-"""Neovim as it comes, without what would only distract in a picture."""
+"""Neovim's defaults, without distractions in a picture."""
 COLOURS = 128
-"""A picture has so many colours: more than a colour scheme, and half the size of all of them."""
+"""Number of colours of a picture: more than a colour scheme has, and half the file size of full colour."""
 
 
 @dataclass
 class Film:
-    """Frames with how long each is shown, in milliseconds."""
+    """Frames with the display time of each, in milliseconds."""
 
     frames: list[Any] = field(default_factory=list)
     times: list[int] = field(default_factory=list)
@@ -78,7 +78,7 @@ class Stage:
         self.nvim.feed(keys)
 
     def picture(self) -> Any:
-        """Return the screen as an image, once it stands still."""
+        """Return the screen as an image, once it has settled."""
         self.nvim.settle()
         self.nvim.screen()
         return self._image()
@@ -91,12 +91,12 @@ class Stage:
         shown.save(path, optimize=True)
 
     def frame(self, ms: int, said: str = "", key: str = "") -> None:
-        """Add the screen to the film; below it stands the key that was pressed and what that does."""
+        """Add the screen to the film; a line below it shows the pressed key and its effect."""
         self.film.frames.append(self._captioned(self.picture(), key, said))
         self.film.times.append(ms)
 
     def put_cursor(self, text: str) -> None:
-        """Put the cursor on the last line of the buffer that holds the text."""
+        """Put the cursor on the last line of the buffer that contains the text."""
         rows = [row for row, line in enumerate(self.nvim.lines(), 1) if text in line]
         self.nvim.lua("vim.api.nvim_win_set_cursor(0, { ..., 0 })", rows[-1])
 
@@ -175,9 +175,9 @@ def stage(
 ) -> Iterator[Stage]:
     """Start Neovim in a project with these files.
 
-    The model's side is a script, given by a server on this machine: it says the same each time, and the tools it calls
-    run as always. `window` is the size of its context window; `before` is Lua that runs before setup().
-    With `scripted` false nothing is configured, as for a newcomer.
+    A local server plays the model from a script: its answers are fixed, and the tools it calls run normally. `window`
+    is the size of its context window; `before` is Lua that runs before setup(). With `scripted` false nothing is
+    configured, as for a new user.
     """
     for name, text in files.items():
         (root / "work" / name).parent.mkdir(parents=True, exist_ok=True)
