@@ -1,11 +1,11 @@
-"""The one door between the editor and the engine; apart from the rplugin file the only code that imports pynvim.
+"""The one door between the editor and the engine; the only code that imports pynvim, apart from the rplugin file.
 
 In: `receive(verb, json)` on pynvim's thread decodes the request and starts it on the engine's loop; nothing waits.
-Requests begin in the order they came (`request_order`).
+Requests begin in order of arrival (`request_order`).
 
-Out: `emit(event)` from any thread. One flusher on pynvim's loop makes one `exec_lua` call per flush and learns from
-the answer what it cost (see `outbox`). The call is a request inside a greenlet, not a notification: its answer is the
-back-pressure that keeps an editor which is busy from being flooded.
+Out: `emit(event)` from any thread. One flusher on pynvim's loop makes one `exec_lua` call per flush and learns its cost
+from the answer (see `outbox`). The call is a request inside a greenlet, not a notification: its answer is the
+back-pressure that keeps a busy editor from being flooded.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from codecompanion.wire import requests
 from codecompanion.wire.events import Event, HostReady, Notice, Reply, RequestFailed, Severity
 
 DELIVER = "return require('codecompanion.host').on_events(...)"
-GRACE_S = 0.3  # for requests that arrived just before the editor left
-CLOSE_LIMIT_S = 1.5  # Neovim kills its jobs two seconds after asking them to go
+GRACE_S = 0.3  # for requests that arrived just before the editor exited
+CLOSE_LIMIT_S = 1.5  # Neovim kills its jobs two seconds after asking them to exit
 NO_GARBAGE_S = 5.0
-"""After the greeting; a first request at once imports as much again, and none of that will ever be garbage."""
+"""After the greeting; an immediate first request imports as much again, and none of that will ever be garbage."""
 
 
 class Runtime(Protocol):
-    """What the bridge needs of `engine.runtime.Runtime`."""
+    """The methods of `engine.runtime.Runtime` that the bridge uses."""
 
     async def handle(self, request: requests.Request) -> object:
         """Carry out one request; the value goes into its `reply`."""
@@ -60,20 +60,20 @@ MakeRuntime = Callable[[Callable[[Event], None]], Runtime]
 
 
 def default_runtime(emit: Callable[[Event], None]) -> Runtime:
-    """Return the real one."""
+    """Return the real runtime."""
     from codecompanion.engine.runtime import Runtime as EngineRuntime  # slow to import: only once a chat needs it
 
     return EngineRuntime(emit)
 
 
 def _collect_garbage() -> None:
-    """Look for garbage from here on, except among what there is already."""
+    """Collect garbage from here on, except among existing objects."""
     gc.freeze()
     gc.enable()
 
 
 def _mend(text: str) -> str:
-    """Return `text` as valid Unicode: bytes of a buffer that are no UTF-8 arrive as lone surrogates."""
+    """Return `text` as valid Unicode: bytes of a buffer that are not UTF-8 arrive as lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -82,7 +82,7 @@ def _mend(text: str) -> str:
 
 
 def _with_bytes(request: requests.Request, payload: str) -> requests.Request:
-    """Return the request with its variables as `os.environ` has them: a byte that is no text is part of a secret."""
+    """Return the request with its variables as in `os.environ`: a byte that is not text is part of a secret."""
     match request:
         case requests.Hello():
             return msgspec.structs.replace(request, environment=json.loads(payload).get("environment", {}))
@@ -96,9 +96,9 @@ _PLAIN_VALUE = regex(r"[A-Za-z.-]{1,19}|[\d.:]+")
 
 
 def _told_secrets(environment: Mapping[str, str]) -> list[str]:
-    """Return what the log must not show of the variables the host was started without.
+    """Return the values to redact in the log, from the variables withheld from the host at start.
 
-    That is every value but words and numbers such as `PGHOST` and `AWS_REGION` have: `localhost` stands everywhere.
+    These are all values except words and numbers as in `PGHOST` and `AWS_REGION`: `localhost` is everywhere.
     """
     return [
         form
@@ -115,7 +115,7 @@ def _keys_of(environment: Mapping[str, str]) -> list[str]:
 
 
 class _Envelope(msgspec.Struct):
-    """What can still be read of a request that does not decode."""
+    """The readable fields of a request that does not decode."""
 
     id: int = 0
     chat: str = ""
@@ -160,7 +160,7 @@ class Bridge:
             self._engine.spawn(self._serve(str(verb), self._listed_buffers.complete(request)), f"request {verb}")
 
     def emit(self, event: Event) -> None:
-        """Hand `event` to the editor, from any thread."""
+        """Send `event` to the editor, from any thread."""
         self._flusher.put(event)
 
     def close(self) -> None:
@@ -204,7 +204,7 @@ class Bridge:
             version = ".".join(str(part) for part in sys.version_info[:3])
             mistakes = tuple(map(str, result)) if isinstance(result, list) else ()
             self.emit(HostReady(version=__version__, python=version, pid=os.getpid(), mistakes=mistakes))
-            if not gc.isenabled():  # `engine/__main__.py`; a host shared with other plugins is left as it is
+            if not gc.isenabled():  # `engine/__main__.py`; a host shared with other plugins is not changed
                 asyncio.get_running_loop().call_later(NO_GARBAGE_S, _collect_garbage)
         if request.id > 0:
             try:
@@ -234,7 +234,7 @@ class Bridge:
 
 
 class _Flusher:
-    """Sends what the outbox holds; all of it but `put` runs on pynvim's thread."""
+    """Sends the contents of the outbox; all methods except `put` run on pynvim's thread."""
 
     def __init__(self, nvim: pynvim.Nvim) -> None:
         self._nvim: Any = nvim
@@ -261,7 +261,7 @@ class _Flusher:
             self._arm(more=False)
 
     def _arm(self, *, more: bool) -> None:
-        """Set the timer for the next flush; `more` when the last batch did not take everything."""
+        """Set the timer for the next flush; `more` when the last batch did not include everything."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -289,7 +289,7 @@ class _Flusher:
             if batch is not None:
                 cost_ms = self._nvim.api.exec_lua(DELIVER, [batch])
                 self._pacer.record(float(cost_ms or 0.0), len(batch))
-        except pynvim.NvimError as error:  # not through `put`: what failed is the way to the editor
+        except pynvim.NvimError as error:  # not through `put`: the way to the editor is broken
             log.logger.error("the editor could not take a batch of %d bytes: %s", len(batch or ""), error)
         finally:
             self._sending = False
@@ -304,20 +304,20 @@ _live: list[Bridge] = []
 
 @atexit.register
 def close_all() -> None:
-    """Close every bridge of this process; also the way out of a host shared with other plugins."""
+    """Close every bridge of this process; also used when a host shared with other plugins exits."""
     while _live:
         _live.pop().close()
 
 
 def serve(plugin: Path) -> int:
-    """Run the remote plugin `plugin` on stdin/stdout until the editor leaves; return the exit status."""
-    sys.argv[:] = ["codecompanion.engine", str(plugin)]  # start_host() takes every argument ending in .py for a plugin
+    """Run the remote plugin `plugin` on stdin/stdout until the editor exits; return the exit status."""
+    sys.argv[:] = ["codecompanion.engine", str(plugin)]  # start_host() treats every argument ending in .py as a plugin
     status = 0
     keep_channel()
     try:
         pynvim.start_host()
     except (EOFError, OSError):
-        pass  # the editor closed the channel: the ordinary end
+        pass  # the editor closed the channel: the normal end
     except Exception as error:  # SIGTERM arrives here as a bare Exception
         print(f"codecompanion: the host stopped: {error}", file=sys.stderr)
         status = 0 if "SIGTERM" in str(error) else 1

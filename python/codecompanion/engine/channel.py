@@ -7,7 +7,7 @@ import sys
 
 
 def keep_channel() -> None:
-    """Let no program that is started read the editor's channel; pynvim does the same for what is written."""
+    """Keep started programs from reading the editor's channel; pynvim does the same for writing."""
     channel = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

@@ -1,6 +1,7 @@
-"""Requests about one chat: opening it, and carrying out what the editor asks of an open one (architecture.md).
+"""Requests about one chat: opening it, and handling the editor's requests to an open one (architecture.md).
 
-Its imports are most of what a host needs for a chat, and nothing of what it needs to greet: `runtime` imports it after.
+Its imports are most of those a host needs for a chat, but it needs none of them to greet: `runtime` imports it
+afterwards.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from codecompanion.wire.events import Notice, Severity
 def watch_history(
     services: Services, chats: Mapping[str, Session], start: Callable[[Coroutine[Any, Any, None]], object]
 ) -> None:
-    """Stand by for a history that is lost while chats are open."""
+    """Handle a history that is lost while chats are open."""
     LostHistory(services, chats, start)
 
 
 async def open_chat(services: Services, request: requests.OpenChat) -> Session | None:
-    """Return the session of a new chat or a stored one, None: it can only be read. Raises `CodeCompanionError`."""
+    """Return the session of a new chat or a stored one, None if it is read-only. Raises `CodeCompanionError`."""
     if not request.resume:
         return await open_new(services, request)
     from codecompanion.session.storage.open_stored import open_stored  # not part of the start
@@ -44,7 +45,7 @@ async def carry_out(services: Services, session: Session, request: requests.Requ
         | requests.ForecastCompaction
         | requests.Preview,
     ):
-        await session.log.write_late()  # they are about all that was shown
+        await session.log.write_late()  # they refer to everything shown
     from codecompanion.session.actions.choose_policy import choose_policy, list_policies  # not part of the start
 
     match request:
@@ -65,7 +66,7 @@ async def carry_out(services: Services, session: Session, request: requests.Requ
         case requests.Detach():
             await session.detach(request.items)
         case requests.FetchPage():
-            from codecompanion.session.actions.fetch_page import attach_page  # rarely wanted: not part of the start
+            from codecompanion.session.actions.fetch_page import attach_page  # rarely needed: not part of the start
 
             return await session.fetches.run(lambda: attach_page(session, request.url, again=request.again))
         case requests.CancelFetch():
@@ -129,7 +130,7 @@ async def carry_out(services: Services, session: Session, request: requests.Requ
 async def _look_at_code(
     session: Session, request: requests.PreviewCode | requests.ShowGathered | requests.ChooseCode
 ) -> object:
-    from codecompanion.session.actions import code_report  # rarely wanted: not part of the start
+    from codecompanion.session.actions import code_report  # rarely needed: not part of the start
 
     match request:
         case requests.PreviewCode():

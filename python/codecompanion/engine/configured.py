@@ -1,8 +1,8 @@
-"""What the editor's settings ask for beyond their types, made when the host is greeted: policies, files kept.
+"""Configuration checks beyond types, done at the greeting: policies, stored files.
 
-A mistake breaks no chat: only what is wrong is left out, and the default is in force there. What is wrong, with its key
-path, is left in `Services.mistakes` for every chat to say and for `:CodeCompanion problems`, because a sentence of that
-length does not fit the command line.
+An error breaks no chat: only the invalid part is left out, and its default applies. Errors, with their key paths, are
+collected in `Services.mistakes`; every chat shows them, and so does `:CodeCompanion problems`, because a sentence of
+that length does not fit the command line.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ EXCLUDE_KEY = "interactions.chat.opts.memory.exclude"
 
 
 def configure(services: Services, request: Hello) -> None:
-    """Let the services keep what the settings want kept, and use only policies that can be used."""
+    """Set up the files that the services store, and use only valid policies."""
     services.keeping = _keeping(services, request)
     services.indexes = ProjectIndexes(Path(request.cache_dir), services.emit) if request.cache_dir else None
     services.proxy = request.proxy
@@ -79,7 +79,7 @@ def _sandbox(services: Services, request: Hello) -> Sandbox:
 
 
 def _add_own_tools(services: Services) -> None:
-    """Let the user's own tools be offered; imported only where there are any."""
+    """Add the user's own tools; imported only if there are any."""
     own = services.settings.tools.own
     if own:
         from codecompanion.tools.own.own_tools import OwnTools
@@ -88,7 +88,7 @@ def _add_own_tools(services: Services) -> None:
 
 
 def _vectors(services: Services) -> ProjectVectors | None:
-    """Return what makes vectors of code, as the settings say; imported only where they say something."""
+    """Return the embedder of code, according to the settings; imported only if it is configured."""
     embedding = services.settings.context.embedding
     if not embedding.is_set and not embedding.model:
         return None
@@ -108,7 +108,7 @@ def _vectors(services: Services) -> ProjectVectors | None:
 
 
 def _gatherer(services: Services) -> ProjectGatherer | None:
-    """Return who gathers code for questions; nobody where an index has no place."""
+    """Return the gatherer of code for questions; None without a place for an index."""
     indexes = services.indexes
     if indexes is None:
         return None
@@ -124,7 +124,7 @@ def _gatherer(services: Services) -> ProjectGatherer | None:
 
 
 def _check_gathering(services: Services) -> None:
-    """Name the options below `context.hybrid` that are set and that no configured policy's pipeline reads (R-228)."""
+    """Name the options set below `context.hybrid` that no configured policy's pipeline reads (R-228)."""
     chat, context = services.settings.chat, services.settings.context
     changed = _changed(settings.load({}).context.hybrid, context.hybrid)
     if context.pipeline == "document" or not changed:
@@ -138,7 +138,7 @@ def _check_gathering(services: Services) -> None:
 
 
 def _changed(default: HybridSettings, given: HybridSettings) -> list[str]:
-    """Return the options that are not the default, by their path."""
+    """Return the options that differ from the default, by their path."""
     before, now = (dict(_leaves(msgspec.to_builtins(one))) for one in (default, given))
     return [name for name, value in now.items() if value != before[name]]
 
@@ -152,7 +152,7 @@ def _leaves(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any
 
 
 def _check_patterns(services: Services) -> None:
-    """Leave out prefixes of commands that cannot be allowed, and patterns that can name no environment variable."""
+    """Leave out command prefixes that cannot be allowed, and patterns that cannot name an environment variable."""
     tools = services.settings.tools
     entries = dict(tools.entries)
     for option, problem_of, consequence in _PATTERNS:
@@ -181,7 +181,7 @@ _PATTERNS = (
 
 
 def _keeping(services: Services, request: Hello) -> Keeping:
-    """Return where checkpoints and memories go; with a wrong exclusion nothing is remembered."""
+    """Return the places of checkpoints and memories; with an invalid exclusion nothing is remembered."""
     data_dir = Path(request.data_dir)
     state_dir = Path(request.state_dir) if request.state_dir else data_dir
     memory, exclusions = services.settings.chat.memory, tuple[re.Pattern[str], ...]()
@@ -196,7 +196,7 @@ def _keeping(services: Services, request: Hello) -> Keeping:
 
 
 def with_adapters(request: Hello, environ: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
-    """Return the settings with the adapters that the user's entries describe, and what is wrong with the entries."""
+    """Return the settings with the adapters that the user's entries describe, and the errors in the entries."""
     resolved = resolve_adapters(request.adapters, proxy=request.proxy, environ=environ)
     given = dict(request.settings)
     limits: dict[str, Any] = {model: {"context_window": tokens} for model, tokens in resolved.windows.items()}
@@ -210,7 +210,7 @@ def with_adapters(request: Hello, environ: Mapping[str, str]) -> tuple[dict[str,
 def take_settings(given: Mapping[str, Any]) -> tuple[Settings, dict[str, AdapterSettings], list[str]]:
     """Return the settings in force, the adapters they describe, and a sentence for each part that cannot be used.
 
-    The editor has checked them already; this keeps a part it does not know better from stopping the host.
+    The editor has checked them already; this keeps an unknown part from stopping the host.
     """
     try:
         loaded = settings.load(given)

@@ -1,4 +1,4 @@
-"""What `:checkhealth codecompanion` and `codecompanion doctor` find out about the Python side."""
+"""Findings about the Python side for `:checkhealth codecompanion` and `codecompanion doctor`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ OLDEST_PYTHON = (3, 11)
 
 
 async def examine_all(services: Services, *, completes: bool) -> list[Finding]:
-    """Return all findings about a running host; `completes`: completion was asked for, whatever its setting says."""
+    """Return all findings about a running host; `completes`: completion was requested, whatever its setting."""
     wanted = completes or services.settings.completion.enabled
     host, code = await asyncio.gather(asyncio.to_thread(examine, services), examine_code(services, completes=wanted))
     return [*host, *code]
@@ -85,7 +85,7 @@ def examine(services: Services) -> list[Finding]:
 
 
 def history_findings(store: Store) -> list[Finding]:
-    """Return what happened to the chat history: losses since the start, and damaged files that are kept."""
+    """Return the events of the chat history: losses since the start, and damaged files that were kept."""
     found = [Finding("history", False, text, RESTORE) for text in store.incidents]
     for kept in kept_files(store.path) if store.path else ():
         story = kept.story or "its repair was interrupted and finished at the next start"
@@ -109,7 +109,7 @@ def kept_modules(cache: ModuleCache | None) -> Finding:
 
 
 def variables_finding(hidden: HiddenVariables, environment: Mapping[str, str]) -> Finding:
-    """Return which variables of the environment the commands of a model do not get; never a value."""
+    """Return which variables of the environment a model's commands do not get; never a value."""
     names = hidden_names(environment, hidden)
     text = f"do not get {', '.join(names)}" if names else "get all variables of the environment: none holds a secret"
     return Finding("commands", True, text)
@@ -160,7 +160,7 @@ def examine_environment() -> list[Finding]:
 
 
 def _grammars() -> Finding:
-    """Return whether the languages that the code index reads have their grammars; none is loaded for it."""
+    """Return whether the languages of the code index have their grammars; loads none of them."""
     names = {"tsx": "typescript"}
     known = {language: f"tree_sitter_{names.get(language, language)}" for language in languages()}
     missing = [language for language, module in known.items() if importlib.util.find_spec(module) is None]

@@ -1,7 +1,7 @@
-"""What the check-up finds out about completion at the cursor and gathered code: whether what is configured answers.
+"""Findings about completion at the cursor and gathered code: whether the configured servers answer.
 
-The servers that the user has named are asked, for one token and for the vector of one word: nothing of the user's files
-goes to them. What is off is not asked.
+The servers that the user has configured are called, for one token and for the vector of one word: nothing from the
+user's files is sent to them. Disabled features are not tested.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from codecompanion.session.services import Services
 from codecompanion.settings_sections import CompletionSettings, TeamSettings
 
 ANSWER_LIMIT_S = 5.0
-"""`:checkhealth` waits 8 s for all of it."""
+"""`:checkhealth` waits 8 s in total."""
 _INSTALL = "Run :CodeCompanion install semantic"
 _TOO_LATE = f"no answer within {ANSWER_LIMIT_S:g} s"
 
 
 async def examine_code(services: Services, *, completes: bool) -> list[Finding]:
-    """Return the findings; `completes`: completion is on, whatever its setting says. Never raises for what is found."""
+    """Return the findings; `completes`: completion is on, whatever its setting. Errors become findings."""
     embedding = services.settings.context.embedding
     completion, vectors = await asyncio.gather(
         completion_findings(services) if completes else _nothing(),
@@ -40,7 +40,7 @@ async def _nothing() -> list[Finding]:
 
 
 async def completion_findings(services: Services) -> list[Finding]:
-    """Return whether the model can fill in, and whether its server gives a token."""
+    """Return whether the model can fill in the middle, and whether its server returns a token."""
     from codecompanion.adapters.completion.endpoints import CodeRequest
     from codecompanion.session.complete.completer import family_wanted
     from codecompanion.session.complete.completion_source import make_asked
@@ -84,7 +84,7 @@ def _chat_finding(services: Services, settings: CompletionSettings) -> Finding:
 
 
 def embedding_findings(embedding: EmbeddingSettings) -> list[Finding]:
-    """Return whether vectors can be made and compared; nothing when none are wanted. Asks no endpoint."""
+    """Return whether vectors can be made and compared; nothing when none are configured. Calls no endpoint."""
     from codecompanion.adapters.embeddings.make import make_embedder
     from codecompanion.adapters.embeddings.onnx_embedder import missing_packages
     from codecompanion.adapters.keys.redact import plain_url
@@ -109,7 +109,7 @@ def embedding_findings(embedding: EmbeddingSettings) -> list[Finding]:
 
 
 async def embedding_answers(services: Services, embedding: EmbeddingSettings, found: list[Finding]) -> list[Finding]:
-    """Return `found`, or instead of it why the endpoint gives no vector of one word."""
+    """Return `found`, or else why the endpoint returns no vector of one word."""
     from codecompanion.adapters.embeddings.make import make_embedder
 
     embedder = make_embedder(embedding, services.adapters.read_key)
@@ -129,7 +129,7 @@ async def embedding_answers(services: Services, embedding: EmbeddingSettings, fo
 
 
 def team_findings(team: TeamSettings, search_path: str | None) -> list[Finding]:
-    """Return what is wrong with where the team's text comes from; nothing when it is off, or right."""
+    """Return the problems of the source of the team's text; nothing when it is off, or works."""
     if not team.enabled:
         return []
     if team.command:

@@ -1,7 +1,8 @@
 """`python -m codecompanion.engine.embed_worker`: embeds questions for a host (`session.vectors.model_process`).
 
 The model is loaded here and not in the host, whose memory would grow by ten times the model's size. Reads settings from
-the first line of standard input, then requests, one a line; ends when that closes, or when nothing was asked for long.
+the first line of standard input, then requests, one per line; ends when that closes, or after a long time without
+requests.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ IDLE_S = 300.0
 
 
 def main() -> int:
-    """Answer until nobody asks any more; return the exit status."""
+    """Answer requests until they end; return the exit status."""
     lines = sys.stdin.buffer
     try:
         embedder = make_embedder(typed.read_json(lines.readline(), type=EmbeddingSettings), lambda settings: "")

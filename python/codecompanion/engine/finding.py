@@ -6,7 +6,7 @@ import msgspec
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """What was looked at, and what was found. `advice` is what to do when `ok` is false."""
+    """A check and its result. `advice` is the remedy when `ok` is false."""
 
     name: str
     ok: bool

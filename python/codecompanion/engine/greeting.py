@@ -39,13 +39,13 @@ from codecompanion.workspace.secret_text import hide_secrets
 _log = logging.getLogger(__name__)
 
 Tell = Callable[[str], None]
-"""Takes a sentence for the user."""
+"""Receives a sentence for the user."""
 
 
 async def build_services(
     request: Hello, emit: Callable[[Event], None], environment: UserEnvironment, editor: EditorAsks
 ) -> tuple[Services, AdapterSettings | None]:
-    """Return what the settings describe, what is wrong with them in `mistakes`; and the adapter of a new chat."""
+    """Return the services that the settings describe, with errors in `mistakes`; and the adapter of a new chat."""
     known = KnownSecrets()
     environment.take(request.environment)
     given, mistakes = with_adapters(request, environment)
@@ -111,7 +111,7 @@ async def build_services(
 
 
 async def _text_counter(tokenizer: str, cache_dir: Path, tell: Tell) -> tokens.TextCounter:
-    """Return how texts are counted; a vocabulary that cannot be had without a download is said, not waited for."""
+    """Return the text counter; a vocabulary that needs a download is reported, not waited for."""
     if tokenizer == "exact":
         from codecompanion.store.vocabulary import load_encoder
 
@@ -129,7 +129,7 @@ def hide_in_audit(known: KnownSecrets) -> Callable[[str], str]:
 
 
 def _open_store(data_dir: Path, tell: Tell) -> Store:
-    """Open the store; when the disk cannot be used, go on in memory and say so."""
+    """Open the store; when the disk cannot be used, continue in memory and report it."""
 
     def report(problem: StoreError) -> None:
         tell(str(problem))
@@ -137,7 +137,7 @@ def _open_store(data_dir: Path, tell: Tell) -> Store:
     try:
         return open_store(data_dir, report=report)
     except StoreError as error:
-        # The line may be cut when it is shown, so what it means for the user comes first.
+        # The line may be cut when it is shown, so its effect on the user comes first.
         tell(f"Chats will not be kept: {error}")
         return open_memory_store(report=report)
 
@@ -158,6 +158,6 @@ def _summarise(messages: Sequence[Message], limit: int) -> str:
 
 
 def _report_bug(error: BaseException) -> str:
-    """Log a bug of ours; return what the user reads of it."""
+    """Log a bug in our code; return the sentence for the user."""
     _log.error("internal error", exc_info=error)
     return one_sentence("the chat", error)

@@ -1,8 +1,8 @@
-"""Work that waits until nothing runs: imports for the next requests, byte code for the next host, old temporary files.
+"""Work for when the host is idle: imports for the next requests, byte code for the next host, old temporary files.
 
-Rarely needed modules are imported by the function that needs them, so that a host starts fast. When the host has had
-nothing to do for `QUIET_S`, they are imported here, one after the other in a thread, so that the first tool call or
-compaction does not wait for them, and so that an update of the plugin or a full disk meanwhile cannot hurt it.
+Rarely needed modules are imported by the function that needs them, so that a host starts fast. When the host has been
+idle for `QUIET_S`, they are imported here, one after the other in a thread, so that the first tool call or compaction
+does not wait for them, and so that a plugin update or a full disk in the meantime cannot break it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 _log = logging.getLogger(__name__)
 QUIET_S = 1.0
 LONG_QUIET_S = 10.0
-"""Before what is of no use to this host."""
+"""Before work that is of no use to this host."""
 LATER = tuple(
     f"codecompanion.{name}"
     for name in """
@@ -38,16 +38,16 @@ LATER = tuple(
 
 
 async def work_when_idle(is_busy: Callable[[], bool], steps: Iterable[Callable[[], object]]) -> None:
-    """Run each step in a thread, once the host has been idle; `is_busy` tells whether it worked within `QUIET_S`.
+    """Run each step in a thread, once the host has been idle; `is_busy` returns whether it worked within `QUIET_S`.
 
-    A step that fails is logged: what it prepares is done, or fails, where it is needed.
+    A step that fails is logged: its work is done, or fails, where it is needed.
     """
     for step in steps:
-        while is_busy():  # noqa: ASYNC110 - many things make a host busy; one look a second is enough
+        while is_busy():  # noqa: ASYNC110 - many things make a host busy; one check per second is enough
             await asyncio.sleep(QUIET_S)
         try:
             await asyncio.to_thread(step)
-        except Exception:  # whatever it is, the step is done again where its result is needed
+        except Exception:  # any error: the step is repeated where its result is needed
             _log.exception("idle work failed")
 
 
@@ -69,7 +69,7 @@ def _rehearse_compaction() -> None:
 
 
 def keep_modules() -> None:
-    """Let the next host import from one file what this one has imported (`module_cache`)."""
+    """Store this host's imports in one file for the next host (`module_cache`)."""
     from codecompanion.engine.module_cache import module_cache
     from codecompanion.engine.module_cache_writer import write_module_cache
 

@@ -1,4 +1,4 @@
-"""The verb `index_project`: the code index of a folder, told or built (`:CodeCompanion index`)."""
+"""The verb `index_project`: report or build the code index of a folder (`:CodeCompanion index`)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from codecompanion.wire.requests import IndexProject
 
 
 async def index_project(services: Services, request: IndexProject) -> dict[str, Any]:
-    """Carry the request out; return what its docstring says.
+    """Handle the request; return the result that its docstring describes.
 
     Raises:
-        InputError: there is no such folder, or nowhere to keep an index.
+        InputError: the folder does not exist, or there is no place for an index.
     """
     root = Path(request.cwd)
     if services.indexes is None:

@@ -1,6 +1,6 @@
-"""The open files of the editor, which it names when they change and not with every request.
+"""The open files of the editor, which it sends when they change and not with every request.
 
-With hundreds of them, reading and sending their names would be felt at every message.
+With hundreds of them, reading and sending their names would be noticeable at every message.
 """
 
 from __future__ import annotations
@@ -35,4 +35,4 @@ class ListedBuffers:
             return self._buffers
         changed = {buffer.name: buffer for buffer in snapshot.buffers}
         open_files = tuple(changed.pop(buffer.name, buffer) for buffer in self._buffers)
-        return (*open_files, *changed.values())  # one that was opened a moment ago may not be named yet
+        return (*open_files, *changed.values())  # a file opened a moment ago may not be listed yet

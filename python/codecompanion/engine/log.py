@@ -1,7 +1,7 @@
 """The log file: `stdpath("log")/codecompanion.log`, mode 0600, rotating, secrets redacted (lesson 44).
 
-Redaction happens on the finished line, tracebacks included, so no call site can forget it. Two editors may write to
-the same file: before each line the handler looks whether another process has rotated it away.
+Redaction happens on the finished line, tracebacks included, so no call site can forget it. Two editors may write to the
+same file: before each line the handler checks whether another process has rotated it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _secrets: set[str] = set()
 _ordered: tuple[str, ...] = ()
 
 logger = logging.getLogger("codecompanion")
-"""Until a file is open, warnings go to stderr, of which the editor keeps the tail."""
+"""Until a file is open, warnings go to stderr, whose tail the editor keeps."""
 
 
 def register_secrets(values: Iterable[str]) -> None:
@@ -36,7 +36,7 @@ def register_secrets(values: Iterable[str]) -> None:
 
 
 def count_secrets() -> int:
-    """Return how many values are kept out: it rises when another one becomes known."""
+    """Return the number of redacted values: it rises when another one becomes known."""
     return len(_secrets)
 
 
@@ -76,7 +76,7 @@ class _PrivateRotatingFile(RotatingFileHandler):
             return False
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """A full disk must not take the chat down; stderr is kept by the editor as a tail."""
+        """Write to stderr instead, whose tail the editor keeps: a full disk must not stop the chat."""
         if logging.lastResort is not None:
             logging.lastResort.handle(record)
 

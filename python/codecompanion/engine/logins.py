@@ -1,4 +1,4 @@
-"""`:CodeCompanion login`: the login of an adapter that has no key, one at a time."""
+"""`:CodeCompanion login`: the login of an adapter without a key, one at a time."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from codecompanion.wire.events import LoginCode
 
 
 class Logins:
-    """Logs in, stops that, and forgets a login. It ends with the host."""
+    """Logs in, cancels a login, and forgets one. It ends with the host."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
         self._running: asyncio.Task[dict[str, Any]] | None = None
 
     async def carry_out(self, request: requests.Login) -> dict[str, Any]:
-        """Return what the verb promises: who is logged in now, whether a login was forgotten, {} for the others.
+        """Return the verb's result: the user now logged in, whether a login was forgotten, or {}.
 
         Raises:
-            CodeCompanionError: it was stopped or failed; the logins are as they were.
+            CodeCompanionError: it was stopped or failed; the logins are unchanged.
         """
         name = request.adapter
         login = self._services.adapters.with_login(name).login()
@@ -45,7 +45,7 @@ class Logins:
                 return await self._started(name, login, request.account)
 
     def stop(self) -> None:
-        """End the login that is running, if there is one."""
+        """Cancel the running login, if there is one."""
         if self._running is not None:
             self._running.cancel()
 

@@ -1,4 +1,4 @@
-"""What shows a chat without changing it; imported when the user first looks, not when the host starts."""
+"""Read-only views of a chat; imported when the user first opens one, not when the host starts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Look = Inspect | ForecastCompaction | Preview | ShowOriginal | ShowRequest | Sho
 
 
 async def look(services: Services, session: Session, request: Look) -> object:
-    """Return what the request asks to see."""
+    """Return the requested view."""
     match request:
         case Inspect(request=0):
             return inspect(session.control, session.log, session.narrowing.narrows)

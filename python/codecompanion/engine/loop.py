@@ -1,8 +1,8 @@
-"""The engine's asyncio loop on its own thread, and the guard around all that runs on it.
+"""The engine's asyncio loop on its own thread, and the guard around everything on it.
 
-pynvim runs its loop on the main thread; everything of ours that waits (streams, tools, storage) runs here, so the
-editor is always answered. An exception in an asyncio task is silent by nature and one in a pynvim handler becomes a
-hit-enter prompt: `Guard` turns both into a line in the log and one notice.
+pynvim runs its loop on the main thread; all our waiting code (streams, tools, storage) runs here, so the editor always
+gets an answer. An exception in an asyncio task is silent by nature and one in a pynvim handler becomes a hit-enter
+prompt: `Guard` turns both into a line in the log and one notice.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ REPEAT_S = 10.0  # the same failure within this time is logged but not shown aga
 LAST_MOMENT_S = 0.1  # for cancelled tasks to clean up
 MAX_THREADS = 64
 """asyncio's own limit is the number of cores + 4. A stopped request may leave a thread waiting for the resolver or for
-a key's command: six of them would hold every file, every chat and every request on a machine with two cores."""
+a key's command: six of them would block every file, every chat and every request on a machine with two cores.
+"""
 _PASS_THROUGH = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
 
 
 def one_sentence(where: str, error: BaseException) -> str:
-    """Return what the user reads about `error`: its own sentence when it is ours, else what failed and where to look.
+    """Return the user's sentence about `error`: its own text if it is ours, else the failed operation and the log.
 
     Registered secrets never occur in it.
     """
@@ -49,7 +50,7 @@ class Guard:
         self._lock = threading.Lock()
 
     def report(self, where: str, error: BaseException) -> None:
-        """Log `error` with its traceback and tell the user once."""
+        """Log `error` with its traceback and notify the user once."""
         logger.error("%s failed", where, exc_info=(type(error), error, error.__traceback__))
         text = one_sentence(where, error)
         now = self._clock()
@@ -63,7 +64,7 @@ class Guard:
 
     @contextmanager
     def watch(self, where: str) -> Iterator[None]:
-        """Run the block; report whatever it raises (also a native library's panic) and go on after it."""
+        """Run the block; report whatever it raises (including a native library's panic) and continue after it."""
         try:
             yield
         except _PASS_THROUGH:
@@ -133,7 +134,7 @@ class EngineLoop:
         self._loop.call_soon_threadsafe(start)
 
     def close(self, last: Callable[[], Coroutine[Any, Any, None]], grace_s: float, limit_s: float) -> bool:
-        """Let running tasks finish for `grace_s`, run `last()`, stop the loop, cancel what remains.
+        """Let running tasks finish for `grace_s`, run `last()`, stop the loop, cancel the rest.
 
         Returns whether all of it was done within `limit_s`. Called from another thread; the loop is dead afterwards.
         """

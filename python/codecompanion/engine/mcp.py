@@ -25,7 +25,7 @@ from codecompanion.wire.requests import ChangeMcp, EditorText, ReadMcp, ShowMcp
 
 
 class McpHost:
-    """The servers, as `Runtime` has them."""
+    """The host's servers, as used by `Runtime`."""
 
     def __init__(self, services: Services, chats: Mapping[str, Session]) -> None:
         self._services = services
@@ -47,16 +47,16 @@ class McpHost:
             self.servers.start_all(session.root())
 
     async def look(self, chat: Chat) -> None:
-        """Look up which servers from files the chat may use now."""
+        """Find the servers from files that the chat may use now."""
         await self.files.look(chat)
 
     async def wait_for(self, chat: Chat) -> None:
-        """Start what the chat can use and wait for it as long as the user wants; say what is missing."""
+        """Start the servers that the chat can use and wait as long as the user allows; report missing ones."""
         await self.look(chat)
         await self.servers.wait_for(chat)
 
     async def carry_out(self, request: ShowMcp | ChangeMcp | ReadMcp) -> object:
-        """Carry out what the editor wants of them; raises `CodeCompanionError`."""
+        """Handle the editor's requests about servers; raises `CodeCompanionError`."""
         root = self._root(request.chat, request.cwd)
         match request:
             case ShowMcp():
@@ -95,7 +95,7 @@ class McpHost:
         return Taken((EditorText(self.servers.hide(given.text), f"the resource {uri} of the MCP server {name}"),))
 
     async def _asked(self, server: Server, chat: str, request: ReadMcp) -> Given:
-        """Return a resource or a prompt; the server is started when it was not."""
+        """Return a resource or a prompt; a stopped server is started."""
         task = server.start()
         if task is not None:
             await asyncio.wait([task])

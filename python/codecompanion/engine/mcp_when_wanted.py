@@ -1,4 +1,4 @@
-"""MCP servers of this host, made when there are any: a host without servers imports nothing of them."""
+"""The MCP servers of this host, created when there are any: a host without servers imports none of their code."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class McpWhenWanted:
             await self._made().opened(session)
 
     async def carry_out(self, request: ShowMcp | ChangeMcp | ReadMcp) -> object:
-        """Carry out what the editor wants of them; raises `CodeCompanionError`."""
+        """Handle the editor's requests about servers; raises `CodeCompanionError`."""
         return await self._made().carry_out(request)
 
     async def aclose(self) -> None:

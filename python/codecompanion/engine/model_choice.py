@@ -1,4 +1,4 @@
-"""The models the user may choose: what the configuration names, else what each endpoint tells (`ga`)."""
+"""The models the user may choose: those in the configuration, else those that each endpoint lists (`ga`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from codecompanion.session.services import Services
 
 
 async def list_models(services: Services, adapter: str) -> list[dict[str, Any]]:
-    """Return `[{adapter, models: [{name, window, about}], problem, brief}]`; one that is silent hides none.
+    """Return `[{adapter, models: [{name, window, about}], problem, brief}]`; one that does not answer hides none.
 
     `about` is what a local server reports about the model, in a few words.
     """
@@ -28,7 +28,7 @@ async def _models_of(services: Services, name: str) -> dict[str, Any]:
         registry.check(name)
         async with asyncio.timeout(5):
             if known:
-                await registry.get(name).require_key()  # what the configuration lists is of no use without it
+                await registry.get(name).require_key()  # the configured list is of no use without a key
             else:
                 known = await registry.get(name).list_models()
     except (CodeCompanionError, TimeoutError) as error:

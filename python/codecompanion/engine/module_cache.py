@@ -1,12 +1,12 @@
 """One file with the byte code of every module a host imports: a start reads it instead of hundreds of files.
 
 `use_module_cache` puts a finder before Python's own. As Python does with a `.pyc`, it compares the time and size of
-each source with those the byte code was made from, and leaves what does not fit to Python. The file is used only if
-nobody but the user can have written it, and its parts only if their hashes fit. Each Python, `sys.path` and set of
-switches has a file of its own; `module_cache_writer` writes it. With it, a plugin in a read-only folder is not compiled
-again at each start.
+each source with those recorded for the byte code, and leaves mismatches to Python. The file is used only if no one but
+the user can have written it, and its parts only if their hashes match. Each Python, `sys.path` and set of switches has
+its own file; `module_cache_writer` writes it. With it, a plugin in a read-only folder is not compiled again at each
+start.
 
-This module is imported before all others, so it imports only what Python has loaded by then: not `pathlib`.
+This module is imported before all others, so it imports only modules that Python has already loaded: not `pathlib`.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ SUFFIX = ".modules"
 NOT_WRITTEN = "not written yet"
 
 Part = tuple[int, int, bytes]
-"""Offset, size and hash of the marshalled byte code of some modules: together it is read faster than one by one."""
+"""Offset, size and hash of the marshalled byte code of some modules: together they load faster than one by one."""
 Entry = tuple[int, str, str, int, int]
-"""Of a module: number of its part; source and `.pyc`; time in ns and size of the source."""
+"""For a module: number of its part; source and `.pyc`; time in ns and size of the source."""
 
 
 class ModuleCache:
-    """The finder, and what it has read. `why_not` says why no file is in use, "" when one is."""
+    """The finder, and the data it has read. `why_not` is the reason why no file is in use, "" when one is."""
 
     def __init__(self, folder: str) -> None:
         self.search_path = tuple(sys.path)
@@ -47,7 +47,7 @@ class ModuleCache:
         self._read: set[int] = set()
 
     def open(self) -> None:
-        """Read the lists of modules and parts; the file stays open, for what is imported later."""
+        """Read the lists of modules and parts; the file stays open for later imports."""
         try:
             check_only_ours(os.lstat(self.path.rpartition("/")[0]))
             self._file = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -84,7 +84,7 @@ class ModuleCache:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec of a module whose byte code is here and fits its source. A reload is left to Python."""
+        """Return the spec of a module whose byte code is here and matches its source. A reload is left to Python."""
         entry = self.entries.get(name)
         if entry is None or target is not None or not fits(entry):
             return None
@@ -105,7 +105,7 @@ class ModuleCache:
         return self._codes.pop(name, None)
 
     def read_part(self, number: int) -> dict[str, CodeType]:
-        """Return the byte code of the modules of a part. If it is damaged, nothing else of the file is used either."""
+        """Return the byte code of the modules of a part. If it is damaged, the rest of the file is not used either."""
         offset, size, digest = self._parts[number]
         try:
             part = os.pread(self._file, size, self._begin + offset)
@@ -114,7 +114,7 @@ class ModuleCache:
         if source_hash(part) != digest:
             self.close("damaged")
             return {}
-        codes: dict[str, CodeType] = marshal.loads(part)  # noqa: S302 - as above, and its hash fits
+        codes: dict[str, CodeType] = marshal.loads(part)  # noqa: S302 - as above, and its hash matches
         return codes
 
     def encode(self, parts: Sequence[bytes], entries: dict[str, Entry]) -> bytes:
@@ -139,7 +139,7 @@ class CachedLoader(SourceFileLoader):
 
 
 def fits(entry: Entry) -> bool:
-    """Return whether the source is still the one the byte code was made from, as far as its time and size tell."""
+    """Return whether the source is unchanged since the byte code was compiled, judging by its time and size."""
     try:
         found = os.stat(entry[1])  # noqa: PTH116 - without pathlib
     except OSError:
@@ -148,7 +148,7 @@ def fits(entry: Entry) -> bool:
 
 
 def check_only_ours(found: os.stat_result) -> None:
-    """Raise `PermissionError` unless it is a file or folder that belongs to the user and nobody else may write."""
+    """Raise `PermissionError` unless it is a file or folder that belongs to the user and no one else may write."""
     is_right_kind = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
     if not is_right_kind or found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise PermissionError("others could have written it")
@@ -162,5 +162,5 @@ def use_module_cache(folder: str) -> None:
 
 
 def module_cache() -> ModuleCache | None:
-    """Return the one that this process uses or would use."""
+    """Return the cache that this process uses or would use."""
     return next((finder for finder in sys.meta_path if isinstance(finder, ModuleCache)), None)

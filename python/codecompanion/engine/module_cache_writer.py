@@ -1,7 +1,7 @@
 """Writes the file of `module_cache`, when the host is idle and has imported modules that the file lacks.
 
-What the file has is kept as long as its source is unchanged, so that it soon has what all chats of the user need. The
-file is replaced as a whole: of two hosts that write at once, one is the last.
+Entries are kept as long as their source is unchanged, so that the file soon covers all of the user's chats. The file is
+replaced as a whole: of two hosts that write at once, the last one wins.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from codecompanion.store.durable_files import remove_drafts, write_whole
 PART = 32
 """Modules in a part, in the order of their imports: 23 ms to load 648, 27 one by one, 23 all at once."""
 KEPT_FILES = 4
-"""How many files stay, the newest: those of other Pythons and plugin folders may be in use."""
+"""Number of files to keep, newest first: those of other Pythons and plugin folders may be in use."""
 
 Facts = tuple[str, str, int, int]
 """Source and `.pyc` of a module; time in ns and size of the source."""
 
 
 def write_module_cache(cache: ModuleCache) -> bool:
-    """Write the file if modules were imported that it lacks; return whether it was written. Blocks for 0.2 s and more.
+    """Write the file if modules were imported that it lacks; return whether it was written. Blocks for 0.2 s or more.
 
     Raises:
         OSError: it cannot be written, and is unchanged.
@@ -54,11 +54,11 @@ def write_module_cache(cache: ModuleCache) -> bool:
 
 
 def _imported_without(cache: ModuleCache) -> Iterator[tuple[str, tuple[CodeType, Facts]]]:
-    """Yield what the file lacks of the modules that Python imported itself and would find in the same place again."""
+    """Yield the modules missing from the file that Python imported itself and would find in the same place again."""
     for name, module in list(sys.modules.items()):
         spec = getattr(module, "__spec__", None)
         if name in cache.entries and fits(cache.entries[name]):
-            continue  # also what is imported before the file is in use
+            continue  # also modules imported before the file is in use
         if spec is None or type(spec.loader) is not SourceFileLoader or spec.name != name or name == "__main__":
             continue
         if spec.cached and spec.origin == _first_source(cache.search_path, name):
@@ -70,14 +70,14 @@ def _imported_without(cache: ModuleCache) -> Iterator[tuple[str, tuple[CodeType,
 
 
 def _first_source(search_path: tuple[str, ...], name: str) -> str:
-    """Return the first source of that name; a program that was imported from elsewhere is not kept."""
+    """Return the first source of that name; a module imported from elsewhere is not stored."""
     stem = name.replace(".", "/")
     places = (f"{folder}/{stem}{end}" for folder in search_path for end in ("/__init__.py", ".py"))
     return next(filter(os.path.isfile, places), "")
 
 
 def _kept(cache: ModuleCache) -> dict[str, tuple[CodeType, Facts]]:
-    """Return what the file has already, without what is out of date."""
+    """Return the file's entries that are still up to date."""
     entries = {name: entry for name, entry in cache.entries.items() if fits(entry)}
     codes: dict[str, CodeType] = {}
     for number in sorted({entry[0] for entry in entries.values()}):

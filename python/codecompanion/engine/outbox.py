@@ -1,16 +1,16 @@
-"""What is waiting to go to the editor: coalesced, cut into batches, and paced by what the editor says it costs.
+"""The queue of events for the editor: coalesced, cut into batches, and paced by the editor's reported cost.
 
-One flush is one RPC call with one JSON array (the wire costs per object, not per byte). Consecutive pieces of a
-chat's reply become one event. Nothing here knows pynvim, threads apart from one lock, or a clock: the bridge owns
-both.
+One flush is one RPC call with one JSON array (the wire costs per object, not per byte). Consecutive pieces of a chat's
+reply become one event. Nothing here knows pynvim, threads apart from one lock, or a clock: the bridge owns both.
 
-Pacing. A flush is answered with the milliseconds it took in the editor. The next flush of *streamed text* waits
-clamp(4 x smoothed cost, 25 ms, 250 ms), so that drawing takes at most a fifth of the editor's time; everything else
-(an answer, a state, the first piece after a silence) and the rest of a burst waits only as long as the last flush
-took. A batch is limited to what costs about `TARGET_MS`, so no flush stalls typing.
+Pacing. A flush is answered with the milliseconds it took in the editor. The next flush of *streamed text* waits clamp(4
+x smoothed cost, 25 ms, 250 ms), so that drawing takes at most a fifth of the editor's time; everything else (an answer,
+a state, the first piece after a silence) and the rest of a burst waits only as long as the last flush took. A batch is
+limited to a cost of about `TARGET_MS`, so no flush stalls typing.
 
-Order. Each chat gets its events in order but for the older pieces of a chat that comes back: they go where nothing else
-waits, for each stands above all that is drawn. What is said to a chat of 50,000 messages need not wait for all of them.
+Order. Each chat gets its events in order, except for the older pieces of a restored chat: they are sent when nothing
+else waits, because each belongs above everything already drawn. A message to a chat of 50,000 messages does not have to
+wait for all of them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Run(msgspec.Struct):
 def _encode(event: Event) -> bytes:
     try:
         return _encoder.encode(event)
-    except UnicodeEncodeError:  # a restored message, a file name, a tool's output with bytes that are no text
+    except UnicodeEncodeError:  # a restored message, a file name, a tool's output with bytes that are not text
         return _encoder.encode(_mended(msgspec.to_builtins(event)))
 
 
@@ -62,7 +62,7 @@ def _mended(value: Any) -> Any:
 def _encode_piece(kind: type[Text] | type[Reasoning], chat: str, text: str) -> bytes:
     try:
         return _encoder.encode(kind(chat=chat, text=text))
-    except UnicodeEncodeError:  # a provider split an emoji's escape into lone surrogates; halves that meet are joined
+    except UnicodeEncodeError:  # a provider split an emoji's escape into lone surrogates; adjacent halves are joined
         return _encoder.encode(kind(chat=chat, text=_mended(text)))
 
 
@@ -74,14 +74,14 @@ class Outbox:
         self._open: dict[str, _Run] = {}
         self._pressing = 0
         self._older: deque[tuple[str, bytes]] = deque()
-        """Pieces that go above what is drawn, with their chats."""
+        """Pieces that belong above the drawn ones, with their chats."""
         self._lock = threading.Lock()
 
     def put(self, event: Event) -> None:
         """Append `event`, encoded on the caller's thread.
 
         Raises:
-            TypeError: a field of the event cannot be JSON.
+            TypeError: a field of the event cannot be encoded as JSON.
         """
         if isinstance(event, Text | Reasoning):
             self._put_piece(type(event), event.chat, event.text)
@@ -91,7 +91,7 @@ class Outbox:
             if isinstance(event, Restored) and not event.first:
                 self._older.append((event.chat, encoded))
                 return
-            if isinstance(event, Redrawn | ChatOpened):  # the whole chat is told again
+            if isinstance(event, Redrawn | ChatOpened):  # the whole chat is sent again
                 self._older = deque(piece for piece in self._older if piece[0] != event.chat)
             self._open.pop(event.chat, None)
             self._items.append(encoded)
@@ -109,13 +109,13 @@ class Outbox:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits."""
+        """Whether the queue is empty."""
         with self._lock:
             return not self._items and not self._older
 
     @property
     def is_pressing(self) -> bool:
-        """Whether something other than streamed text waits."""
+        """Whether anything other than streamed text waits."""
         with self._lock:
             return self._pressing > 0 or bool(self._older)
 
@@ -140,8 +140,8 @@ class Outbox:
                             del self._open[item.chat]
                 batch.append(encoded)
                 size += len(encoded)
-            # One at least, where half of the room is left: a reply that streams does not keep them back, but an event
-            # that was too large for this batch goes first.
+            # At least one, if half of the room is left: a streaming reply does not delay them, but an event that was
+            # too large for this batch goes first.
             while self._older and not self._waits_whole() and (not batch or size < limit_bytes // 2):
                 batch.append(self._older.popleft()[1])
                 size += len(batch[-1])
@@ -162,7 +162,7 @@ class Outbox:
 
 
 class Pacer:
-    """How long to wait before the next flush and how big it may be, learned from the costs reported."""
+    """The delay before the next flush and its size limit, learned from the reported costs."""
 
     def __init__(self) -> None:
         self._cost_ms = 0.0
@@ -173,7 +173,7 @@ class Pacer:
         """Learn from a flush of `size_bytes` that cost the editor `cost_ms`."""
         self._cost_ms += _SMOOTHING * (cost_ms - self._cost_ms)
         if size_bytes < MIN_LIMIT_BYTES:
-            return  # a small batch says what an event costs, not what a byte costs
+            return  # a small batch shows the cost of an event, not of a byte
         self._ms_per_byte += _SMOOTHING * (cost_ms / size_bytes - self._ms_per_byte)
         affordable = int(TARGET_MS / max(self._ms_per_byte, 1e-9))
         self.limit_bytes = min(max(affordable, MIN_LIMIT_BYTES), MAX_LIMIT_BYTES)
@@ -185,5 +185,5 @@ class Pacer:
 
     @property
     def gap_s(self) -> float:
-        """Seconds between two flushes when something other than a stream waits, or a burst is being worked off."""
+        """Seconds between two flushes when anything other than a stream waits, or during a burst."""
         return min(max(self._cost_ms, MIN_GAP_MS), MAX_GAP_MS) / 1000

@@ -21,7 +21,7 @@ _LOOKING = (19, 21, 38)
 """CAP_SYS_PTRACE, and since Linux 6.13 also CAP_PERFMON, which CAP_SYS_ADMIN includes."""
 _CAPABILITY_VERSION = 0x20080522
 _ENVIRONMENT_FIELDS = slice(47, 49)
-"""`env_start` and `env_end` in `/proc/self/stat` after the program's name, which may hold spaces (man 5 proc)."""
+"""`env_start` and `env_end` in `/proc/self/stat` after the program's name, which may contain spaces (man 5 proc)."""
 
 
 def close_own_memory() -> bool:
@@ -55,9 +55,9 @@ def give_up_tracing() -> bool:
 
 
 def wipe_start_environment(names: Iterable[str]) -> bool:
-    """Overwrite the values of variables where `/proc/<pid>/environ` shows what this process was started with.
+    """Overwrite the values of variables in this process's start environment, which `/proc/<pid>/environ` shows.
 
-    They must have been taken out of `os.environ` before: nothing may point there any more. Returns whether the system
+    They must have been removed from `os.environ` before: nothing may point there any more. Returns whether the system
     has such a place.
     """
     wanted = {name.encode("utf-8", "surrogateescape") for name in names}

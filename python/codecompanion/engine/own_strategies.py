@@ -1,8 +1,8 @@
-"""Strategies of the user's own, in Python: `interactions.chat.opts.strategies.<name>`, used like built-in ones.
+"""The user's own strategies, in Python: `interactions.chat.opts.strategies.<name>`, used like built-in ones.
 
-A function gets the messages, its parameters and what it may know, and returns the messages as the next request shall
-have them: shorter texts, or fewer messages. It is trusted with nothing: calls stay with their results, protected
-messages stay as they are, nothing is added; what breaks that, raises or takes too long leaves the chat as it was.
+A function gets the messages, its parameters and an environment, and returns the messages of the next request: shorter
+texts, or fewer messages. It is not trusted: calls stay with their results, protected messages are unchanged, nothing is
+added; a function that violates this, raises or takes too long leaves the chat unchanged.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from codecompanion.tools.own.loading import load_function, told_of
 
 KEY = "interactions.chat.opts.strategies"
 LIMIT_S = 2.0
-"""So long a strategy may take; everything else in the chat waits for it."""
+"""Seconds that a strategy may take; everything else in the chat waits for it."""
 LOAD_S = 10.0
-"""So long importing all of them may take."""
+"""Seconds that importing all of them may take."""
 
 Tell = Callable[[str], None]
 _log = logging.getLogger(__name__)
 _own: set[str] = set()
-"""Names of those that were registered, so that another configuration replaces them."""
+"""Names of the registered strategies, so that another configuration replaces them."""
 
 
 class NoParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The parameters of a function that names none."""
+    """The parameters of a function that has none."""
 
 
 class StrategyEnv(msgspec.Struct, frozen=True):
-    """What a strategy of the user's own may know: tokens of the window, of the target (0 = none), of the request.
+    """The environment of a user's strategy: tokens of the window, of the target (0 = none), of the request.
 
     `cycle` is the number of the running turn; `count(text)` counts a text, `with_text(message, text)` returns the
     message with another text.
@@ -63,9 +63,9 @@ class StrategyEnv(msgspec.Struct, frozen=True):
 def register_strategies(
     given: Mapping[str, str], tell: Tell = _log.warning, failed: Tell = lambda sentence: None
 ) -> list[str]:
-    """Make the user's functions strategies, in the place of those of an earlier configuration; return what is wrong.
+    """Register the user's functions as strategies, replacing those of an earlier configuration; return the errors.
 
-    `tell` takes a sentence for the chat when one fails later, `failed` one with the key, for the list of problems.
+    `tell` receives a sentence for the chat when one fails later, `failed` one with the key, for the list of problems.
     Runs the user's code: call it in a thread, before policies are read.
     """
     for name in _own:
@@ -86,7 +86,7 @@ def register_strategies(
 async def register_in_time(
     given: Mapping[str, str], tell: Tell = _log.warning, failed: Tell = lambda sentence: None
 ) -> list[str]:
-    """Do it beside the loop, in so much time; what takes longer to import is not waited for."""
+    """Register them in a thread within `LOAD_S`; slower imports are not waited for."""
     try:
         return await asyncio.wait_for(asyncio.to_thread(register_strategies, given, tell, failed), LOAD_S)
     except TimeoutError:
@@ -124,7 +124,7 @@ def _strategy(name: str, function: Callable[..., Any], tell: Tell, failed: Tell)
 
 
 def _params_of(function: Callable[..., Any], key: str) -> tuple[type[msgspec.Struct], Callable[[msgspec.Struct], Any]]:
-    """Return the struct that a policy's table is read into, and what makes the function's own parameters of it."""
+    """Return the struct for a policy's table, and a function that converts it to the function's own parameters."""
     try:
         hints = typing.get_type_hints(function)
         names = list(inspect.signature(function).parameters)
@@ -152,7 +152,7 @@ def _params_of(function: Callable[..., Any], key: str) -> tuple[type[msgspec.Str
 
 
 def _within(work: Callable[[], Any]) -> tuple[Any, BaseException | None] | None:
-    """Return what the work returned or raised, None when it has not ended in time: its thread is left behind."""
+    """Return the result or the exception of the work, None on timeout: its thread is abandoned."""
     ended: list[tuple[Any, BaseException | None]] = []
 
     def body() -> None:
@@ -168,7 +168,7 @@ def _within(work: Callable[[], Any]) -> tuple[Any, BaseException | None] | None:
 
 
 def _taken(name: str, work: Work, result: Any, env: Env) -> Outcome:
-    """Return the work with what the function made of it, when that is whole; the pipeline checks the pairs as well."""
+    """Return the work with the function's result, if it is valid; the pipeline checks the pairs as well."""
     if result is None:
         return Skipped("nothing_to_do", f"{name} changed nothing")
     messages, _ = result if isinstance(result, tuple) and len(result) == 2 and _is_list(result[0]) else (result, None)

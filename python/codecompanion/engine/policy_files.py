@@ -1,7 +1,7 @@
-"""Policies of the user's own as TOML files: `policies/*.toml` in the configuration folder, each named like its file.
+"""The user's own policies as TOML files: `policies/*.toml` in the configuration folder, each named like its file.
 
-A file says what a table in `interactions.chat.opts.policies` says. What is wrong with it is told by file and line. Only
-the user's own configuration folder is read, never one of a project.
+A file has the content of a table in `interactions.chat.opts.policies`. Errors are reported by file and line. Only the
+user's own configuration folder is read, never one of a project.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MAX_BYTES = 1_000_000
 
 
 class PolicyFiles(msgspec.Struct, frozen=True):
-    """What the files say: tables and where each stands by the name of the policy, sentences on those left out."""
+    """The contents of the files: tables and their places by the name of the policy, sentences on those left out."""
 
     tables: dict[str, Any]
     paths: dict[str, Path]
@@ -29,7 +29,7 @@ class PolicyFiles(msgspec.Struct, frozen=True):
 
 
 def read_policy_files(config_dir: str, configured: Mapping[str, Any]) -> PolicyFiles:
-    """Return the policies of the files below a folder; one that is `configured` as well is left out."""
+    """Return the policies of the files below a folder; one that is also `configured` is left out."""
     tables, paths, mistakes = dict[str, Any](), dict[str, Path](), list[str]()
     for path in sorted((Path(config_dir) / FOLDER).glob("*.toml")) if config_dir else ():
         name = path.stem
@@ -53,7 +53,7 @@ def read_policy_files(config_dir: str, configured: Mapping[str, Any]) -> PolicyF
 
 
 def _with_line(path: Path, problem: str) -> str:
-    """Return what tomllib says with its line in front: `mine.toml, line 3: …`."""
+    """Return tomllib's message with its line first: `mine.toml, line 3: …`."""
     found = re.fullmatch(r"(.*?) \(at (?:line (\d+), column \d+|end of document)\)", problem, re.DOTALL)
     if found is None:
         return f"{path}: {problem}"
@@ -61,9 +61,9 @@ def _with_line(path: Path, problem: str) -> str:
 
 
 def told_by_file(sentence: str, key: str, path: Path | None) -> str:
-    """Return a mistake that begins with a key path as one of the file: `mine.toml, line 3: stage[1].trigger: …`.
+    """Return an error that begins with a key path as one of the file: `mine.toml, line 3: stage[1].trigger: …`.
 
-    `key` is what the path of the whole policy is; a sentence about something else stays as it is.
+    `key` is the path of the whole policy; a sentence about anything else is unchanged.
     """
     found = re.match(rf"{re.escape(key)}(?:\.([^:]*))?: ", sentence)
     if found is None or path is None:
@@ -78,7 +78,7 @@ def told_by_file(sentence: str, key: str, path: Path | None) -> str:
 
 
 def _line_of(text: str, key: str) -> int:
-    """Return the line, 1-based, in which a key path of a table stands, as far as it is found; 0 = nowhere."""
+    """Return the line, 1-based, of a key path in a table, as far as it is found; 0 = nowhere."""
     lines = text.splitlines()
     at, found = 0, 0
     for name, number in re.findall(r"([\w-]+)(?:\[(\d+)\])?", key):

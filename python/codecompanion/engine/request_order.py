@@ -1,8 +1,8 @@
-"""When a request may begin: they come in order, and gates keep that order meaningful while each takes its time.
+"""When a request may begin: requests arrive in order, and gates keep that order while each takes its time.
 
 Nothing begins before `hello` was answered; nothing of a chat before its `open_chat`, `close_chat` or `delete_session`
-was; no message before what was attached, detached or chosen ahead of it. A message that waits so is passed by what is
-no message; else nothing of a chat begins before what came earlier.
+was; no message before earlier attachments, detachments and choices. Requests other than messages may overtake such a
+waiting message; apart from that, nothing of a chat begins before its earlier requests.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CHANGES = (
     | requests.SetModel
     | requests.SetPolicy
 )
-"""What changes the next request of its chat."""
+"""Requests that change the next request of their chat."""
 _SENDS = requests.Submit | requests.Regenerate | requests.GoOn | requests.Compact
 
 
@@ -31,17 +31,17 @@ class RequestOrder:
         """Begin with the gate that `hello` opens."""
         self._greeted = asyncio.Event()
         self._gates: dict[str, asyncio.Event] = {}
-        """By chat, what opens or ends it: whatever comes later waits until that is done."""
+        """By chat, the requests that open or end it: later ones wait until they are done."""
         self._changes: dict[str, set[asyncio.Event]] = {}
-        """By chat, what changes its next request: a message that comes later waits until that is done."""
+        """By chat, the changes of its next request: later messages wait until they are done."""
         self._last: dict[tuple[str, bool], asyncio.Event] = {}
-        """By chat and whether it goes with the messages, what came last: set once that begins.
+        """By chat and whether it is ordered with the messages, the last request: set once it begins.
 
-        A gate alone keeps no order: what finds it open passes those who were not yet woken.
+        A gate alone does not keep the order: a request that finds it open overtakes those that were not yet woken.
         """
 
     async def turn_of(self, request: requests.Request) -> asyncio.Event | None:
-        """Wait for what must come first; return the gate this request opens when it is done."""
+        """Wait for earlier requests; return the gate that this request opens when it is done."""
         if isinstance(request, requests.Hello):
             return self._greeted
         chat, gate, begins = request.chat, None, asyncio.Event()
@@ -67,12 +67,12 @@ class RequestOrder:
         return gate
 
     def _stops_what_waits(self, request: requests.Request) -> bool:
-        """Whether it stops a message that has not begun; that comes back as a draft once it has."""
+        """Whether it stops a message that has not begun; the message becomes a draft again once it has."""
         message = self._last.get((request.chat, True))
         return isinstance(request, requests.Cancel) and message is not None and not message.is_set()
 
     def is_done(self, request: requests.Request, gate: asyncio.Event | None) -> None:
-        """Let what waits for the request begin; `gate` is what `turn_of` returned for it."""
+        """Release the requests that wait for this one; `gate` is the result of `turn_of` for it."""
         if gate is None:
             return
         gate.set()

@@ -1,6 +1,6 @@
-"""Builds everything once and carries requests out; the owner of all chats of this host (architecture.md).
+"""Builds everything once and handles requests; the owner of all chats of this host (architecture.md).
 
-What is about one chat is in `chats`, what a host is made of in `greeting`.
+Requests about one chat are in `chats`, the parts of a host in `greeting`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 WARM_UP_AFTER_S = 0.02
 PAUSE_S = 0.001
-"""Between two steps of imports, so that a request that came meanwhile begins before the next one."""
+"""Seconds between two import steps, so that a request that arrived meanwhile begins before the next one."""
 
 
 class Runtime:
@@ -63,10 +63,10 @@ class Runtime:
         self._has_submitted = asyncio.Event()
 
     async def handle(self, request: requests.Request) -> object:
-        """Carry out one request and return its result.
+        """Handle one request and return its result.
 
         Raises:
-            CodeCompanionError: it could not be carried out; the text is for the user.
+            CodeCompanionError: it failed; the text is for the user.
         """
         self._last_request = time.monotonic()
         match request:
@@ -139,7 +139,7 @@ class Runtime:
             case requests.GiveEnvironment():
                 self._take_environment(request)
             case requests.Doctor():
-                from codecompanion.engine.doctor import examine_all  # rarely wanted: not part of the start
+                from codecompanion.engine.doctor import examine_all  # rarely needed: not part of the start
 
                 return await examine_all(self.services, completes=self._completer is not None)
             case requests.ShowCost():
@@ -204,7 +204,7 @@ class Runtime:
 
     @property
     def services(self) -> Services:
-        """Return the services; there are none before `hello`."""
+        """Return the services; raises `InputError` before `hello`."""
         if self._services is None:
             raise InputError("The host is still starting.")
         return self._services
@@ -218,7 +218,7 @@ class Runtime:
     # ---- the host
 
     async def _greet(self, request: requests.Hello) -> list[str]:
-        """Take the settings and build what they describe; return what is wrong with them."""
+        """Build what the settings describe; return their errors."""
         environment = UserEnvironment()
         services, chosen = await build_services(request, self._tell, environment, self._asks)
         previous, self._services, self._reports, self._missing = self._services, services, None, None
@@ -236,7 +236,7 @@ class Runtime:
         return services.mistakes
 
     async def _stand_by(self, chosen: AdapterSettings | None, data_dir: Path) -> None:
-        """Import the modules that chats need while the editor handles the greeting; the rest while nothing runs."""
+        """Import the modules that chats need while the editor handles the greeting; the rest while idle."""
         from codecompanion.engine import chats
 
         chats.watch_history(self.services, self._chats, self._start_in_background)
@@ -250,7 +250,7 @@ class Runtime:
         await work_when_idle(lambda: self._is_busy(LONG_QUIET_S), (keep_modules,))
 
     def _tell(self, event: Event) -> None:
-        """Emit an event of the services; the newest piece of a stored chat is what the user waits for."""
+        """Emit an event of the services; the user waits for the newest piece of a stored chat."""
         self._emit(event)
         if isinstance(event, Restored) and event.first:
             self._can_import.set()
@@ -261,20 +261,20 @@ class Runtime:
         return works or time.monotonic() - self._last_request < quiet_s
 
     def _take_environment(self, request: requests.GiveEnvironment) -> None:
-        """Let the next request find a key that was changed in the running editor."""
+        """Use changed keys of the running editor from the next request on."""
         adapters = self.services.adapters
         self.services.known_secrets.learn_environment(request.changed, adapters.key_variables(), is_plain_name)
         adapters.forget_keys(self._environment.take(request.changed, request.gone))
 
     def _completing(self) -> Completer:
-        from codecompanion.session.complete.completer import make_completer  # only who uses it pays for it
+        from codecompanion.session.complete.completer import make_completer  # imported only when it is used
 
         if self._completer is None:
             self._completer = make_completer(self.services)
         return self._completer
 
     def _logging_in(self) -> Logins:
-        from codecompanion.engine.logins import Logins  # rarely wanted: not part of the start
+        from codecompanion.engine.logins import Logins  # rarely needed: not part of the start
 
         if self._logins is None:
             self._logins = Logins(self.services)
@@ -295,7 +295,7 @@ class Runtime:
         return self._reports
 
     async def _keep(self, request: requests.ListCheckpoints | requests.RestoreChat) -> object:
-        """Carry out what is about the files beside the database."""
+        """Handle requests about the files beside the database."""
         services = self.services
         if services.keeping is None:
             return []
@@ -339,7 +339,7 @@ class Runtime:
                 session.servers_known = self._start_in_background(self._servers.opened(session))
 
     def _warm_up(self, session: Session) -> None:
-        """Import the transport once the chat stands on the screen, so that the first request need not wait for it."""
+        """Import the transport once the chat is on the screen, so that the first request does not wait for it."""
 
         async def warm() -> None:
             await asyncio.sleep(WARM_UP_AFTER_S)
@@ -368,7 +368,7 @@ class Runtime:
         return task
 
     async def _fork(self, request: requests.ForkChat) -> str:
-        """Make a branch of a chat; one that is open must not be working on its history meanwhile."""
+        """Make a branch of a chat; an open one must not be working on its history meanwhile."""
         from codecompanion.session.actions.forking import fork
 
         session = self._chats.get(request.chat)

@@ -1,7 +1,7 @@
-"""Policies that are wrong, or have a wrong option: they do not run, and the user is told the wrong key (K1, R-347).
+"""Stops invalid policies and those with an invalid option, and shows the user the invalid key (K1, R-347).
 
-A wrong policy of the user's own gives way to the one it extends, a policy with a wrong option to the default one. The
-default policy is never stopped: it goes on without the wrong option.
+An invalid policy of the user's own is replaced by the one it extends, a policy with an invalid option by the default
+one. The default policy is never stopped: it continues without the invalid option.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from codecompanion.session.stopped_policies import POLICIES_KEY, StoppedPolicy, 
 
 _CHAT_KEY = OPTIONS_KEY.rpartition(".")[0]
 _OF_STYLE = ("response_style", "context_packet")
-"""Options of the chat that belong to policies with a response style of their own (R-347, R-350)."""
+"""Options of the chat that belong to policies with their own response style (R-347, R-350)."""
 
 
 def stop_policies(services: Services, files: PolicyFiles, wrong_options: Sequence[str]) -> None:
-    """Let no chat use a policy that is wrong; `wrong_options` are sentences of the editor on options of policies."""
+    """Let no chat use an invalid policy; `wrong_options` are sentences of the editor on options of policies."""
     _stop_wrong_tables(services, files)
     _stop_wrong_names(services)
     _stop_wrong_options(services, wrong_options)
 
 
 def _stop_wrong_tables(services: Services, files: PolicyFiles) -> None:
-    """Put in the place of each own policy that is wrong the one it extends."""
+    """Replace each invalid user policy by the one it extends."""
     chat = services.settings.chat
     wrong: dict[str, tuple[str, str]] = {}
     for name in chat.policies:
@@ -60,13 +60,13 @@ _NOT_AFFECTED = "The other policies are not affected."
 
 
 def _chosen(services: Services) -> tuple[str, ...]:
-    """Return the policies that the configuration names, that of most chats first."""
+    """Return the policies that the configuration names, the one used by most chats first."""
     chat = services.settings.chat
     return (chat.policy, *chat.adapter_policies.values())
 
 
 def _nearest_good(name: str, tables: Mapping[str, Any], good: Mapping[str, Any]) -> str:
-    """Return the policy that a wrong one extends, directly or not, the default when that is not clear."""
+    """Return the policy that an invalid one extends, directly or not, the default if that is unclear."""
     seen: set[str] = set()
     while name in tables and name not in good and name not in seen:
         seen.add(name)
@@ -79,7 +79,7 @@ def _nearest_good(name: str, tables: Mapping[str, Any], good: Mapping[str, Any])
 
 
 def _stop_wrong_names(services: Services) -> None:
-    """Replace names of policies that there are not."""
+    """Replace unknown names of policies."""
     chat = services.settings.chat
     if problem := _problem_of(services, chat.policy):
         instead = default_policy()
@@ -93,7 +93,7 @@ def _stop_wrong_names(services: Services) -> None:
 
 
 def _problem_of(services: Services, name: str) -> str:
-    """Return what is wrong with the choice of this policy, "" = nothing, or nothing new."""
+    """Return the problem with the choice of this policy, "" = none, or none that is new."""
     own = services.settings.chat.policies
     names = known_names(own)
     if name in names or name in services.stopped:
@@ -108,7 +108,7 @@ def _problem_of(services: Services, name: str) -> str:
 
 
 def _stop_wrong_options(services: Services, wrong_options: Sequence[str]) -> None:
-    """Stop the policies that have an option with a wrong value, and leave out that value."""
+    """Stop the policies that have an option with an invalid value, and drop that value."""
     given = services.settings.chat.context_management
     if not given and not wrong_options:
         return  # reading every policy takes 30 ms
@@ -132,14 +132,14 @@ def _stop_wrong_options(services: Services, wrong_options: Sequence[str]) -> Non
 
 
 def _reads(policy: Policy, option: str) -> bool:
-    """Return whether the value of an option, or of a part of it, means something to a policy."""
+    """Return whether a policy uses an option, or a part of it."""
     names = (*option_names(policy), *(_OF_STYLE if policy.response_style != "default" else ()))
     option = "response_style" if option == "sessions.response_style" else option
     return any(option == name or option.startswith(f"{name}.") for name in names)
 
 
 def _problems_of_options(policy: Policy, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the options that a policy cannot use, and why: each for itself, then those that contradict the others."""
+    """Yield the options that a policy cannot use, and why: each alone, then those that contradict others."""
     wrong: set[str] = set()
     for name in given:
         if name in option_names(policy):
@@ -159,7 +159,7 @@ def _problems_of_options(policy: Policy, given: Mapping[str, Any]) -> Iterator[t
 
 
 def _stop(services: Services, names: Sequence[str], option: str, problem: str) -> None:
-    """Stop these policies, all but the default, because of one option; say which of them a chat would have used."""
+    """Stop these policies, except the default, because of one option; report those that a chat would have used."""
     default = default_policy()
     others = [name for name in names if name not in (default, default + SUFFIX)]
     used = [running_policy(services.settings, services.stopped, name).name for name in _chosen(services)]

@@ -1,8 +1,8 @@
-"""The environment the user gave Neovim, as the host knows it: its own, and in memory what it was started without.
+"""The user's environment as the host knows it: the process's own, plus variables withheld at start, in memory.
 
-A process's environment can be read by every program of the same user, so the host is started without what looks like a
-secret (`secret_environment.lua`) and is told it in a message. Nothing here is put back into `os.environ`: the programs
-the host starts would inherit it.
+A process's environment can be read by every program of the same user, so the host is started without values that look
+like secrets (`secret_environment.lua`) and receives them in a message. None of them is put into `os.environ`: the
+programs that the host starts would inherit it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from codecompanion.workspace.secret_text import holds_secret
 
 
 class UserEnvironment(Mapping[str, str]):
-    """Read like `os.environ`. What was told is newer than what the process was started with."""
+    """Read like `os.environ`. Values from messages take precedence over those of the process's start."""
 
     def __init__(self, own: Mapping[str, str] | None = None) -> None:
         """`own`: the environment of this process."""
@@ -24,7 +24,7 @@ class UserEnvironment(Mapping[str, str]):
         self._gone: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
-        """Show how many there are, never a value."""
+        """Show the number of variables, never a value."""
         return f"UserEnvironment({len(self)} variables, {len(self._told)} of them told)"
 
     def __getitem__(self, name: str) -> str:
@@ -44,7 +44,7 @@ class UserEnvironment(Mapping[str, str]):
         return sum(1 for _ in self)
 
     def take(self, changed: Mapping[str, str], gone: Iterable[str] = ()) -> frozenset[str]:
-        """Take over what the editor tells; return the names whose values are others now."""
+        """Apply the editor's changes; return the names whose values changed."""
         removed = frozenset(gone) - frozenset(changed)
         differ = {name for name, value in changed.items() if self.get(name) != value}
         differ |= {name for name in removed if name in self}
@@ -58,7 +58,7 @@ class UserEnvironment(Mapping[str, str]):
 
 
 def withdraw_secrets(own: MutableMapping[str, str]) -> UserEnvironment:
-    """Take what looks like a secret out of the environment of this process and return all of it as it was."""
+    """Remove values that look like secrets from this process's environment, and return the original environment."""
     known = UserEnvironment(own)
     secrets = {name: own[name] for name in hidden_names(own, HiddenVariables(is_secret=holds_secret))}
     known.take(secrets)
