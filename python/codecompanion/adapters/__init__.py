@@ -1,1 +1,1 @@
-"""Provider endpoints: render a view to bytes, stream the reply back."""
+"""Provider endpoints: render a view to bytes, stream the reply."""

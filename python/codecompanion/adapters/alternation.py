@@ -1,10 +1,10 @@
-"""User and assistant by turns, for chat templates that insist on it: "conversation roles must alternate".
+"""Alternates user and assistant for chat templates that require it: "conversation roles must alternate".
 
-The templates of Mistral's and Gemma's models raise an error for two user messages in a row, and for a user directly
-after a tool's result (huggingface.co/mistralai, `chat_template.jinja`; vLLM answers 400, llama.cpp and Ollama 500). A
-chat has both: what is attached stands before its question, and after an interrupted turn a new message stands next to
-the old one. The log and the view keep each message (R-425); only the bytes of a request are joined here, and what was
-joined stays so as the chat grows.
+The templates of Mistral's and Gemma's models raise an error for two consecutive user messages, and for a user message
+directly after a tool's result (huggingface.co/mistralai, `chat_template.jinja`; vLLM answers 400, llama.cpp and Ollama
+500). A chat has both: attachments precede their question, and after an interrupted turn a new message follows the old
+one. The log and the view keep each message (R-425); only the bytes of a request are joined here, and joined messages
+stay joined as the chat grows.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from codecompanion.errors import AdapterError, Overloaded, RequestRejected
 from codecompanion.formats.regex import regex
 
 Speaker = Literal["system", "user", "assistant", "calls", "tool"]
-"""Who speaks in a piece; `calls` is an assistant that called tools, which templates do not count as its turn."""
+"""The speaker of a piece; `calls` is an assistant that called tools, which templates do not count as its turn."""
 NO_REPLY = "[No reply: the user went on.]"
-"""Stands for the assistant between a tool's result and the user's next words."""
+"""Placeholder for the assistant between a tool's result and the user's next message."""
 GO_ON = "[Go on.]"
-"""Stands for the user between two replies of an assistant."""
+"""Placeholder for the user between two replies of an assistant."""
 EARLIER_LEFT_OUT = "[The conversation before this point was left out.]"
-"""Stands for the user where a request begins with an assistant."""
+"""Placeholder for the user where a request begins with an assistant."""
 _BETWEEN = b"\\n\\n"
 _WANTED = regex(r"roles must alternate|successive user or assistant", re.IGNORECASE)
 
 
 class UserForm(NamedTuple):
-    """How a wire format writes what the user says: `head` + content + `}`; content is a JSON string or a list of parts.
+    """How a wire format writes a user message: `head` + content + `}`; content is a JSON string or a list of parts.
 
     `text_part`: a part of text, up to its string.
     """
@@ -40,7 +40,7 @@ class UserForm(NamedTuple):
     earlier: bytes
 
     def joined(self, pieces: list[bytes]) -> bytes:
-        """Return several user messages as one; only text stays a string, which is all that some templates take."""
+        """Return several user messages as one; text alone stays a string, the only form that some templates accept."""
         if len(pieces) == 1:
             return pieces[0]
         contents = [piece[len(self.head) : -1] for piece in pieces]
@@ -51,7 +51,7 @@ class UserForm(NamedTuple):
 
 
 def user_form(text_type: str, message: str = "") -> UserForm:
-    """Return the form of a format whose text parts have this type; `message` is what its messages begin with."""
+    """Return the form of a format whose text parts have this type; `message` is the start of its messages."""
     start = b"{" + message.encode() + b'"role":'
     return UserForm(
         head=start + b'"user","content":',
@@ -63,20 +63,20 @@ def user_form(text_type: str, message: str = "") -> UserForm:
 
 
 def wants_alternation(said: str) -> bool:
-    """Return whether an endpoint refuses a request in these words because of whose turn it was."""
+    """Return whether an endpoint's error text means that it refused a request because of the order of roles."""
     return _WANTED.search(said) is not None
 
 
 def is_refusal(error: AdapterError) -> bool:
-    """Return whether an error is a refusal to learn from; a template that raises is a failure (500) of llama.cpp's."""
+    """Return whether an error is a refusal to learn from; llama.cpp reports a template that raises as a 500 failure."""
     return isinstance(error, RequestRejected) or (isinstance(error, Overloaded) and wants_alternation(str(error)))
 
 
 class Alternation:
-    """Makes user and assistant speak by turns, tools in between, piece by piece as the chat grows.
+    """Alternates user and assistant, with tools in between, piece by piece as the chat grows.
 
-    Each piece is one message, apart from an assistant's, which may be several items. A request that is longer by new
-    messages begins with the same bytes, but for the end of a user message that goes on.
+    Each piece is one message, except for an assistant's, which may be several items. A request with additional messages
+    begins with the same bytes, except for the end of a user message that continues.
     """
 
     def __init__(self, form: UserForm) -> None:
@@ -85,7 +85,7 @@ class Alternation:
         self._turn: Literal["", "user", "assistant"] = ""
 
     def add(self, speaker: Speaker, piece: bytes) -> list[bytes]:
-        """Append a piece that is not empty; return the pieces that nothing can change any more."""
+        """Append a piece that is not empty; return the pieces that are final."""
         done: list[bytes] = []
         if speaker == "user":
             if self._turn == "assistant" and not self._said:

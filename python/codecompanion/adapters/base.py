@@ -1,4 +1,4 @@
-"""What the session asks of every adapter, and what an adapter streams back.
+"""The interface between the session and every adapter, and the events of an adapter's stream.
 
 An adapter renders (pure) and streams (effect). It never sees the log, the policy or the editor. It raises only
 `errors.AdapterError`; `asyncio.CancelledError` ends the HTTP request at once.
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from codecompanion.adapters.prompt_slots import Loss
 
 StopReason = Literal["stop", "tool_calls", "length", "filtered", "paused", "compacted", "window"]
-"""`paused`: the provider wants the same request again with the reply at its end (Anthropic `pause_turn`).
-`compacted`: it stopped after its compaction. `window`: the reply filled the context window."""
+"""`paused`: the provider expects the same request again with the reply at its end (Anthropic `pause_turn`).
+`compacted`: it stopped after its compaction. `window`: the reply filled the context window.
+"""
 CloudClient = Literal["", "bedrock", "bedrock_mantle", "vertex", "azure"]
 AdapterKind = Literal["openai", "openai_compatible", "openai_responses", "anthropic", "copilot", "chatgpt", "offline"]
 
@@ -30,10 +31,10 @@ AdapterKind = Literal["openai", "openai_compatible", "openai_responses", "anthro
 class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One provider request. `messages` are the view, system prompt first.
 
-    `max_output_tokens` 0 = the provider's default. `compact_at` is the size in tokens from which the provider shall
-    compact by itself, 0 = not at all. `send_encrypted` false leaves out what the provider had signed or encrypted and
-    now refuses. `subject` holds the messages a summary is about, so that the offline adapter can summarise without a
-    model; it is never sent.
+    `max_output_tokens` 0 = the provider's default. `compact_at` is the size in tokens from which the provider compacts
+    by itself, 0 = never. `send_encrypted` false leaves out content that the provider signed or encrypted and now
+    refuses. `subject` has the messages a summary is about, so that the offline adapter can summarise without a model;
+    it is never sent.
     """
 
     messages: Sequence[Message]
@@ -73,9 +74,9 @@ class CompactionBegun(msgspec.Struct, frozen=True):
 
 
 class CompactionDone(msgspec.Struct, frozen=True):
-    """The provider's compaction is complete; everything before it need not be sent again. None: it failed, a no-op.
+    """The provider's compaction is complete and replaces everything before it in requests. None: it failed, a no-op.
 
-    `usage` is what the pass cost when the provider told it apart from the reply.
+    `usage` is the cost of the pass if the provider reported it separately from the reply.
     """
 
     part: CompactionPart | None
@@ -83,7 +84,7 @@ class CompactionDone(msgspec.Struct, frozen=True):
 
 
 class ServerEdit(msgspec.Struct, frozen=True):
-    """What the provider left out of this request by itself (Anthropic `applied_edits`)."""
+    """Content that the provider removed from this request by itself (Anthropic `applied_edits`)."""
 
     kind: str
     cleared_tokens: int = 0
@@ -104,10 +105,10 @@ class PromptRead(msgspec.Struct, frozen=True):
 
 
 class RetryScheduled(msgspec.Struct, frozen=True):
-    """An attempt failed; the next starts in `wait_ms`. Only sent before anything else of this request.
+    """An attempt failed; the next starts in `wait_ms`. Only sent before all other events of this request.
 
-    `brief` is the reason in two or three words. `waiting` names the local server that is starting or
-    loading ("" = an attempt failed): nothing was sent yet, and the event comes again with every check.
+    `brief` is the reason in two or three words. `waiting` names the local server that is starting or loading ("" = an
+    attempt failed): nothing was sent yet, and the event comes again with every check.
     """
 
     reason: str
@@ -151,9 +152,9 @@ StreamEvent = (
 
 
 class Adapter(Protocol):
-    """A provider endpoint with its key and defaults, made once by the registry.
+    """A provider endpoint with its key and defaults, created once by the registry.
 
-    What says nothing else is that of one without a provider of its own: who inherits has to say only what it can.
+    The default implementations are those of an adapter without a provider; subclasses override what they support.
     """
 
     name: str
@@ -163,18 +164,18 @@ class Adapter(Protocol):
     returns_readable_reasoning: bool
     """Whether reasoning that is neither signed nor encrypted is sent back, and so is part of the next prompt."""
     cache_lifetime_s: float
-    """How long the provider keeps the prefix of a prompt that is not asked for again; 0 = it caches nothing."""
+    """Seconds for which the provider caches the prefix of an unused prompt; 0 = no cache."""
 
     def compacts_natively(self, model: str) -> bool:
         """Return whether the provider compacts by itself during a request with `compact_at` (R-534)."""
         return False
 
     def compacts_on_demand(self, model: str) -> bool:
-        """Return whether `compact` can be asked for (R-540)."""
+        """Return whether `compact` is supported (R-540)."""
         return False
 
     def counts_tokens(self, model: str) -> bool:
-        """Return whether `count_tokens` can be asked for."""
+        """Return whether `count_tokens` is supported."""
         return False
 
     def limits(self, model: str) -> ModelLimits | None:
@@ -186,7 +187,7 @@ class Adapter(Protocol):
         return NO_FACTS
 
     def speed(self, model: str) -> Speed:
-        """Return how fast such a server was of late with the model."""
+        """Return the recent speed of such a server with the model."""
         return NO_SPEED
 
     def prompt_loss(self, model: str, chat_id: str) -> Loss:
@@ -210,14 +211,14 @@ class Adapter(Protocol):
         return None
 
     def render(self, request: ChatRequest) -> bytes:
-        """Return the request body as sent; pure but for a cache of what was rendered and validated."""
+        """Return the request body as sent; pure except for a cache of rendered and validated parts."""
         ...
 
     def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent, None]:
         """Send the request and yield its events; the last one is `Finished`.
 
         Raises:
-            AdapterError: with what arrived before already yielded.
+            AdapterError: after yielding the events that arrived before it.
         """
         ...
 
@@ -227,7 +228,7 @@ class Adapter(Protocol):
         With `on_wait`, a local server that starts or loads is waited for.
 
         Raises:
-            AdapterError: it did not; nothing was changed.
+            AdapterError: it failed; nothing was changed.
         """
         raise RequestRejected(f"{self.name}: this adapter does not compact on demand.")
 
@@ -237,7 +238,7 @@ class Adapter(Protocol):
         With `on_wait`, a local server that starts or loads is waited for.
 
         Raises:
-            AdapterError: it could not be asked.
+            AdapterError: the count is unavailable.
         """
         raise RequestRejected(f"{self.name}: this adapter does not count.")
 
@@ -246,15 +247,15 @@ class Adapter(Protocol):
         ...
 
     async def require_key(self) -> None:
-        """Read what lets requests in, a key or a login, when there is any to read.
+        """Read the key or login for requests, if one is needed.
 
         Raises:
-            AdapterError: there is none: every request fails before it is sent.
+            AdapterError: it is missing: every request would fail before it is sent.
         """
         return
 
     async def warm_up(self) -> None:
-        """Import the transport and open what can be opened, off the path of the first request."""
+        """Import the transport and open connections ahead of the first request."""
         ...
 
     async def aclose(self) -> None:
@@ -265,19 +266,17 @@ class Adapter(Protocol):
 class AdapterSettings(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of `adapters.http`, after `extends` has been resolved (see the help file, section adapters).
 
-    `address_key` is what the user wrote the address as, below the entry.
+    `address_key` is the key of the user's address, below the entry.
 
-    `key` is where the key is found: `ENV_NAME`, `cmd:…`, `file:…`, or "" for endpoints without one. `key_header` is the
-    header it is sent in, bare ("" = the wire format's own, `Authorization: Bearer …` or `x-api-key`). `limits_path` is
-    where a server says how large the windows of its models are ("" = not asked); it is asked in the background.
-    `included`: a subscription pays for its requests, so that they cost no money. `local_server`: the entry is for a
-    server that runs models itself (Ollama, llama.cpp, vLLM, LM Studio): on this machine they cost no money.
-    `start_command` starts it in a shell.
-    `transport` is how requests travel: over httpx2, or through the official `sdk` of the wire format. With the latter,
-    `client` is the cloud whose client signs them ("" = the provider's own address); `region`, `project_id` and
-    `aws_profile` are what that client is made with.
-    `timeout_s` 0 = a reply may take as long as it flows, `idle_timeout_s` 0 = silence is judged by where the endpoint
-    is (`time_limits.py`).
+    `key` is the place of the key: `ENV_NAME`, `cmd:…`, `file:…`, or "" for endpoints without one. `key_header` is the
+    header in which it is sent, bare ("" = the wire format's own, `Authorization: Bearer …` or `x-api-key`).
+    `limits_path` is where a server reports the windows of its models ("" = not queried); it is queried in the
+    background. `included`: a subscription pays for its requests, so they cost no money. `local_server`: the entry is
+    for a server that runs models itself (Ollama, llama.cpp, vLLM, LM Studio): requests to this machine cost no money.
+    `start_command` starts it in a shell. `transport` is how requests travel: over httpx2, or through the official `sdk`
+    of the wire format. With the latter, `client` is the cloud whose client signs them ("" = the provider's own
+    address); `region`, `project_id` and `aws_profile` are its arguments. `timeout_s` 0 = no limit while the reply
+    flows, `idle_timeout_s` 0 = the limit of silence depends on where the endpoint is (`time_limits.py`).
     """
 
     name: str

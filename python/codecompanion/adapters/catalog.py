@@ -1,9 +1,9 @@
-"""Windows and prices of models, from the data that comes with the package genai-prices.
+"""Windows and prices of models, from the data in the package genai-prices.
 
-Importing it takes 0.36 s of CPU; answers are kept, also for later hosts (`found_models`). Never uses the
-network. Models on this machine or network are unknown to it on purpose: what a local server loads (Ollama's `num_ctx`)
-is not what the model could do, and trusting the table would let the server cut prompts silently (lesson 30). Only the
-windows that the documents name hold everywhere: the same model is as large behind a proxy on this machine.
+Importing it takes 0.36 s of CPU; answers are cached, also for later hosts (`found_models`). Never uses the network. It
+deliberately ignores models on this machine or network: a local server's loaded window (Ollama's `num_ctx`) is not the
+model's maximum, and trusting the table would let the server cut prompts silently (lesson 30). Only the windows that the
+documents name apply everywhere: the same model is as large behind a proxy on this machine.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from codecompanion.model.messages import Usage
 
 _log = logging.getLogger(__name__)
 _SAME_HOST = {"api.together.ai": "https://api.together.xyz"}
-"""Addresses that the table knows by an older name."""
+"""Addresses that the table lists under an older name."""
 _COPILOT = ".githubcopilot.com"
-"""Business and Enterprise accounts have hosts of their own below it; the models and their windows are the same."""
+"""Business and Enterprise accounts have their own hosts below it; models and windows do not differ."""
 _NO_PRICES = frozenset(["api.tokenfactory.nebius.com"])
-"""Hosts of open models whose prices the table does not have: those of another host would be wrong."""
+"""Hosts of open models whose prices the table lacks: those of another host would be wrong."""
 
 _found = FoundModels("")
 _file: Path | None = None
 
 
 def keep_in(folder: Path) -> None:
-    """Keep what is found for the chats of later hosts there, and take in what earlier ones found; reads one file."""
+    """Store answers there for the chats of later hosts, and load earlier ones; reads one file."""
     global _found, _file
     _file = folder / "models.json"
     _found = read_found(_file)
@@ -40,16 +40,16 @@ def keep_in(folder: Path) -> None:
 
 
 def price_usd(facts: ModelFacts, *passes: Usage) -> float | None:
-    """Return what calls with these usages cost in US dollars together, None when the table has no price."""
+    """Return the total cost of calls with these usages in US dollars, None when the table has no price."""
     prices = [_price(facts.provider, facts.model, usage) for usage in passes]
     return None if None in prices else sum(price for price in prices if price is not None)
 
 
 @cache
 def lookup(provider_hint: str, model: str) -> ModelFacts | None:
-    """Return what is known of a model. `provider_hint` is the endpoint's address, or "" when there is none.
+    """Return the facts about a model. `provider_hint` is the endpoint's address, or "" when there is none.
 
-    An address the table does not know (a gateway) leaves the model's name to decide.
+    For an address that the table does not know (a gateway), the model's name decides.
     """
     if not model or _is_local(provider_hint):
         return None
@@ -58,7 +58,7 @@ def lookup(provider_hint: str, model: str) -> ModelFacts | None:
 
 
 def keep(address: str, model: str) -> None:
-    """Keep the answer about a model for later hosts."""
+    """Store the answer about a model for later hosts."""
     if _file is not None and model and not _is_local(address):
         _found.add(_file, address, model, lookup(address, model))
 
@@ -86,8 +86,8 @@ def _look_up(provider_hint: str, model: str) -> ModelFacts | None:
 def limits_of(address: str, model: str) -> ModelLimits | None:
     """Return the limits of a model at an address, as documented, else from the package's table (R-104…R-106).
 
-    What is documented does not depend on the address; what a server itself tells goes before it (`resolve_limits`). The
-    package rounds: it has 1,000,000 for Gemini 2.0, where the documents (and Google) say 1,048,576.
+    Documented limits do not depend on the address; a server's own report takes precedence (`resolve_limits`). The
+    package rounds: it has 1,000,000 for Gemini 2.0, where the documents (and Google) have 1,048,576.
     """
     window = documented_window(model)
     if not window and model and not _is_local(address):
@@ -97,7 +97,7 @@ def limits_of(address: str, model: str) -> ModelLimits | None:
 
 
 def table_name() -> str:
-    """Return whose prices these are, and of which edition."""
+    """Return the source of these prices, with its edition."""
     from importlib.metadata import version
 
     return f"genai-prices {version('genai-prices')}"

@@ -1,4 +1,4 @@
-"""Clouds whose models are asked through an official client: what an entry has to say of each, and what is assumed.
+"""Clouds whose models are called through an official client: the required options of an entry, and the defaults.
 
 Names are those of the clients' own arguments and environment variables (anthropic 2.11, openai 3.52).
 """
@@ -17,10 +17,11 @@ WHOSE: dict[str, str] = {
     "azure": "Entra ID",
 }
 TAKES_FIELDS = {"bedrock": "bedrock-2023-05-31", "vertex": "vertex-2023-10-16"}
-"""Clouds whose clients make the path and the body from the fields of a Messages body, with the version of the API that
-both document for all their models; the clients' own is that of Anthropic's address, which older models refuse."""
+"""Clouds whose clients build path and body from the fields of a Messages body, with the version of the API that both
+document for all their models; the clients' own default is that of Anthropic's address, which older models refuse.
+"""
 BEDROCK_OF_PROFILE = "https://bedrock-runtime.amazonaws.com"
-"""Stands for Bedrock in the region of the user's AWS profile, which only AWS's own library reads."""
+"""Placeholder for Bedrock in the region of the user's AWS profile, which only AWS's own library reads."""
 _KINDS = ("openai", "openai_compatible", "openai_responses", "anthropic")
 _CLIENTS_OF: dict[str, tuple[CloudClient, ...]] = {
     "anthropic": ("bedrock", "bedrock_mantle", "vertex", "azure"),
@@ -41,22 +42,22 @@ _VERTEX_AREAS = {"global": "aiplatform", "us": "aiplatform.us.rep", "eu": "aipla
 
 
 def credentials_of(client: str) -> str:
-    """Return how sentences name what signs the requests of a cloud, "" for none."""
+    """Return the name of a cloud's request signature for sentences, "" for none."""
     return f"the credentials of {WHOSE[client]}" if client else ""
 
 
 def region_of(client: str, environ: Mapping[str, str]) -> str:
-    """Return the region that the environment names for a cloud, "" when it names none."""
+    """Return a cloud's region in the environment, or ""."""
     return next((environ[name] for name in _REGION_VARIABLES.get(client, ()) if environ.get(name)), "")
 
 
 def project_of(environ: Mapping[str, str]) -> str:
-    """Return the Google Cloud project that the environment names, "" when it names none."""
+    """Return the Google Cloud project in the environment, or ""."""
     return next((environ[name] for name in _PROJECT_VARIABLES if environ.get(name)), "")
 
 
 def address_of(client: str, region: str, environ: Mapping[str, str]) -> str:
-    """Return where a cloud answers in a region, "" when that cannot be known."""
+    """Return the address of a cloud in a region, "" when it is unknown."""
     given = environ.get(_ADDRESS_VARIABLE.get(client, ""), "")
     if given:
         return given.rstrip("/")
@@ -70,10 +71,10 @@ def address_of(client: str, region: str, environ: Mapping[str, str]) -> str:
 
 
 def require_transport(settings: AdapterSettings) -> None:
-    """Check what an entry says about its transport.
+    """Check an entry's transport options.
 
     Raises:
-        ConfigError: an option means nothing there, or one is missing; names its key path.
+        ConfigError: an option does not apply there, or one is missing; names its key path.
     """
     path = f"adapters.http.{settings.name}.opts"
     client, is_sdk = settings.client, settings.transport == "sdk"

@@ -1,4 +1,4 @@
-"""A lock between processes: a file that one of them holds. It is free again when its holder dies, however it dies."""
+"""A lock between processes, on a file. It is released when its holder exits for any reason."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def locked(file: Path, limit_s: float) -> AsyncIterator[None]:
     """Hold the lock while the block runs; the file stays. A file system without locks is logged, and works without.
 
     Raises:
-        TimeoutError: somebody else held it for `limit_s` seconds.
+        TimeoutError: another process held it for `limit_s` seconds.
         OSError: the file cannot be made.
     """
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -1,8 +1,8 @@
-"""What an earlier host found in the table of models: importing the table takes 0.36 s of CPU, before a chat is open.
+"""Answers of earlier hosts from the table of models: importing the table takes 0.36 s of CPU, before a chat is open.
 
 A file in the cache folder, one answer for each (address, model) that a chat had, only for the edition of the table that
-gave it. Addresses may hold keys, so there is nothing of them in it but a hash. What cannot be read or written is as if
-it were not there.
+gave it. Addresses may contain keys, so the file has only a hash of them. Unreadable or unwritable entries count as
+missing.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ MAX_ANSWERS = 100
 
 
 class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a model. `provider` and `model` are names the table finds it by.
+    """The facts about a model. `provider` and `model` are the table's names for it.
 
-    `provider` "" = the table has the model, but not what it costs here. The window is in tokens, 0 = unknown.
+    `provider` "" = the table has the model, but not its price here. The window is in tokens, 0 = unknown.
     """
 
     provider: str
@@ -34,7 +34,7 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FoundModels(msgspec.Struct, frozen=True):
-    """The answers of one edition of the table; None: it does not know the model."""
+    """The answers of one edition of the table; None: the model is not in it."""
 
     edition: str
     answers: dict[str, ModelFacts | None] = {}
@@ -45,7 +45,7 @@ class FoundModels(msgspec.Struct, frozen=True):
         return (self.answers[key],) if key in self.answers else None
 
     def add(self, file: Path, address: str, model: str, facts: ModelFacts | None) -> None:
-        """Keep an answer, in the file too; the oldest go when there are too many."""
+        """Store an answer, in the file too; the oldest are dropped when there are too many."""
         if not self.edition or self.answers.get(_key(address, model), ...) == facts:
             return
         self.answers[_key(address, model)] = facts
@@ -59,7 +59,7 @@ class FoundModels(msgspec.Struct, frozen=True):
 
 
 def read_found(file: Path) -> FoundModels:
-    """Return what is in the file, nothing when it is of another edition."""
+    """Return the content of the file, nothing when it is for another edition."""
     edition = edition_of("genai_prices")
     edition = edition and f"{edition} {__version__}"
     with contextlib.suppress(OSError, *NOT_READABLE):

@@ -1,4 +1,4 @@
-"""Which edition of a package is installed, without reading its metadata: 10 ms, for an e-mail parser and zip files."""
+"""Finds the installed version of a package without its metadata, whose parsers take 10 ms to load (e-mail, zip)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def edition_of(name: str) -> str:
-    """Return the version of a package by the name of its folder of metadata, "" when that does not tell."""
+    """Return the version of a package from the name of its metadata folder, "" if that is inconclusive."""
     spec = find_spec(name)
     if spec is None or spec.origin is None:
         return ""

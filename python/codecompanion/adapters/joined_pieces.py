@@ -1,7 +1,7 @@
 """The items of a request, joined by commas into chunks that stay the same objects as the chat grows.
 
-A long chat has megabytes of items, and its next request has the same ones and a few more. Whoever checks or sends the
-body goes over chunks instead of bytes: a chunk that the last request had too is known by identity and copied by nobody.
+A long chat has megabytes of items, and its next request has these and a few more. Code that checks or sends the body
+iterates over chunks instead of bytes: a chunk of the previous request is recognised by identity and never copied.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ CHUNK_BYTES = 1 << 20
 
 
 class Blocks:
-    """Bytes that are appended and read as few chunks; a full chunk does not change any more."""
+    """Appended bytes, read as few chunks; a full chunk no longer changes."""
 
     def __init__(self) -> None:
         self.chunks: list[bytes] = []
@@ -50,10 +50,10 @@ class JoinedPieces:
         self._turns = Alternation(form) if form is not None else None
         self._blocks = Blocks()
         self.count = 0
-        """How many pieces were added."""
+        """The number of added pieces."""
 
     def add(self, speaker: Speaker, piece: bytes) -> None:
-        """Append a piece; empty ones are left out."""
+        """Append a piece; empty ones are ignored."""
         self.count += 1
         if not piece:
             return
@@ -65,7 +65,7 @@ class JoinedPieces:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether there is no item."""
+        """Return whether there are no items."""
         return self._blocks.is_empty and not (self._turns is not None and self._turns.open_piece())
 
     def between(self, head: bytes, tail: bytes) -> tuple[bytes, ...]:
@@ -75,5 +75,5 @@ class JoinedPieces:
         return self._blocks.between(head, (comma, last, tail))
 
     def _put(self, piece: bytes) -> None:
-        # The comma stands before an item, so that each chunk ends with one.
+        # The comma precedes an item, so that each chunk ends with one.
         self._blocks.append(piece if self._blocks.is_empty else b"," + piece)

@@ -1,7 +1,7 @@
-"""An adapter that has a login in place of a key: what the host asks of the login, and what such adapters share.
+"""Adapters that use a login instead of a key: the login's interface for the host, and their common base.
 
-The login gives a token that lives for a while; it is renewed before a request needs it, and once more when the endpoint
-refuses it. Imported where such an adapter is used.
+The login yields a token with a limited lifetime; it is renewed before a request needs it, and once more when the
+endpoint refuses it. Imported only where such an adapter is used.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from codecompanion.errors import AdapterError
 _log = logging.getLogger(__name__)
 
 FRESH_S = 600.0
-"""A list of models older than this is asked for again before the next request."""
+"""A list of models older than this is requested again before the next request."""
 LISTING_LIMIT_S = 5.0
 
 
 class LoginPage(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user needs: the page, for how many seconds it is good, the code to type in there ("" = none).
+    """The login page for the user: its address, its lifetime in seconds, the code to enter there ("" = none).
 
-    `comes_back`: the page ends at an address of this machine, which may also be given by hand (`Login.take`).
-    `accounts`: names of those the user may log in to besides `account`, the one that is asked for now.
+    `comes_back`: the page redirects to an address of this machine, which may also be entered manually (`Login.take`).
+    `accounts`: names of those the user may log in to besides `account`, the one requested now.
     """
 
     url: str
@@ -44,9 +44,10 @@ class LoginPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoggedIn(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is logged in.
+    """The logged-in user.
 
-    `problem`: why the login cannot be used yet, "" = it can. `notice`: what a first one has to be told, (title, text).
+    `problem`: why the login cannot be used yet, "" = it can. `notice`: a notice to show at a first login, (title,
+    text).
     """
 
     user: str
@@ -55,41 +56,41 @@ class LoggedIn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether there was a login; `note` is what else is to be said, as the end of a sentence."""
+    """Whether a login existed; `note` is further information, as the end of a sentence."""
 
     was_there: bool
     note: str = ""
 
 
 class Login(Protocol):
-    """The login of one adapter. One `run` at a time; cancelling it leaves everything as it was."""
+    """The login of one adapter. One `run` at a time; cancelling it changes nothing."""
 
     async def run(self, show: Callable[[LoginPage], None], account: str) -> LoggedIn:
-        """Log in, after the user has done what `show` told, and keep the login.
+        """Log in, after the user has followed the page passed to `show`, and store the login.
 
         `account` "" = the one used last, "new" = another one, else a name of `LoginPage.accounts`.
 
         Raises:
             AdapterError: no login; nothing was changed. One sentence.
-            InputError: it could not be kept, or there is no such account.
+            InputError: it could not be stored, or the account does not exist.
         """
         ...
 
     def take(self, address: str) -> None:
-        """Take in the address that the browser ended at.
+        """Accept the address at which the browser ended.
 
         Raises:
-            InputError: it is not that of the login that runs; says what was expected.
+            InputError: it does not belong to the running login; gives the expected form.
         """
         ...
 
     async def forget(self) -> Forgotten:
-        """Remove our own login."""
+        """Delete our own login."""
         ...
 
 
 class LoginAdapter(Adapter):
-    """What such adapters have in common. A subclass says how a token is had and who is asked with it."""
+    """The common base of such adapters. A subclass defines how to get a token and which endpoint uses it."""
 
     cache_lifetime_s = 300.0
     returns_readable_reasoning = False
@@ -110,23 +111,23 @@ class LoginAdapter(Adapter):
 
     @abstractmethod
     async def _renew(self) -> str:
-        """Return a token that can be used, and let the connections use it."""
+        """Return a usable token, and make the connections use it."""
 
     @abstractmethod
     def _refused(self, token: str) -> None:
-        """Take in that the endpoint refused the token: the next one has to be another."""
+        """Record that the endpoint refused the token: the next one must be another."""
 
     @abstractmethod
     def _wanted(self, request: ChatRequest) -> ChatRequest:
-        """Return the request with its model; raises `AdapterError` when it cannot be asked."""
+        """Return the request with its model; raises `AdapterError` when the model is unavailable."""
 
     @abstractmethod
     def _serving(self, model: str) -> HttpAdapter:
-        """Return the connection that asks this model."""
+        """Return the connection that serves this model."""
 
     @abstractmethod
     async def _list(self) -> list[str]:
-        """Ask for the models and remember what is told of them; return the names that can be chosen."""
+        """Request the models and remember the facts about them; return the names that can be chosen."""
 
     @abstractmethod
     def _explained(self, error: AdapterError) -> AdapterError:
@@ -161,23 +162,23 @@ class LoginAdapter(Adapter):
         return await self._listed()
 
     async def require_key(self) -> None:
-        """Have a token, of a login there is."""
+        """Get a token from the existing login."""
         await self._renew()
 
     async def warm_up(self) -> None:
-        """Import the transport; with a login, have a token and the list of models ready."""
+        """Import the transport; with a login, get a token and the list of models."""
         await asyncio.to_thread(import_transport)
         try:
             await self._ready()
-        except AdapterError as error:  # said when something is asked of it
+        except AdapterError as error:  # reported with the next request
             _log.info("%s is not ready: %s", self.name, error)
 
     def forget_login(self) -> None:
-        """Read the login again before the next request, and what the account may use."""
+        """Read the login, and the models of the account, again before the next request."""
         self._listed_at = float("-inf")
 
     async def _ready(self) -> str:
-        """Return a token that can be used; the list of models has been read, if it could be."""
+        """Return a usable token; the list of models has been read, if possible."""
         token = await self._renew()
         if self._clock() - self._listed_at >= FRESH_S:
             try:

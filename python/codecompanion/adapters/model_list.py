@@ -1,4 +1,4 @@
-"""Names and windows of models, as endpoints list them: OpenAI's shape, Ollama's, a bare list, and what others add.
+"""Names and windows of models, as endpoints list them: OpenAI's shape, Ollama's, a bare list, and extensions.
 
 A window counts only when it is what a request gets. A local server often knows two figures: what the model was trained
 for, and what is loaded; the first would let it cut prompts silently (lesson 30). So: Ollama's `/api/ps` (loaded) and
@@ -21,7 +21,7 @@ from codecompanion.formats.regex import regex
 
 Found = TypeVar("Found")
 ANY_MODEL = ""
-"""Key of limits that hold for whatever model is asked for: a server with one model (llama.cpp)."""
+"""Key of limits that apply to any requested model: a server with one model (llama.cpp)."""
 _PREFIX = "models/"
 """Gemini's listing puts it before every name."""
 # OpenRouter, Together, Moonshot and Ollama; vLLM; Groq; Mistral; Novita; Anthropic.
@@ -36,7 +36,7 @@ _WINDOWS = (
 _OTHER_TYPES = frozenset(
     {"embeddings", "embedding", "rerank", "reranker", "image", "audio", "moderation", "transcribe"}
 )
-# OpenAI's listing says nothing but the names, and neither do many others.
+# OpenAI's listing has only names, like many others.
 _NO_CHAT = regex(
     r"(?:^|[-_/.:])(?:(?:text-)?embed(?:ding|dings|der)?|rerank(?:er)?|whisper|tts|dall-e|(?:omni|text)-moderation"
     r"|all-minilm|bge|gte|voyage)(?=$|[-_/.:\d])",
@@ -46,7 +46,7 @@ _OUTPUTS = ("max_completion_tokens", "max_output_tokens")
 OWNERS = {"library": True, "llamacpp": True, "vllm": True, "organization_owner": True, "openai": False}
 """`owned_by` in a listing → whether the server runs the model itself.
 
-Ollama, llama.cpp, vLLM and LM Studio name themselves; LiteLLM, which passes requests on, writes "openai" for all.
+Ollama, llama.cpp, vLLM and LM Studio name themselves; LiteLLM, which forwards requests, writes "openai" for all.
 """
 _CLOUD_MODEL = regex(r"[:-]cloud$")
 _VERSION = regex(r"[-@:](?:\d{4}-?\d{2}-?\d{2}|\d{4}|latest)$|\.gguf$")
@@ -55,7 +55,7 @@ _MAX_NAME = 200
 
 
 def read_model_names(body: bytes) -> list[str]:
-    """Return the names, sorted and without repeats; [] when the body is no list of models.
+    """Return the names, sorted and without duplicates; [] when the body is not a list of models.
 
     Models that are listed as unable to chat, or named like such models, are left out.
     """
@@ -82,7 +82,7 @@ def read_model_owners(body: bytes) -> dict[str, str]:
 
 
 def is_cloud_model(model: str) -> bool:
-    """Return whether Ollama passes requests for the model on to its own service (`gpt-oss:120b-cloud`)."""
+    """Return whether Ollama forwards requests for the model to its own service (`gpt-oss:120b-cloud`)."""
     return _CLOUD_MODEL.search(model) is not None
 
 
@@ -101,12 +101,12 @@ def find_limits(known: Mapping[str, ModelLimits], model: str) -> ModelLimits | N
 
 
 def find_named(known: Mapping[str, Found], model: str) -> Found | None:
-    """Return what is known under a model's name, with or without Ollama's tag `latest`, else of any model."""
+    """Return the value for a model's name, with or without Ollama's tag `latest`, else that of any model."""
     return known.get(model) or known.get(f"{model}:latest") or known.get(ANY_MODEL)
 
 
 def decode_answer(body: bytes) -> object:
-    """Return what a JSON body holds, None when it is not readable."""
+    """Return the content of a JSON body, None when it is not readable."""
     try:
         return msgspec.json.decode(body)
     except NOT_READABLE:
@@ -131,7 +131,7 @@ def _bare(name: str) -> str:
 
 
 def _chats(entry: Mapping[str, Any]) -> bool:
-    """By capabilities (Mistral, Copilot), types (LM Studio, Together), lists (Ollama, Gemini), outputs (OpenRouter)."""
+    """Return whether the model can chat, by capabilities (Mistral, Copilot), types, lists or outputs."""
     capabilities = table_in(entry, "capabilities")
     if entry.get("type") in _OTHER_TYPES or capabilities.get("type") in _OTHER_TYPES:
         return False
@@ -156,7 +156,7 @@ def window_of(entry: Mapping[str, Any]) -> int:
             count_in(table_in(instance, "config"), "context_length") for instance in _list(entry, "loaded_instances")
         )
     own = next((count for name in _WINDOWS if (count := count_in(entry, name))), 0)
-    # A router may hand the request to any of its providers.
+    # A router may forward the request to any of its providers.
     return _smallest(
         (
             own,
@@ -172,13 +172,13 @@ def _smallest(counts: Any) -> int:
 
 
 def count_in(table: Mapping[str, Any], name: str) -> int:
-    """Return a positive number of a decoded answer, 0 when there is none under that name."""
+    """Return a positive number of a decoded answer, 0 when it is missing."""
     value = table.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 def table_in(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return a table of a decoded answer, an empty one when there is none under that name."""
+    """Return a table of a decoded answer, an empty one when it is missing."""
     value = table.get(name)
     return value if isinstance(value, Mapping) else {}
 

@@ -1,4 +1,4 @@
-"""What only one kind of adapter knows of an entry: the options it has, the parameters it sets by itself."""
+"""The parts of an entry that are specific to a kind of adapter: its options, and the parameters it sets itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def options_of(settings: AdapterSettings, kind: type[T]) -> T:
     """Return the entry's options as the struct of its kind.
 
     Raises:
-        ConfigError: there is another one, or one of another type; names its path and what is known.
+        ConfigError: an unknown option, or one of another type; names its path and the known ones.
     """
     try:
         return typed.convert(settings.options, kind)
@@ -29,7 +29,7 @@ def options_of(settings: AdapterSettings, kind: type[T]) -> T:
 
 
 def refuse_reserved(settings: AdapterSettings, reserved: Set[str]) -> None:
-    """Refuse an entry whose `parameters` name what every request of its wire format sets by itself.
+    """Refuse an entry whose `parameters` include one that every request of its wire format sets by itself.
 
     Raises:
         ConfigError: names the first of them.

@@ -1,4 +1,4 @@
-"""Files that hold what nobody else may read, written whole or not at all."""
+"""Files that only their owner may read, written atomically."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def write_private(file: Path, content: bytes) -> None:
     """Write the file, readable by its owner only, so that a crash leaves the old content or the new one (blocks).
 
     Raises:
-        OSError: it cannot be written; what was there is as it was.
+        OSError: it cannot be written; existing content is unchanged.
     """
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     fresh = file.with_name(f"{file.name}.{os.getpid()}")

@@ -1,4 +1,4 @@
-"""The adapters of the configuration by name, each made once, when it is first asked for."""
+"""The adapters of the configuration by name, each created once, on first use."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from codecompanion.adapters.login_adapter import LoginAdapter
 
 Summarise: TypeAlias = Callable[[Sequence[Message], int], str]
-"""(messages, most tokens) → the summary, without a model."""
+"""(messages, max tokens) → the summary, without a model."""
 OFFLINE_WINDOW = 128_000
-"""Window of the offline adapter when the configuration says none, in tokens."""
+"""Window of the offline adapter when none is configured, in tokens."""
 
 
 def read_settings(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, AdapterSettings]:
-    """Return the settings of `adapters.http`, from what the editor sent (inheritance resolved).
+    """Return the settings of `adapters.http`, from the editor's message (inheritance resolved).
 
     Raises:
         ConfigError: an entry has a wrong type; names the key path.
@@ -57,14 +57,14 @@ def read_settings(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, AdapterS
 
 
 _VARIABLE = regex(r"(?<![A-Z0-9_])[A-Z][A-Z0-9]*+_[A-Z0-9_]++(?=/|$)")
-"""An address that begins with the name of an environment variable: it would stand there if the variable were set."""
+"""An address that begins with the name of an environment variable, which would have been replaced if it were set."""
 _HOLDS_KEY = regex(r"key|token|secret|auth|cookie|pass", re.IGNORECASE)
 
 
 class AdapterRegistry:
-    """Makes adapters and keeps them. `secrets`: keys that functions of the configuration returned, by adapter name.
+    """Creates adapters and caches them. `secrets`: keys that functions of the configuration returned, by adapter name.
 
-    `logins` is the folder that our own logins are kept in, None = there is none.
+    `logins` is the folder of our own logins, or None.
     """
 
     def __init__(
@@ -95,17 +95,17 @@ class AdapterRegistry:
         return sorted(self._settings)
 
     def key_variables(self) -> frozenset[str]:
-        """Return the environment variables that keys are read from."""
+        """Return the environment variables from which keys are read."""
         return frozenset(filter(None, map(key_variable, self._settings.values())))
 
     def sent_values(self) -> frozenset[str]:
-        """Return the values of all headers, and what the addresses hold besides the address: they may be secrets."""
+        """Return the values of all headers, and the non-address parts of addresses: they may be secrets."""
         entries = self._settings.values()
         headers = (value for entry in entries for value in entry.headers.values())
         return frozenset((*headers, *(value for entry in entries for value in secrets_in_url(entry.base_url))))
 
     def secret_values(self) -> list[str]:
-        """Return what stands in headers, addresses and logins as a key; keys in files are told to `on_key` (blocks)."""
+        """Return the keys in headers, addresses and logins; keys in files are passed to `on_key` (blocks)."""
         self._keys.look_in_files(self._settings.values())
         found = [] if self._logins is None else tokens_in(self._logins)
         found += [value for entry in self._settings.values() for value in secrets_in_url(entry.base_url)]
@@ -117,7 +117,7 @@ class AdapterRegistry:
         """Return the settings of an adapter.
 
         Raises:
-            ConfigError: there is none of this name; suggests the nearest.
+            ConfigError: the name is unknown; suggests the nearest.
         """
         found = self._settings.get(name)
         if found is None:
@@ -129,10 +129,10 @@ class AdapterRegistry:
     def get(self, name: str) -> Adapter:
         """Return the adapter; nothing is imported or opened before its first request or `warm_up`.
 
-        One whose entry cannot be used refuses every request, and says why: a chat opens with it all the same.
+        One with an unusable entry refuses every request with the reason, so that a chat can still open with it.
 
         Raises:
-            ConfigError: there is none of this name.
+            ConfigError: the name is unknown.
         """
         if name not in self._made:
             settings = self.settings(name)
@@ -146,11 +146,11 @@ class AdapterRegistry:
         return self._made[name]
 
     def is_made(self, name: str) -> bool:
-        """Return whether an adapter has been used or asked for: one that has not knows nothing of its server."""
+        """Return whether an adapter has been used or requested; otherwise it has no facts about its server."""
         return name in self._made
 
     def read_key(self, settings: AdapterSettings) -> str:
-        """Return the key of a connection that is no adapter of its own (blocks); raises `MissingKey`."""
+        """Return the key of a connection that is not an adapter (blocks); raises `MissingKey`."""
         return self._keys(settings)
 
     def check(self, name: str) -> None:
@@ -160,13 +160,13 @@ class AdapterRegistry:
             raise self._problems[name]
 
     def add(self, adapter: Adapter, settings: AdapterSettings) -> None:
-        """Put in an adapter made elsewhere (a recorded transcript for the demo); it replaces one of the same name."""
+        """Add an adapter created elsewhere (a recorded transcript for the demo); it replaces one of the same name."""
         self._settings[adapter.name] = settings
         self._made[adapter.name] = adapter
         self._problems.pop(adapter.name, None)
 
     def give_secrets(self, secrets: Mapping[str, str]) -> None:
-        """Take over keys from functions of the configuration; they count from the next request on."""
+        """Add keys from functions of the configuration; they apply from the next request on."""
         self._keys.give(secrets)
         for name in secrets:
             adapter = self._made.get(name)
@@ -174,10 +174,10 @@ class AdapterRegistry:
                 adapter.forget_key()
 
     def with_login(self, name: str) -> LoginAdapter:
-        """Return an adapter that has a login in place of a key.
+        """Return an adapter that uses a login instead of a key.
 
         Raises:
-            ConfigError: there is no adapter of this name, or its entry cannot be used.
+            ConfigError: the name is unknown, or its entry cannot be used.
             InputError: it has a key, or needs none.
         """
         self.check(name)
@@ -191,7 +191,7 @@ class AdapterRegistry:
             self._with_login[name].forget_login()
 
     def forget_keys(self, variables: Collection[str]) -> None:
-        """Read the keys that are in these environment variables again before the next request."""
+        """Read the keys in these environment variables again before the next request."""
         for name, adapter in self._made.items():
             if isinstance(adapter, HttpAdapter) and key_variable(self._settings[name]) in variables:
                 adapter.forget_key()
@@ -242,7 +242,7 @@ class AdapterRegistry:
 
 
 def _is_address(url: str) -> bool:
-    """Return whether a URL names a host that can be asked, with a port there can be."""
+    """Return whether a URL has a host and a valid port."""
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -251,9 +251,9 @@ def _is_address(url: str) -> bool:
 
 
 def is_out_of_reach(settings: AdapterSettings, error: BaseException) -> bool:
-    """Return whether an entry cannot be used as things are: a mistake in it, no key, no server on this machine.
+    """Return whether an entry is currently unusable: an invalid option, no key, no server on this machine.
 
-    Such an entry offers no models; it is listed with the reason, for whoever sets the key or starts the server.
+    Such an entry offers no models; it is listed with the reason, so that the user can set the key or start the server.
     """
     if isinstance(error, MissingKey):
         return settings.key != FROM_FUNCTION
@@ -263,10 +263,10 @@ def is_out_of_reach(settings: AdapterSettings, error: BaseException) -> bool:
 
 
 def make_wire(settings: AdapterSettings, read_blob: BlobReader) -> WireFormat:
-    """Return the wire format of an entry; most hosts use one of them, so each is imported when it is wanted.
+    """Return the wire format of an entry; most hosts use one of them, so each is imported when needed.
 
     Raises:
-        ConfigError: one of its options or parameters is wrong.
+        ConfigError: one of its options or parameters is invalid.
     """
     match settings.kind:
         case "openai" | "openai_compatible":

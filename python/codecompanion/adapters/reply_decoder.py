@@ -1,7 +1,7 @@
-"""What decoding a reply is in every wire format: bytes in any pieces → payloads → stream events, and how it may end.
+"""Decoding a reply, common to every wire format: bytes in any pieces → payloads → stream events, and how it may end.
 
 A reply is complete only with its end marker (lesson 39); a body that ends without one, an error in its middle and a
-body that is no event stream at all each get their sentence here. What a payload means is the format's business.
+body that is not an event stream each get their sentence here. The format interprets the payloads.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def decode_payload(decoder: msgspec.json.Decoder[T], payload: bytes) -> T:
 
 
 class ReplyDecoder(ABC):
-    """Feed it the bytes of the body, then ask for the end.
+    """Decodes the bytes passed to `feed`; `finish` ends the body.
 
     Errors do not interrupt `feed`: earlier events are returned first, and the error is in `problem`. `seen_done`: the
     end marker has arrived; `seen_output`: part of the reply has arrived. `kept_chars` grows with the reply only:
@@ -60,10 +60,10 @@ class ReplyDecoder(ABC):
         self.seen_done = False
         self.problem: AdapterError | None = None
         self.timings: Timings | None = None
-        """What the server says the reply took."""
+        """The server's own timings of the reply."""
 
     def feed(self, piece: bytes) -> list[StreamEvent]:
-        """Take in bytes of an event stream; return the events they completed."""
+        """Read bytes of an event stream; return the events they completed."""
         try:
             payloads = self._sse.feed(piece)
         except LimitHit as hit:
@@ -91,7 +91,7 @@ class ReplyDecoder(ABC):
         return events
 
     def read_json(self, body: bytes) -> list[StreamEvent]:
-        """Take in a whole reply that is one JSON object (an endpoint that does not stream)."""
+        """Read a whole reply that is one JSON object (an endpoint that does not stream)."""
         events = list[StreamEvent]()
         if not body.strip():
             self.problem = self._why_incomplete()
@@ -103,11 +103,11 @@ class ReplyDecoder(ABC):
 
     @abstractmethod
     def _read_whole(self, body: bytes) -> list[StreamEvent]:
-        """Take in a whole reply; return its events."""
+        """Read a whole reply; return its events."""
 
     @abstractmethod
     def _read(self, payload: bytes) -> None:
-        """Take in one payload."""
+        """Read one payload."""
 
     def _collect(self) -> list[StreamEvent]:
         """Return the events since the last call."""
@@ -118,7 +118,7 @@ class ReplyDecoder(ABC):
 
     @abstractmethod
     def _close(self, events: list[StreamEvent]) -> None:
-        """Append `Finished`, or say in `problem` why the reply is not complete."""
+        """Append `Finished`, or record in `problem` why the reply is not complete."""
 
     def _take(self, payloads: list[bytes]) -> list[StreamEvent]:
         for payload in payloads:
@@ -131,7 +131,7 @@ class ReplyDecoder(ABC):
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Take what cannot be read, or not be written down again, for a broken reply: the chat goes on."""
+        """Treat unreadable or unstorable content as a broken reply: the chat continues."""
         try:
             yield
         except LimitHit as hit:
@@ -145,7 +145,7 @@ class ReplyDecoder(ABC):
             self.problem = self._malformed(sentence)
 
     def _fail(self, payload: bytes) -> None:
-        """Take in an error the provider reported in its reply."""
+        """Record an error that the provider reported in its reply."""
         self._flush()
         if self.seen_output:
             said = what_provider_said(payload, self._endpoint)

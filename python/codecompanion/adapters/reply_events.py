@@ -43,7 +43,7 @@ class ReplyEvents:
         self.put(ToolCallStarted(name))
 
     def note(self, event: StreamEvent) -> None:
-        """Append an event that is no part of the reply."""
+        """Append an event that is not part of the reply."""
         self._join()
         self._events.append(event)
 

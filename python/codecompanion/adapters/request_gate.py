@@ -55,9 +55,9 @@ class BodyJudge(ABC):
 class _Kept(msgspec.Struct, frozen=True):
     """The validated prefix of a body: whole chunks, then `rest` of the next one; `count` items after the opening.
 
-    The chunks are those of the body itself, so that those of the next body are compared by identity. The opening is
-    the body up to its first item. Where it is a chunk of its own it is not among `chunks`, and may be another one in
-    the next body: what is outside of the items is judged every time.
+    The chunks are those of the body itself, so that those of the next body are compared by identity. The opening is the
+    body up to its first item. If it is a separate chunk, it is not among `chunks`, and may differ in the next body: the
+    fields outside the items are validated every time.
     """
 
     opening: bytes
@@ -73,7 +73,7 @@ class _Kept(msgspec.Struct, frozen=True):
 
     @property
     def known(self) -> int:
-        """Return how many chunks of a body are not to be parsed as items."""
+        """Return how many chunks of a body do not have to be parsed as items."""
         return self.is_own_chunk + len(self.chunks)
 
     def begins(self, chunks: tuple[bytes, ...], list_start: bytes) -> bool:

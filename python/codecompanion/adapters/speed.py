@@ -1,4 +1,4 @@
-"""How fast a server of the user's own reads prompts and writes replies: what its requests cost, as it sends no bill.
+"""The speed of a user's own server in reading prompts and writing replies: the only cost of its requests.
 
 llama.cpp times each reply itself (`timings` in the last chunk of a stream: `tools/server/README.md`). Of other servers
 the time to the first token and from there to the end is taken; Ollama, vLLM and LM Studio report no times in this wire
@@ -15,7 +15,7 @@ import msgspec
 from codecompanion.adapters.model_list import count_in
 
 MIN_READ_TOKENS, MIN_WRITTEN_TOKENS = 64, 8
-"""A reply of which less was read, or written, says little: most of that time is not spent on tokens."""
+"""A reply with fewer tokens read, or written, is not representative: most of its time is not spent on tokens."""
 NEWEST_SHARE = 0.3
 """Weight (0..1) of the newest reply in the mean."""
 _MAX_TOKENS = 10**9
@@ -23,13 +23,13 @@ _MAX_MS = 10**9
 
 
 class Speed(msgspec.Struct, frozen=True):
-    """Tokens per second, read and written; 0 = not known."""
+    """Tokens per second, read and written; 0 = unknown."""
 
     reads: float = 0.0
     writes: float = 0.0
 
     def seconds_to_read(self, tokens: int) -> float:
-        """Return how long a prompt takes of which so many tokens are new, 0 when nobody knows."""
+        """Return the seconds to read a prompt with `tokens` new tokens, 0 when unknown."""
         return tokens / self.reads if self.reads else 0.0
 
     def seconds_to_reply(self, read: int, written: int) -> float:
@@ -38,7 +38,7 @@ class Speed(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Return it in words, "" when nothing is known."""
+        """Return it in words, "" when unknown."""
         known = (("reads", self.reads), ("writes", self.writes))
         said = ", ".join(f"{does} {_rounded(rate)}" for does, rate in known if rate)
         return f"{said} tokens/s" if said else ""
@@ -48,7 +48,7 @@ NO_SPEED = Speed()
 
 
 class Timings(msgspec.Struct, frozen=True):
-    """What one reply took: tokens that were not in the cache and those of the reply, with their seconds."""
+    """The timings of one reply: tokens that were not in the cache and those of the reply, with their seconds."""
 
     read_tokens: int = 0
     read_s: float = 0.0
@@ -57,14 +57,14 @@ class Timings(msgspec.Struct, frozen=True):
 
     @property
     def speed(self) -> Speed:
-        """Return the speed of this reply, as far as it says anything of that."""
+        """Return the speed of this reply, as far as it is representative."""
         reads = self.read_tokens / self.read_s if self.read_tokens >= MIN_READ_TOKENS and self.read_s > 0 else 0.0
         enough = self.written_tokens >= MIN_WRITTEN_TOKENS and self.written_s > 0
         return Speed(reads, self.written_tokens / self.written_s if enough else 0.0)
 
 
 def read_timings(told: Any) -> Timings | None:
-    """Return the `timings` of llama.cpp's server, None when they are something else."""
+    """Return the `timings` of llama.cpp's server, None when they are invalid."""
     if not isinstance(told, Mapping):
         return None
     read, written = count_in(told, "prompt_n"), count_in(told, "predicted_n")

@@ -27,7 +27,7 @@ class ErrorData(bytes):
 class SseDecoder:
     """An incremental decoder: `feed` every piece, then `finish` once.
 
-    `stray` keeps the beginning of what was no event stream at all (a web page, plain JSON), for the error sentence.
+    `stray` keeps the beginning of a body that was not an event stream (a web page, plain JSON), for the error sentence.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class SseDecoder:
         return payloads
 
     def finish(self) -> list[bytes]:
-        """Return what is left: a last line without its line end, an event without its blank line."""
+        """Return the rest: a last line without its line end, an event without its blank line."""
         last = bytes(self._held)
         self._held = bytearray()
         payloads = self._read_lines([last]) if last else []
@@ -88,7 +88,7 @@ class SseDecoder:
         for line in lines:
             if line.startswith(b"data:"):
                 data = line[6:] if line.startswith(b"data: ") else line[5:]
-                # `}` followed by `{` occurs inside no JSON text: it is the border of two.
+                # `}` followed by `{` does not occur inside a JSON text: it separates two.
                 if pending and pending[-1].endswith(b"}") and data[:1] in (b"{", b"["):
                     self._dispatch(payloads)
                 pending.append(data)
@@ -120,7 +120,7 @@ class SseDecoder:
         self._event = b""
 
     def _dispatch_when_whole(self, payloads: list[bytes]) -> None:
-        """Dispatch what is already a whole JSON text, so that no chunk waits for a blank line that never comes."""
+        """Dispatch data that is already whole JSON, so that no chunk waits for a blank line that never comes."""
         if len(self._pending) > _TRIED_LINES and self._pending_bytes < 2 * self._tried_bytes:
             return  # retry a multi-line event when it has doubled: every time would be quadratic
         self._tried_bytes = self._pending_bytes

@@ -1,4 +1,4 @@
-"""What stands in the place of an adapter whose entry in the configuration cannot be used: no request is made."""
+"""Replaces an adapter whose entry in the configuration cannot be used: no request is made."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from codecompanion.errors import ConfigError, NotConfigured
 
 
 class UnusableAdapter(Adapter):
-    """Refuses everything with the mistake in the entry, so that a chat opens and another adapter can be chosen."""
+    """Refuses everything with the error in the entry, so that a chat opens and another adapter can be chosen."""
 
     origin = ""
     returns_readable_reasoning = False
@@ -23,7 +23,7 @@ class UnusableAdapter(Adapter):
         self._problem = problem
 
     def render(self, request: ChatRequest) -> bytes:
-        """Refuse: nothing is known of its wire format."""
+        """Refuse: its wire format is unknown."""
         self._refuse()
 
     def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent, None]:
@@ -35,7 +35,7 @@ class UnusableAdapter(Adapter):
         self._refuse()
 
     async def list_models(self) -> list[str]:
-        """Refuse: whoever asks says why the adapter offers none."""
+        """Refuse: the caller reports why the adapter offers no models."""
         self._refuse()
 
     async def require_key(self) -> None:

@@ -1,4 +1,4 @@
-"""What a wire format is: how requests become bytes and replies become events, one class per format.
+"""The interface of wire formats: how requests become bytes and replies become events, one class per format.
 
 Rendering and decoding are pure but for a cache of what was rendered and what the endpoint reports about its models.
 The transport (`http/`), retries and errors are the same for all of them.
@@ -27,15 +27,15 @@ KEY_TEMPLATE = "${api_key}"
 def origin_of(origin_name: str, base_url: str) -> str:
     """Return the `origin` of parts that only this endpoint can read: its wire format, host and port.
 
-    Two servers on one machine are two endpoints, which know nothing of each other's signatures.
+    Two servers on one machine are two endpoints, which do not know each other's signatures.
     """
     return f"{origin_name}@{urlsplit(base_url).netloc.rpartition('@')[2].lower()}"
 
 
 class HttpCall(msgspec.Struct, frozen=True):
-    """One POST. `path` is below the base address, `headers` come on top of the key and the user's own.
+    """One POST. `path` is below the base address, `headers` are added to the key and the user's own.
 
-    `chunks` are the body, of which one may be the very object that was in the last request of the chat.
+    `chunks` are the body, one of which may be the identical object from the chat's last request.
     """
 
     path: str
@@ -54,24 +54,24 @@ class HttpCall(msgspec.Struct, frozen=True):
 
 
 class WireFormat(ABC):
-    """Base of all wire formats: what most of them do not have."""
+    """Base of all wire formats, with defaults for optional features."""
 
     key_header = "Authorization"
     key_value = f"Bearer {KEY_TEMPLATE}"
     models_path = "/models"
-    """Where the endpoint lists its models, below the base address."""
+    """The path of the endpoint's list of models, below the base address."""
     models_headers: Mapping[str, str] = MappingProxyType({})
-    """What that request needs beside the key."""
+    """Additional headers of that request besides the key."""
     listing_tells = False
     """Whether the listing reports what a model can do: worth reading before the first request."""
     returns_readable_reasoning = False
     """As in `Adapter`."""
     cache_lifetime_s = 300.0
-    """As in `Adapter`; what most providers say is five to ten minutes."""
+    """As in `Adapter`; most providers document five to ten minutes."""
     takes_images: Callable[[str], bool] = staticmethod(lambda model: True)
     """Whether a model takes images, as far as its server reports."""
     origin_name = ""
-    """What `origin` of encrypted parts begins with; the host of the endpoint follows."""
+    """The start of `origin` for encrypted parts; the host of the endpoint follows."""
 
     @abstractmethod
     def render(self, request: ChatRequest) -> HttpCall:
@@ -86,28 +86,28 @@ class WireFormat(ABC):
         """Return the gate that validates finished bodies of this format."""
 
     def compacts_natively(self, model: str) -> bool:
-        """Return whether `ChatRequest.compact_at` means something to this model."""
+        """Return whether this model supports `ChatRequest.compact_at`."""
         return False
 
     def render_compaction(self, request: ChatRequest, instructions: str) -> HttpCall | None:
-        """Return the request that compacts on demand, None when the model has no such thing."""
+        """Return the request that compacts on demand, None when the model does not support it."""
         return None
 
     def read_compaction(self, body: bytes, endpoint: Endpoint) -> CompactionDone:
-        """Return what came back from a request that `render_compaction` made; raises `MalformedReply`."""
+        """Return the result of a request from `render_compaction`; raises `MalformedReply`."""
         raise MalformedReply(endpoint.say("this kind of endpoint does not compact."))
 
     def render_count(self, request: ChatRequest) -> HttpCall | None:
-        """Return the request that counts a prompt, None when the endpoint cannot."""
+        """Return the request that counts a prompt, None when the endpoint does not support it."""
         return None
 
     def read_count(self, body: bytes) -> int | None:
-        """Return the count, None when the answer holds none."""
+        """Return the count, None when the answer has none."""
         return None
 
     @abstractmethod
     def read_models(self, body: bytes) -> list[str]:
-        """Return the model names in a listing, and remember what it says about them."""
+        """Return the model names in a listing, and remember its facts about them."""
 
     def forget_models(self) -> None:  # noqa: B027
         """Forget the listing: another server answers at the address."""
@@ -121,10 +121,10 @@ class WireFormat(ABC):
         return None
 
     def learn_missing(self, what: Literal["compaction", "count"], error: AdapterError, model: str) -> None:  # noqa: B027
-        """Take in why `render_compaction` or `render_count` failed: an endpoint that has no such thing says so."""
+        """Learn why `render_compaction` or `render_count` failed: the endpoint may not support it."""
 
     def learn_refusal(self, error: AdapterError, request: ChatRequest) -> bool:
-        """Take in why a request was refused; return whether rendering it again gives one that avoids that.
+        """Learn from a refused request; return whether rendering it again avoids the refusal.
 
         For features that a model turned out not to have.
         """

@@ -1,8 +1,8 @@
-"""Which messages of the view go where in a Messages request (pipeline.md 5.6, R-537).
+"""The places of the view's messages in a Messages request (pipeline.md 5.6, R-537).
 
-The API has no system messages in its list, wants the user first, and the block of its own compaction before everything:
-what stands before an unsigned block is not read, and a signed one is refused anywhere else. Protected messages that
-stand before the block in the view follow it on the wire.
+The API has no system messages in its list, requires the user first, and the block of its own compaction before
+everything: text before an unsigned block is not read, and a signed one is refused anywhere else. Protected messages
+before the block in the view follow it on the wire.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Arranged(msgspec.Struct, frozen=True):
 
 
 def arrange(messages: Sequence[Message], is_usable: Callable[[CompactionPart], bool]) -> Arranged:
-    """Return the messages by their place. `is_usable` says which compactions this request may give back."""
+    """Return the messages by their place. `is_usable` returns which compactions this request may send back."""
     system = [_system_text(message, first=True) for message in messages if message.role == "system"]
     leading = next((k for k, message in enumerate(messages) if message.role != "system"), len(messages))
     system[leading:] = [_system_text(m, first=False) for m in messages[leading:] if m.role == "system"]
@@ -53,7 +53,7 @@ def arrange(messages: Sequence[Message], is_usable: Callable[[CompactionPart], b
         if index == live:
             blocks = [_verbatim(block) for block in read_blocks(part)]
             if others:
-                # What follows the block in the same message is the reply it was made for.
+                # The content after the block in the same message is the reply it was made for.
                 (rest if rest else own).append(with_changes(message, content=others))
         elif not is_usable(part):
             rest.extend(_readable(message, part))
@@ -71,7 +71,7 @@ def read_blocks(part: CompactionPart) -> list[dict[str, Any]]:
 
 
 def is_signed(part: CompactionPart) -> bool:
-    """Return whether the compaction was asked for: its block is signed, and accepted only first (R-540)."""
+    """Return whether the compaction was requested: its block is signed, and accepted only first (R-540)."""
     return any(block.get("signature") is not None for block in read_blocks(part))
 
 
@@ -80,7 +80,7 @@ def _verbatim(block: dict[str, Any]) -> Block:
 
 
 def _readable(message: Message, part: CompactionPart) -> list[Message]:
-    """Return what can be said of a compaction that cannot be given back; the session leaves such ones out before."""
+    """Return the text of a compaction that cannot be sent back; the session leaves such ones out earlier."""
     _log.warning("a compaction of %s is sent as text: this request cannot give it back", part.origin)
     if not part.text.strip():
         return []
@@ -88,7 +88,7 @@ def _readable(message: Message, part: CompactionPart) -> list[Message]:
 
 
 def _system_text(message: Message, *, first: bool) -> str:
-    """Return the text of a system message; one from within the chat says what it is (K5)."""
+    """Return the text of a system message; one from within the chat is labelled (K5)."""
     if first or not message.text.strip():
         return message.text
     return tagged(SUMMARY_ELEMENT if message.tag == SUMMARY_TAG else message.tag or "context", message.text)

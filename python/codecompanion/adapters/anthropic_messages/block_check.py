@@ -1,7 +1,7 @@
-"""What the Messages API refuses of a single content block, whatever stands around it.
+"""The Messages API's rules for a single content block, independent of its surroundings.
 
-Keys and shapes are those of the SDK's types (`Beta…BlockParam`); the other rules are 400s that were reported. Blocks of
-kinds that only the provider makes (server tools) come back as they were sent and are not looked into.
+Keys and shapes are those of the SDK's types (`Beta…BlockParam`); the other rules are from reported 400 errors. Blocks
+of kinds that only the provider creates (server tools) are sent back unchanged and not examined.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ _CALLED_NAME = regex(r"[a-zA-Z0-9_-]{1,200}")
 
 
 class BlockFacts(msgspec.Struct, frozen=True):
-    """What the rules between blocks need of one. `problem` is what is wrong with the block itself, "" = nothing.
+    """The facts about a block for the rules between blocks. `problem` is the block's own error, "" = none.
 
     `call` is the id of a `tool_use`, or the one a `tool_result` answers. `marks` are the lifetimes of the cache
-    breakpoints on it and in it. `is_signed`: a compaction that was asked for. `is_noop`: a compaction that failed.
+    breakpoints on it and in it. `is_signed`: a compaction that was requested. `is_noop`: a compaction that failed.
     """
 
     kind: str
@@ -64,7 +64,7 @@ class BlockFacts(msgspec.Struct, frozen=True):
 def read_block(block: Any, role: str, *, verbatim: bool = False) -> BlockFacts:
     """Return the facts of a block in a message of this role.
 
-    verbatim: it came from the provider and goes back as it is, also with keys that are newer than this table.
+    verbatim: it came from the provider and is sent back unchanged, even with keys that are newer than this table.
     """
     kind = block.get("type") if isinstance(block, Mapping) else None
     if not isinstance(kind, str):
@@ -89,7 +89,7 @@ def read_block(block: Any, role: str, *, verbatim: bool = False) -> BlockFacts:
 
 
 def find_text_problem(block: Mapping[str, Any]) -> str:
-    """Return what is wrong with a text block, "" = nothing."""
+    """Return the error of a text block, "" = none."""
     text = block.get("text")
     if not isinstance(text, str):
         return "a text block has no text"

@@ -1,7 +1,7 @@
-"""One message as the content blocks of the Messages API, independent of what stands around it.
+"""One message as the content blocks of the Messages API, independent of its surroundings.
 
-Rendered once and kept: what depends on the rest of the request (ids on the wire, whether thinking goes along, images
-that are too many) is filled in by `conversation.py`. Ids are therefore cut out of the bytes.
+Rendered once and cached: `conversation.py` fills in the parts that depend on the rest of the request (ids on the wire,
+whether thinking is sent, excess images). Ids are therefore cut out of the bytes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ID_BYTES = encode(_ID)
 class Block(msgspec.Struct, frozen=True):
     """A content block as JSON: `head`, or `head` + id + `tail` when it has an id. `call` is our id of the tool call.
 
-    `instead` is what an image is replaced by when there are too many; `is_big`: it is too large beside many others.
+    `instead` replaces an image when there are too many; `is_big`: it is too large beside many others.
     """
 
     facts: BlockFacts
@@ -49,7 +49,7 @@ class Block(msgspec.Struct, frozen=True):
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """A rendered message. `is_result`: it answers a call. `lost_thinking`: reasoning in it cannot be given back."""
+    """A rendered message. `is_result`: it answers a call. `lost_thinking`: its reasoning cannot be sent back."""
 
     role: WireRole
     blocks: tuple[Block, ...]
@@ -58,7 +58,7 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 class MessageRenderer:
-    """Renders messages of one adapter; `origin` is whose encrypted blocks it may give back (R-542)."""
+    """Renders messages of one adapter; `origin` owns the encrypted blocks that it may send back (R-542)."""
 
     def __init__(self, origin: str, media: Media) -> None:
         self._origin = origin
@@ -93,13 +93,13 @@ class MessageRenderer:
                     placed.add(position)
         blocks.extend(_call_block(call) for position, call in enumerate(calls) if position not in placed)
         while blocks and blocks[-1].facts.kind in THINKING_KINDS:
-            # A turn must not end with thinking; a reply of nothing else says nothing.
+            # A turn must not end with thinking; a reply with nothing else has no content.
             blocks.pop()
             lost = True
         return Piece("assistant", tuple(blocks), lost_thinking=lost)
 
     def _encrypted(self, part: ReasoningPart) -> Block | None:
-        """Return a block that goes back exactly as it came, None when it is not ours or not whole."""
+        """Return a block that is sent back unchanged, None when it is from another origin or incomplete."""
         if part.origin != self._origin or not part.encrypted:
             return None
         try:
@@ -138,7 +138,7 @@ class MessageRenderer:
 
 
 def is_empty(message: Message) -> bool:
-    """Return whether there is nothing to send in the message: plain reasoning, or media of anybody but the user."""
+    """Return whether there is nothing to send in the message: plain reasoning, or media not from the user."""
     content = message.content
     if isinstance(content, str):
         return not content.strip()
@@ -161,7 +161,7 @@ def text_block(text: str, role: WireRole) -> Block:
 
 
 def tagged(tag: str, text: str) -> str:
-    """Return the text between tags, without a way for it to close them."""
+    """Return the text between tags, escaped so that it cannot close them."""
     return f"<{tag}>\n{text.replace(f'</{tag}', f'< /{tag}')}\n</{tag}>"
 
 
@@ -172,7 +172,7 @@ def _block(fields: Mapping[str, Any], role: WireRole, *, instead: bytes = b"", i
 
 def _call_block(call: ToolCall) -> Block:
     arguments: Any = call.arguments or "{}"
-    # A model that wrote broken JSON must not break the chat for ever; what it wrote stays readable to it.
+    # A model's broken JSON must not break the chat for ever; the model can still read its text.
     given = msgspec.Raw(arguments.encode()) if is_json_object(arguments) else {"invalid_json": arguments}
     name = function_name(call.name)
     return _with_id({"type": "tool_use", "id": _ID, "name": name, "input": given}, "assistant", call.id, name)
@@ -182,6 +182,6 @@ def _with_id(fields: Mapping[str, Any], role: WireRole, call: str, name: str = "
     whole = {**fields, "input": {}} if "input" in fields else fields
     key = "id" if "id" in fields else "tool_use_id"
     facts = read_block({**whole, key: "id"}, role)
-    # The id's place is the first one: it stands before anything a tool or a model wrote.
+    # The id's place is the first one: it precedes any text of a tool or a model.
     head, _, tail = encode(fields).partition(_ID_BYTES)
     return Block(facts, head, tail, call, name)

@@ -1,8 +1,8 @@
-"""Pieces as the `messages` of a body: a fold that only appends, so that a request costs what is new in it.
+"""Pieces as the `messages` of a body: a fold that only appends, so that a request costs only its new pieces.
 
-Neighbouring pieces of one role become one message (R-425). Thinking goes back all or nothing per turn (lesson 26): a
-turn is what the model did since the user's last words, and where some of its reasoning is lost or somebody else's, none
-of it is sent. Call ids the API does not take, or that occur twice, are translated, the same way every time.
+Neighbouring pieces of one role become one message (R-425). Thinking is sent back all or nothing per turn (lesson 26): a
+turn is the model's work since the user's last message, and if some of its reasoning is lost or from another origin,
+none of it is sent. Call ids that the API does not accept, or that occur twice, are translated, consistently every time.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from codecompanion.adapters.openai_chat.render import encode
 from codecompanion.formats.regex import regex
 
 _EARLIER = text_block(EARLIER_LEFT_OUT, "user")
-"""Stands first when the first message would be the model's."""
+"""The first message when it would otherwise be the model's."""
 _NO_ID = regex(r"[^a-zA-Z0-9_-]")
 _IMAGES_DROPPED_AT_ONCE = 50
 _OPENINGS = {role: f'{{"role":"{role}","content":['.encode() for role in ("user", "assistant")}
 
 
 class ImageLimits(msgspec.Struct, frozen=True):
-    """Which images are replaced by words: the first `skipped`, and with `many` the big ones."""
+    """Which images are replaced by text: the first `skipped`, and with `many` the big ones."""
 
     skipped: int = 0
     many: bool = False
 
 
 class Conversation:
-    """Add the pieces in order, then ask for the body. What nothing changes any more is kept as few, large chunks."""
+    """Add the pieces in order, then request the body. Final parts are stored as a few large chunks."""
 
     def __init__(self, *, think: bool, images: ImageLimits) -> None:
         self.check = OrderCheck()
         self.called: dict[str, None] = {}
-        """Names of all tools that were called, in order."""
+        """Names of all called tools, in order."""
         self._turn_first = ""
         """Kind of the model's first block in the running turn, "" before there is one."""
         self._think, self._limits = think, images
         self._chunks: list[bytes] = []
-        """Each block, with what stands between it and the one before."""
+        """Each block, with the bytes between it and the previous one."""
         self._full: list[tuple[int, bytes]] = []
         """Chunks of a body: many blocks joined, each with the number of blocks up to its end."""
         self._ends: tuple[int, int] = (-1, -1)
@@ -61,7 +61,7 @@ class Conversation:
 
     @property
     def problems(self) -> list[str]:
-        """Return what is wrong with the pieces as messages, or with the blocks they became; empty when it can go."""
+        """Return the errors of the pieces as messages, or of their blocks; empty when it can be sent."""
         unanswered = [f"the call {call!r} has no result" for call in self._waiting]
         return [*self.check.problems, *(unanswered or self.check.end_problems())]
 
@@ -72,9 +72,10 @@ class Conversation:
 
     @property
     def needed_limits(self) -> ImageLimits:
-        """Return the limits this conversation needs; it is right when they are the ones it was made with."""
+        """Return the limits this conversation needs; it is valid if it was built with these."""
         over = self._images - MAX_IMAGES
-        # In steps: each image one more left out would change the prompt's beginning on every request (lesson 22).
+        # In steps: leaving out one more image each time would change the prompt's beginning on every request (lesson
+        # 22).
         skipped = -(-over // _IMAGES_DROPPED_AT_ONCE) * _IMAGES_DROPPED_AT_ONCE if over > 0 else 0
         return ImageLimits(skipped, self._big_images > 0 and self._images - skipped > MANY_IMAGES)
 
@@ -103,9 +104,9 @@ class Conversation:
     def between(self, head: bytes, tail: bytes, mark_json: bytes = b"", last: Block | None = None) -> tuple[bytes, ...]:
         """Return the chunks of a body with the blocks between `head` and `tail`.
 
-        `mark_json` is the value of a cache breakpoint. The breakpoints stand after the user's last two messages: the
-        earlier one is where the request before this one had its last, so its prefix is found again however much came
-        since. `last` is a closing block of the user's.
+        `mark_json` is the value of a cache breakpoint. The breakpoints follow the user's last two messages: the earlier
+        one is the last breakpoint of the previous request, so its prefix is found again, however much was added since.
+        `last` is a closing block of the user's.
         """
         self._fill()
         start = self._full[-1][0] if self._full else 0
@@ -121,7 +122,7 @@ class Conversation:
         return (head, *(joined for _, joined in self._full), b"".join((*chunks, end, tail)))
 
     def _fill(self) -> None:
-        """Join the blocks before the earlier breakpoint, which never goes back, as far as they make full chunks."""
+        """Join the blocks before the earlier breakpoint, which never moves back, as far as they make full chunks."""
         start = self._full[-1][0] if self._full else 0
         size = 0
         for at in range(start, self._ends[0]):
@@ -189,7 +190,7 @@ class Conversation:
         return candidate
 
     def _lose_thinking(self) -> None:
-        """Leave out the thinking of the running turn, also what of it is there already."""
+        """Leave out the thinking of the running turn, including the part already added."""
         self._turn_lost = True
         if self._turn_thinks:
             self._restore(self._mark)

@@ -2,8 +2,8 @@
 
 Pure and incremental; the transport is in `http/`. Source: the API's page "Streaming", the SDK's event types
 and recorded traffic. A reply is complete only with `message_stop` (lesson 39). Thinking and compaction are kept exactly
-as they came, with fields nobody knows yet; so are the blocks of tools that ran on the server, because a paused reply
-has to be given back whole. Citations are not kept: they are not part of what the model is shown again.
+as received, with unknown fields; so are the blocks of tools that ran on the server, because a paused reply has to be
+sent back whole. Citations are not kept: the model does not see them again.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _STOP_REASONS: dict[str, StopReason] = {
 
 
 class MessagesDecoder(ReplyDecoder):
-    """The decoder of one reply; `origin` is put on what only this endpoint can read."""
+    """The decoder of one reply; `origin` is attached to parts that only this endpoint can read."""
 
     def __init__(self, endpoint: Endpoint, origin: str, new_id: Callable[[], str]) -> None:
         super().__init__(endpoint)
@@ -59,7 +59,7 @@ class MessagesDecoder(ReplyDecoder):
         self._model = ""
 
     def _read_whole(self, body: bytes) -> list[StreamEvent]:
-        """Take in a whole reply that is one JSON object."""
+        """Read a whole reply that is one JSON object."""
         try:
             message = msgspec.json.decode(body)
         except NOT_READABLE:
@@ -84,7 +84,7 @@ class MessagesDecoder(ReplyDecoder):
 
     @property
     def counted(self) -> Counted:
-        """Return what the endpoint has counted so far."""
+        """Return the endpoint's counts so far."""
         return normalise_usage(self._usage)
 
     def _read(self, payload: bytes) -> None:
@@ -120,7 +120,7 @@ class MessagesDecoder(ReplyDecoder):
             case None:
                 check = f"check {self._endpoint.remedies.check_address}"
                 self.problem = self._malformed(f"this is not an event stream of the Messages API; {check}")
-            # `ping`, and events that are added later, say nothing that is needed.
+            # `ping`, and event types added later, carry no required information.
 
     def _begin_message(self, message: Any) -> None:
         self._begun = True
@@ -176,7 +176,7 @@ class MessagesDecoder(ReplyDecoder):
                 self._out.charge_value(delta.get("signature"))
                 draft.block["signature"] = delta.get("signature")
             case "compaction_delta":
-                # The whole summary comes in one; what is not said stays as it was.
+                # The whole summary arrives at once; missing fields are unchanged.
                 told = {name: value for name, value in delta.items() if name != "type" and value is not None}
                 self._out.charge_value(told)
                 draft.block.update(told)
@@ -219,7 +219,7 @@ class MessagesDecoder(ReplyDecoder):
         self._out.add_reasoning(text, THINKING_FIELD)
 
     def _close(self, events: list[StreamEvent]) -> None:
-        """Append `Finished`, or say why the reply is not complete."""
+        """Append `Finished`, or raise the reason why the reply is not complete."""
         if not self.seen_done:
             self.problem = self._why_incomplete()
             return

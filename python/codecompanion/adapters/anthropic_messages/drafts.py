@@ -15,7 +15,7 @@ from codecompanion.model.messages import ToolCall
 
 
 class StreamedEvent(msgspec.Struct):
-    """One payload of the stream, whatever its type; the fields are looked into when they are needed."""
+    """One payload of the stream, of any type; its fields are read when needed."""
 
     type: Any = None
     index: Any = None
@@ -30,7 +30,7 @@ READ_EVENT = typed.json_decoder(StreamedEvent)
 
 
 class Draft:
-    """A content block on its way. `block` holds its fields as they came, `text` and `json` what came in pieces."""
+    """A content block that is still arriving. `block` has its initial fields, `text` and `json` the streamed pieces."""
 
     __slots__ = ("block", "json", "kind", "text")
 
@@ -43,7 +43,7 @@ class Draft:
 def finish_calls(drafts: Iterable[Draft], new_id: Callable[[], str], *, cut: bool) -> tuple[ToolCall, ...]:
     """Return the calls, in order, with ids that are never empty nor repeated.
 
-    cut: the reply hit a limit; a call whose arguments are not whole is left out then, because it cannot be run.
+    cut: the reply hit a limit; a call with incomplete arguments is then left out, because it cannot be run.
     """
     calls: list[ToolCall] = []
     taken: set[str] = set()
@@ -61,7 +61,7 @@ def finish_calls(drafts: Iterable[Draft], new_id: Callable[[], str], *, cut: boo
 
 
 def read_input(text: str) -> Any:
-    """Return the input of a tool that ran on the server, {} when it did not come whole."""
+    """Return the input of a tool that ran on the server, {} when it is incomplete."""
     try:
         return msgspec.json.decode(text)
     except NOT_READABLE:

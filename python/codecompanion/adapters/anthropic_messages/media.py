@@ -1,7 +1,7 @@
-"""Images and PDFs as content blocks, within what the Messages API takes (pages "Vision" and "PDF support").
+"""Images and PDFs as content blocks, within the limits of the Messages API (pages "Vision" and "PDF support").
 
-An image that cannot be sent becomes a sentence, so that the model knows of it; the limits are checked on the bytes,
-because a declared media type that is wrong is refused as well.
+An image that cannot be sent becomes a sentence, so that the model knows about it; the limits are checked on the bytes,
+because a wrong declared media type is refused as well.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ _log = logging.getLogger(__name__)
 MAX_IMAGES = 100
 MAX_BASE64_BYTES = 5 * 1024 * 1024
 MAX_PIXELS = 8_000
-"""Of the longer side; `MAX_PIXELS_OF_MANY` when a request has more than `MANY_IMAGES`."""
+"""Limit of the longer side; `MAX_PIXELS_OF_MANY` when a request has more than `MANY_IMAGES`."""
 MANY_IMAGES = 20
 MAX_PIXELS_OF_MANY = 2_000
 MAX_PDF_BYTES = 24 * 1024 * 1024
-"""As base64 they are the 32 MB a whole request may have."""
+"""As base64 they fill the 32 MB allowed for a whole request."""
 _DATA_URL = regex(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,", re.IGNORECASE)
 
 
 class Media:
-    """Makes blocks of one adapter's images and documents."""
+    """Creates blocks for one adapter's images and documents."""
 
     def __init__(self, options: MessagesOptions, read_blob: BlobReader) -> None:
         self._options = options
         self._read_blob = read_blob
 
     def image(self, part: ImagePart) -> dict[str, Any]:
-        """Return the image block, or a text block that says why there is none."""
+        """Return the image block, or a text block with the reason why it is missing."""
         name = _name(part.path or part.url.partition(",")[0][:80] or part.sha256[:12])
         if not self._options.image_input:
             return note(f"The image {name} was not sent: this model takes no images.")
@@ -60,7 +60,7 @@ class Media:
         return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
 
     def document(self, part: DocumentPart) -> dict[str, Any]:
-        """Return the document block, or a text block that says why there is none."""
+        """Return the document block, or a text block with the reason why it is missing."""
         name = _name(part.path or part.sha256[:12])
         if not self._options.document_input:
             return note(f"The document {name} was not sent: this model takes no PDFs.")
@@ -84,22 +84,22 @@ class Media:
 
 
 def note(text: str) -> dict[str, Any]:
-    """Return a text block in place of something that is not sent."""
+    """Return a text block that replaces omitted content."""
     return {"type": "text", "text": f"[{text}]"}
 
 
 def left_out(part: ImagePart) -> dict[str, Any]:
-    """Return what stands in for an image that is one too many, or too large beside many others."""
+    """Return the replacement of an excess image, or of one too large beside many others."""
     return note(f"The image {_name(part.path or part.sha256[:12])} was not sent again: there are too many images.")
 
 
 def longest_side(part: ImagePart) -> int:
-    """Return the longer side in pixels, 0 when nobody knows."""
+    """Return the longer side in pixels, 0 when it is unknown."""
     return max(part.width, part.height)
 
 
 def sniff_media_type(content: bytes) -> str | None:
-    """Return the media type of an image the API takes, from its first bytes."""
+    """Return the media type of an image that the API accepts, from its first bytes."""
     if content.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if content.startswith(b"\xff\xd8\xff"):

@@ -1,7 +1,7 @@
-"""What is known of Claude models: limits and abilities, from the listing, from refusals, or from the name alone.
+"""Facts about Claude models: limits and abilities, from the listing, from refusals, or from the name alone.
 
-The listing (`/v1/models`, SDK type `BetaModelInfo`) is believed first. Names decide only what nobody has said yet; the
-tables are from the provider's pages "Models overview" and "Compaction on demand" (2026-11).
+The listing (`/v1/models`, SDK type `BetaModelInfo`) takes precedence. Names decide only facts that are otherwise
+unknown; the tables are from the provider's pages "Models overview" and "Compaction on demand" (2026-11).
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.formats.regex import regex
 
 Ability = Literal["threshold", "on_demand"]
-"""Compaction during a request (`compact_20260112`), and when asked for (`compaction`)."""
+"""Compaction during a request (`compact_20260112`), and on demand (`compaction`)."""
 Quirk = Literal["threshold", "on_demand", "cache", "mismatch"]
-"""What a refusal has taught: an ability the model lacks, no cache breakpoints, or that thinking whose conversation has
-changed must be declared droppable ("preserved thinking")."""
+"""Facts learned from a refusal: an ability the model lacks, no cache breakpoints, or that thinking whose conversation
+has changed must be declared droppable ("preserved thinking").
+"""
 
 _NAME = regex(r"claude-(opus|sonnet|haiku|fable|mythos)-(\d{1,2}(?!\d)|preview)(?:[-.](\d{1,2})(?!\d))?")
 _OLD_NAME = regex(r"claude-(\d)(?:[-.](\d))?-(?:opus|sonnet|haiku)")
 _FIRST_WITH_COMPACTION = {"opus": (4, 6), "sonnet": (4, 6), "haiku": (5, 5), "fable": (5, 0), "mythos": (0, 0)}
-# `max_tokens` when nobody says one. Models before 4.5 refuse prompt + max_tokens above the window; later ones stop when
-# it is full, so theirs can be large.
+# The default of `max_tokens`. Models before 4.5 refuse prompt + max_tokens above the window; later ones stop when it is
+# full, so theirs can be large.
 _UNKNOWN_OUTPUT = 8_192
 _OLD_OUTPUT = {(3, 0): 4_096, (3, 5): 8_192, (3, 7): 16_384}
 _BEFORE_4_5_OUTPUT = 16_384
@@ -36,14 +37,14 @@ _DATE = regex(r"-\d{8}$")
 
 
 class ModelFacts:
-    """What is known of the models of one endpoint."""
+    """The facts about the models of one endpoint."""
 
     def __init__(self) -> None:
         self._listed: dict[str, _ModelEntry] = {}
         self._quirks: set[tuple[str, Quirk]] = set()
 
     def read_listing(self, body: bytes) -> None:
-        """Take in what the Models endpoint answers; a body that is no listing teaches nothing."""
+        """Read the response of the Models endpoint; a body that is not a listing changes nothing."""
         try:
             listing = typed.read_json(body, type=_Listing)
         except NOT_READABLE:
@@ -54,7 +55,7 @@ class ModelFacts:
             self._listed.setdefault(_DATE.sub("", entry.id), entry)
 
     def limits(self, model: str) -> ModelLimits | None:
-        """Return what the endpoint has told about the size of a model."""
+        """Return the endpoint's reported limits of a model."""
         entry = self._listed.get(model)
         if entry is None or not (entry.max_input_tokens or entry.max_tokens):
             return None
@@ -67,11 +68,11 @@ class ModelFacts:
         return is_news
 
     def has_quirk(self, model: str, quirk: Quirk) -> bool:
-        """Return whether a refusal has taught it."""
+        """Return whether a refusal has taught this quirk."""
         return (model, quirk) in self._quirks
 
     def compacts(self, model: str, ability: Ability) -> bool | None:
-        """Return whether the model compacts so, None when neither listing, refusal nor name says."""
+        """Return whether the model compacts this way, None when listing, refusals and name do not show it."""
         if (model, ability) in self._quirks:
             return False
         entry = self._listed.get(model)
@@ -79,7 +80,7 @@ class ModelFacts:
         return _new_enough(model) if told is None else told
 
     def output_limit(self, model: str) -> int:
-        """Return `max_tokens` for a request that names none."""
+        """Return `max_tokens` for a request without one."""
         by_name = _output_by_name(model)
         entry = self._listed.get(model)
         told = (entry.max_tokens or 0) if entry is not None else 0
@@ -88,13 +89,13 @@ class ModelFacts:
         return told or by_name or _UNKNOWN_OUTPUT
 
     def largest_output(self, model: str) -> int:
-        """Return the largest `max_tokens` the endpoint has told of, 0 when it has not."""
+        """Return the largest `max_tokens` that the endpoint has reported, 0 when it has not."""
         entry = self._listed.get(model)
         return (entry.max_tokens or 0) if entry is not None else 0
 
 
 class _ModelEntry(msgspec.Struct):
-    """One model of a listing. What a gateway leaves out stays unknown."""
+    """One model of a listing. Fields that a gateway omits stay unknown."""
 
     id: str
     max_input_tokens: int | None = None
@@ -112,7 +113,7 @@ class _Listing(msgspec.Struct):
 
 
 def _supported(capabilities: Any, *path: str) -> bool | None:
-    """Return what a capability says of itself; a parent that is not supported decides for its children."""
+    """Return the value of a capability; a parent that is not supported decides for its children."""
     at = capabilities
     told: bool | None = None
     for name in path:

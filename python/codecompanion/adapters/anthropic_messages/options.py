@@ -1,4 +1,4 @@
-"""What can be set on an adapter of kind `anthropic`: the known keys of `AdapterSettings.options` (R-536)."""
+"""The options of an adapter of kind `anthropic`: the known keys of `AdapterSettings.options` (R-536)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 RESERVED = frozenset({"model", "messages", "tools", "system", "context_management", "compaction", "betas"})
-"""Keys of the body that the request itself sets, or that have an option of their own."""
+"""Keys of the body that the request itself sets, or that have their own option."""
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -15,8 +15,8 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 class ToolClearing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Clearing of old tool results on the server (`clear_tool_uses_20250919`).
 
-    trigger: from how many input tokens on. keep: how many tool uses stay. clear_at_least: fewest tokens worth it, 0 =
-    any. Defaults as on the page "Context editing".
+    trigger: minimum input tokens. keep: number of tool uses to keep. clear_at_least: minimum tokens to clear, 0 = any.
+    Defaults as on the page "Context editing".
     """
 
     trigger: Count = 100_000
@@ -29,9 +29,9 @@ class MessagesOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     """The options of one entry.
 
     compaction: None = for models known to have it, True = for any model (a gateway that compacts for others), False =
-    never. compaction_instructions replace the provider's own prompt for the summary. pause_after_compaction: stop
-    after the compaction and ask again. cache: set breakpoints for prompt caching. image_input, document_input: False =
-    send a note instead.
+    never. compaction_instructions replace the provider's own prompt for the summary. pause_after_compaction: stop after
+    the compaction and send the request again. cache: set breakpoints for prompt caching. image_input, document_input:
+    False = send a note instead.
     """
 
     compaction: bool | None = None

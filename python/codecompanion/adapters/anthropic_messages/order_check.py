@@ -1,7 +1,7 @@
-"""What the Messages API refuses of the order of content blocks: a fold, so that what was checked stays checked.
+"""The Messages API's rules for the order of content blocks: a fold, so that checked blocks stay checked.
 
 Neighbouring messages of one role are one turn, as the provider merges them. Rules: every `tool_use` is answered in the
-next turn, whose results stand first, one for each; ids are unique; the first turn is the user's or begins with a
+next turn, which begins with the results, one for each; ids are unique; the first turn is the user's or begins with a
 compaction; one compaction at most, a signed one before everything else; no turn ends with thinking.
 """
 
@@ -14,7 +14,7 @@ from codecompanion.adapters.anthropic_messages.media import MAX_IMAGES
 
 
 class OrderCheck:
-    """Feed it the blocks in order. `problems` are sentences; `end_problems` what is wrong if nothing follows."""
+    """Receives the blocks in order. `problems` are sentences; `end_problems` the errors if nothing follows."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
@@ -34,7 +34,7 @@ class OrderCheck:
         self._seen: set[str] = set()
 
     def add(self, role: str, facts: BlockFacts, call: str = "") -> None:
-        """Take in the next block; `call` is its id on the wire when the facts were read without one."""
+        """Add the next block; `call` is its id on the wire when the facts were read without one."""
         if facts.problem:
             self._complain(facts.problem)
         if role == "system":
@@ -56,7 +56,7 @@ class OrderCheck:
         self.images += facts.images
 
     def end_problems(self) -> list[str]:
-        """Return what would be wrong with a request that ends here."""
+        """Return the errors of a request that ends here."""
         found: list[str] = []
         if not self.blocks:
             found.append("there are no messages")
@@ -78,14 +78,14 @@ class OrderCheck:
         return call in self._seen
 
     def mark(self) -> tuple[Any, ...]:
-        """Return what `restore` needs to forget everything that follows."""
+        """Return the state that `restore` needs to forget everything added later."""
         return (
             *(len(self.problems), self.role, self.first, self.last, self.blocks, self.images, self.has_calls),
             *(self._waiting, self._answered, self._results_first, self._compactions, len(self._ids)),
         )
 
     def restore(self, mark: tuple[Any, ...]) -> None:
-        """Go back to where the mark was taken."""
+        """Return to the state of the mark."""
         problems, self.role, self.first, self.last, self.blocks, self.images, self.has_calls = mark[:7]
         self._waiting, self._answered, self._results_first, self._compactions, ids = mark[7:]
         del self.problems[problems:]
@@ -114,7 +114,7 @@ class OrderCheck:
         self._answered |= {call}
 
     def _end_results(self) -> None:
-        """No result may follow in this turn: all calls must have theirs."""
+        """End the results of this turn: all calls must have theirs."""
         if self._results_first:
             self._results_first = False
             if missing := self._waiting - self._answered:

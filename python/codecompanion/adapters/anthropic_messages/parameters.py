@@ -1,4 +1,4 @@
-"""Everything of a Messages body beside the messages: limits, thinking, context management, tools, breakpoints, betas.
+"""All parts of a Messages body beside the messages: limits, thinking, context management, tools, breakpoints, betas.
 
 Sources: the API reference, the pages "Threshold compaction", "Compaction on demand", "Context editing", "Prompt
 caching", "Thinking" and "Preserved thinking"; R-536, R-540.
@@ -36,7 +36,7 @@ class Head(msgspec.Struct, frozen=True):
 
 
 def threshold_edits(options: MessagesOptions, compact_at: int) -> list[dict[str, Any]]:
-    """Return what the server shall do to the prompt; clearing comes first, so that it may make compaction needless."""
+    """Return the server's edits of the prompt; clearing comes first, since it may make compaction unnecessary."""
     edits: list[dict[str, Any]] = []
     if options.clear_tool_uses is not None:
         edits.append(_clearing(options.clear_tool_uses))
@@ -54,7 +54,7 @@ def threshold_edits(options: MessagesOptions, compact_at: int) -> list[dict[str,
 def compaction_parameter(options: MessagesOptions, instructions: str) -> dict[str, Any]:
     """Return the parameter that compacts on demand.
 
-    Instructions replace the provider's own prompt entirely, so words of the user come after a whole prompt of ours.
+    Instructions replace the provider's own prompt entirely, so the user's words are appended to our complete prompt.
     """
     prompt = options.compaction_instructions.strip()
     if instructions.strip():
@@ -63,7 +63,7 @@ def compaction_parameter(options: MessagesOptions, instructions: str) -> dict[st
 
 
 def without_conflicts(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters without what cannot be combined with a compaction on demand."""
+    """Return the parameters without those that conflict with a compaction on demand."""
     kept = {name: value for name, value in parameters.items() if name != "stop_sequences"}
     choice = kept.get("tool_choice")
     if isinstance(choice, Mapping) and choice.get("type") in ("any", "tool"):
@@ -80,11 +80,11 @@ def counted(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fit_thinking(thinking: Any, max_tokens: int, *, lacks_start: bool) -> Any:
-    """Return the configuration of thinking that this request can have.
+    """Return the thinking configuration that this request can have.
 
-    lacks_start: a tool loop is running whose first reply does not begin with thinking (another adapter's, or a cut
-    one's): with a budget (`enabled`) that is refused, so this request goes without; `adaptive` does not mind. A budget
-    leaves half of `max_tokens` for the answer when it would not fit below it.
+    lacks_start: a tool loop is running whose first reply does not begin with thinking (from another adapter, or cut
+    off): with a budget (`enabled`) that is refused, so this request omits it; `adaptive` accepts it. A budget that does
+    not fit below `max_tokens` leaves half of it for the answer.
     """
     if not isinstance(thinking, Mapping) or thinking.get("type") != "enabled":
         return thinking
@@ -98,9 +98,9 @@ def fit_thinking(thinking: Any, max_tokens: int, *, lacks_start: bool) -> Any:
 
 
 def let_mismatches_go(thinking: Any) -> Any:
-    """Return the configuration under which thinking whose conversation has changed is left out instead of refused.
+    """Return the configuration under which thinking whose conversation has changed is dropped instead of refused.
 
-    Client-side editing changes what stands before earlier thinking; models with preserved thinking notice (R-511).
+    Client-side editing changes the messages before earlier thinking; models with preserved thinking detect it (R-511).
     """
     given = dict(thinking) if isinstance(thinking, Mapping) else {"type": "adaptive"}
     if given.get("type") not in ("enabled", "adaptive") or given.get("block_binding"):
@@ -114,7 +114,7 @@ def can_let_mismatches_go(thinking: Any) -> bool:
 
 
 def needed_betas(fields: Mapping[str, Any], signed: bool | None) -> set[str]:
-    """Return the betas a body needs; `signed` tells of the compaction in its messages, None = there is none."""
+    """Return the betas a body needs; `signed` describes the compaction in its messages, None = there is none."""
     betas: set[str] = set()
     edits = (fields.get("context_management") or {}).get("edits", ())
     if edits:
@@ -140,8 +140,8 @@ def beta_header(given: Mapping[str, str], betas: Iterable[str]) -> dict[str, str
 def add_tools(head: Head, system: Sequence[str], tools: Sequence[ToolSpec], called: Sequence[str]) -> dict[str, Any]:
     """Return the fields with system prompt and tools, each with its breakpoint at the end.
 
-    A conversation with calls must define tools: when the request has none, those that were called are named and may
-    not be called again.
+    A conversation with calls must define tools: when the request has none, the called tools are named and may not be
+    called again.
     """
     fields = dict(head.fields)
     mark = {"cache_control": head.mark} if head.mark is not None else {}

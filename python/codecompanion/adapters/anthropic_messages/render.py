@@ -1,8 +1,8 @@
-"""A request as the bytes of a Messages body: a pure function of the view, with what was rendered before kept.
+"""A request as the bytes of a Messages body: a pure function of the view, with cached rendering.
 
-The conversation of a chat's last request is kept as a fold (`conversation.py`); the next request, which nearly always
-is the same list with something appended, adds what is new. Every body is checked before it leaves; broken pairs are
-mended, anything else that the API would refuse is not sent.
+The conversation of a chat's last request is kept as a fold (`conversation.py`); the next request, which is nearly
+always the same list with additions, adds only the new messages. Every body is checked before it is sent; broken pairs
+are repaired, anything else that the API would refuse is not sent.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _CHATS_KEPT = 4
 
 
 class Want(msgspec.Struct, frozen=True):
-    """What a conversation is rendered for; a kept one of another want is not used.
+    """The purpose a conversation is rendered for; a cached one with another purpose is not used.
 
-    think: thinking goes along. unsigned, signed: which compactions can be given back.
+    think: thinking is sent. unsigned, signed: which compactions can be sent back.
     """
 
     think: bool
@@ -49,7 +49,7 @@ class Want(msgspec.Struct, frozen=True):
 
 
 class Rendered(msgspec.Struct, frozen=True):
-    """A conversation and the system texts that go with it. `signed` is None without a compaction in it."""
+    """A conversation and its system texts. `signed` is None without a compaction in it."""
 
     system: tuple[str, ...]
     conversation: Conversation
@@ -57,7 +57,7 @@ class Rendered(msgspec.Struct, frozen=True):
 
 
 class _Kept(msgspec.Struct):
-    """The last request of a chat. The messages are alive, so their ids cannot have been given to others."""
+    """The last request of a chat. The messages are alive, so their ids cannot be reused by others."""
 
     want: Want
     messages: list[Message]
@@ -67,17 +67,17 @@ class _Kept(msgspec.Struct):
 
 
 class BodyRenderer:
-    """Renders bodies of one adapter; keeps the conversations of a few chats."""
+    """Renders bodies of one adapter; caches the conversations of a few chats."""
 
     def __init__(self, name: str, origin: str, renderer: MessageRenderer) -> None:
         self._name, self._origin, self._renderer = name, origin, renderer
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
     def read(self, request: ChatRequest, want: Want, *, keep: bool) -> Rendered:
-        """Return the conversation of a request; `keep` it for the next one of the chat.
+        """Return the conversation of a request; `keep` caches it for the next one of the chat.
 
         Raises:
-            RequestRejected: the API would refuse it, and it cannot be mended (our bug).
+            RequestRejected: the API would refuse it, and it cannot be repaired (our bug).
         """
         messages = list(request.messages)
         chat = request.chat_id if request.purpose == "chat" else ""
@@ -102,13 +102,13 @@ class BodyRenderer:
         """Return the bytes in chunks.
 
         Raises:
-            RequestRejected: the API would refuse it: a parameter of the configuration does not fit.
+            RequestRejected: the API would refuse it: a configured parameter is invalid.
         """
         conversation = rendered.conversation
         check = conversation.check
         fields = add_tools(head, rendered.system, request.tools, tuple(conversation.called))
         problems = check_fields(
-            # Counting has no limit for a reply; a budget of thinking fits below none.
+            # Counting has no reply limit; a thinking budget would not fit below any.
             {"max_tokens": sys.maxsize, **fields},
             has_calls=check.has_calls,
             starts_with_thinking=conversation.starts_with_thinking,
@@ -118,15 +118,15 @@ class BodyRenderer:
             where = f"Check adapters.http.{self._name}.parameters."
             raise RequestRejected(f"{self._name}: the request would be refused ({problems[0]}). {where}")
         mark = encode(head.mark) if head.mark is not None else b""
-        # Newer models refuse to go on from an assistant's text ("prefill"); a server tool goes on by itself.
+        # Newer models refuse to continue an assistant's text ("prefill"); a server tool continues by itself.
         goes_on = check.role == "assistant" and check.last == "text"
         last = text_block(load("go_on"), "user") if goes_on and "compaction" not in fields else None
         return conversation.between(encode(fields)[:-1] + b',"messages":[', b"]}", mark, last)
 
     def _extend(self, kept: _Kept, messages: list[Message]) -> bool:
-        """Append what is new to a kept conversation; return whether that was all there was to do."""
+        """Append the new messages to a cached conversation; return whether that was sufficient."""
         known = len(kept.messages)
-        # List comparison asks for identity before equality: 0.1 ms for 10,000 messages that are the same objects.
+        # List comparison checks identity before equality: 0.1 ms for 10,000 identical objects.
         if not known or messages[:known] != kept.messages:
             return False
         new = messages[known:]
@@ -139,7 +139,7 @@ class BodyRenderer:
             conversation.add(piece)
         kept.messages = messages
         if conversation.problems or conversation.needed_limits != kept.limits:
-            # The fold has taken in what it cannot go on with: begin again, with the pieces.
+            # The fold contains a message that it cannot continue from: start again, with the pieces.
             kept.messages = []
             return False
         return True
@@ -162,7 +162,7 @@ class BodyRenderer:
         return Rendered(arranged.system, conversation, signed), limits
 
     def _mended(self, arranged: Arranged, want: Want, broken: Rendered) -> Rendered:
-        """Return the conversation with its broken pairs mended; not kept, so that each request says so in the log."""
+        """Return the conversation with its broken pairs repaired; not cached, so that each request logs it."""
         for problem in broken.conversation.problems:
             _log.warning("request repaired before sending: %s", problem)
         rendered, _ = self._fold(arranged, mend_pairs(arranged.messages, is_empty), want, {})

@@ -1,8 +1,8 @@
-"""What a Messages endpoint says it counted, as `Usage` whose figures do not overlap (R-538, lesson 7).
+"""The counts of a Messages endpoint as `Usage` whose figures do not overlap (R-538, lesson 7).
 
-`input_tokens` does not include what was read from the cache or written to it. With `iterations` the size of the context
-is that of the last `message` entry; the other entries (compaction, earlier rounds of server tools) are billed too. The
-page "Threshold compaction" and the SDK type `BetaUsage` are the sources.
+`input_tokens` does not include tokens read from the cache or written to it. With `iterations` the size of the context
+is that of the last `message` entry; the other entries (compaction, earlier rounds of server tools) are billed too.
+Sources: the page "Threshold compaction" and the SDK type `BetaUsage`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _READ = (
     *("output_tokens_details", "iterations"),
 )
 MAX_TOKENS = 10**12
-"""A report beyond this is no count: nothing that has a window comes near."""
+"""A report beyond this is invalid: no context window comes near it."""
 
 
 class Counted(msgspec.Struct, frozen=True):
@@ -30,11 +30,11 @@ class Counted(msgspec.Struct, frozen=True):
     reply: Usage | None = None
     other_passes: tuple[Usage, ...] = ()
     compactions: tuple[Usage, ...] = ()
-    """Those of the other passes that compacted."""
+    """Usage of the other passes that compacted."""
 
 
 def normalise_usage(reported: object) -> Counted:
-    """Return what was counted for a reply."""
+    """Return the counts of a reply."""
     if not isinstance(reported, Mapping):
         return Counted()
     passes = reported.get("iterations")
@@ -49,7 +49,7 @@ def normalise_usage(reported: object) -> Counted:
     reply = read[last][1]
     others = tuple(usage for k, (_, usage) in enumerate(read) if k != last and usage is not None)
     if reply is not None and len(entries) == 1:
-        # The details are only told for the whole reply.
+        # The details are reported only for the whole reply.
         reply = msgspec.structs.replace(reply, reasoning_tokens=_reasoning(reported, reply.output_tokens))
     return Counted(reply, others, compactions)
 
@@ -63,9 +63,9 @@ def merge_usage(earlier: object, later: object) -> object:
 
 
 def read_server_edits(reported: object) -> tuple[ServerEdit, ...]:
-    """Return what the server left out of the prompt by itself (`context_management.applied_edits`, R-541).
+    """Return the server's own edits of the prompt (`context_management.applied_edits`, R-541).
 
-    LiteLLM's proxy lists its compactions there too, which their block has told of, and those that failed.
+    LiteLLM's proxy also lists its compactions there, which their block already reports, and the failed ones.
     """
     applied = reported.get("applied_edits") if isinstance(reported, Mapping) else None
     edits: list[ServerEdit] = []

@@ -86,13 +86,13 @@ class AnthropicMessages(WireFormat):
         self._bodies = BodyRenderer(
             settings.name, self._origin, MessageRenderer(self._origin, Media(self._options, read_blob))
         )
-        # Without its beta the listing does not tell of compaction on demand.
+        # Without its beta the listing does not report compaction on demand.
         self.models_headers = beta_header(settings.headers, [ON_DEMAND_BETA])
         if settings.client in TAKES_FIELDS:
             self.models_path, self.listing_tells = "", False
         self._facts = ModelFacts()
         self._counts_nothing: set[str] = set()
-        """Models of which the endpoint turned out to have no count."""
+        """Models for which the endpoint turned out to have no count."""
         self._new_id = new_id
 
     def render(self, request: ChatRequest) -> HttpCall:
@@ -120,9 +120,9 @@ class AnthropicMessages(WireFormat):
         return wanted is not False and not self._facts.has_quirk(model, "threshold") and bool(wanted or known)
 
     def render_compaction(self, request: ChatRequest, instructions: str) -> HttpCall | None:
-        """Return the request that compacts now (R-540), None when the model has no such thing.
+        """Return the request that compacts now (R-540), None when the model does not support it.
 
-        A compaction the server made by itself cannot be in it: its summary goes along as text.
+        It cannot contain a compaction that the server made by itself: its summary is sent as text.
         """
         wanted = self._options.compaction
         if wanted is False or self._facts.has_quirk(request.model, "on_demand"):
@@ -132,14 +132,14 @@ class AnthropicMessages(WireFormat):
         rendered = self._bodies.read(request, self._want(request, unsigned=False), keep=False)
         max_tokens = self._max_tokens(request)
         fields = {"model": request.model, "max_tokens": max_tokens, **without_conflicts(self._settings.parameters)}
-        # As a stream it stays alive however long the summary takes.
+        # As a stream, it stays alive however long the summary takes.
         fields |= {"max_tokens": max_tokens, "stream": True}
         self._fit_thinking(fields, rendered.conversation, max_tokens)
         fields["compaction"] = compaction_parameter(self._options, instructions)
         return self._call(self._path, Head(fields, mark=self._mark(request)), rendered, request)
 
     def read_compaction(self, body: bytes, endpoint: Endpoint) -> CompactionDone:
-        """Return what came back; without a part the model wrote no summary, and nothing has changed.
+        """Return the result; without a part the model wrote no summary, and nothing has changed.
 
         Raises:
             RequestRejected: the endpoint does not compact on demand; it will not be asked again.
@@ -165,7 +165,7 @@ class AnthropicMessages(WireFormat):
         return CompactionDone(msgspec.structs.replace(done.part, tokens=tokens), usage)
 
     def render_count(self, request: ChatRequest) -> HttpCall | None:
-        """Return the request that counts a prompt: what the model would be given, after editing on the server."""
+        """Return the request that counts a prompt: the model's input, after editing on the server."""
         if request.model in self._counts_nothing or self._settings.client == "bedrock":
             return None
         rendered = self._bodies.read(request, self._want(request), keep=True)
@@ -174,14 +174,14 @@ class AnthropicMessages(WireFormat):
         return self._call(f"{self._path}/count_tokens", Head(kept, mark=head.mark), rendered, request)
 
     def read_count(self, body: bytes) -> int | None:
-        """Return the count, None when the answer holds none."""
+        """Return the count, None when the answer has none."""
         try:
             return typed.read_json(body, type=_Count).input_tokens
         except NOT_READABLE:
             return None
 
     def read_models(self, body: bytes) -> list[str]:
-        """Return the model names in a listing, and remember what it says about them."""
+        """Return the model names in a listing, and remember their facts."""
         self._facts.read_listing(body)
         return read_model_names(body)
 
@@ -190,7 +190,7 @@ class AnthropicMessages(WireFormat):
         return self._facts.limits(model)
 
     def learn_refusal(self, error: AdapterError, request: ChatRequest) -> bool:
-        """Take in that a model lacks compaction or caching, or binds thinking to its conversation."""
+        """Learn that a model lacks compaction or caching, or binds thinking to its conversation."""
         if not isinstance(error, RequestRejected):
             return False
         said, model = str(error), request.model
@@ -203,7 +203,7 @@ class AnthropicMessages(WireFormat):
         return False
 
     def learn_missing(self, what: Literal["compaction", "count"], error: AdapterError, model: str) -> None:
-        """Take in that the model or the endpoint does not compact on demand, or has no count."""
+        """Learn that the model or the endpoint does not compact on demand, or has no count."""
         if what == "count" and error.status in (404, 405, 501):
             self._counts_nothing.add(model)
         if what == "compaction" and isinstance(error, RequestRejected) and _NO_ON_DEMAND.search(str(error)):
@@ -247,7 +247,7 @@ class AnthropicMessages(WireFormat):
             fields["thinking"] = fitted
 
     def _max_tokens(self, request: ChatRequest) -> int:
-        """Return `max_tokens`, which the API demands: what was asked for, within what the model has."""
+        """Return `max_tokens`, which the API requires: the requested value, within the model's limit."""
         given = self._settings.parameters.get("max_tokens")
         asked = (
             request.max_output_tokens or (given if isinstance(given, int) else 0) or self._settings.max_output_tokens
@@ -257,7 +257,7 @@ class AnthropicMessages(WireFormat):
         return min(asked, largest) if largest else asked
 
     def _mark(self, request: ChatRequest) -> dict[str, str] | None:
-        """Return the value of a cache breakpoint; a summary is asked for once, so nothing of it is worth keeping."""
+        """Return the value of a cache breakpoint; a summary is requested once, so caching it is of no use."""
         if not self._options.cache or request.purpose != "chat" or self._facts.has_quirk(request.model, "cache"):
             return None
         if "cache_control" in self._settings.parameters:

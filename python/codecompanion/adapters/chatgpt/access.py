@@ -1,10 +1,10 @@
-"""The token that requests are sent with, renewed before its end: by one Neovim at a time, and never lost.
+"""The access token for requests, renewed before it expires: by one Neovim at a time, and never lost.
 
-A refresh token is good once and gives the next one. So whoever renews holds a lock between processes, reads the login
-again first (another Neovim may have renewed it), and keeps the answer before anything else is done with it. A renewal
-that has begun is not cancelled with the request that wanted it. What the network or OpenAI fails at changes nothing;
-only the refusals that OpenAI's page calls final end the login. Nothing can be done about a host that is killed after
-OpenAI has made the new token and before it has arrived here: the user logs in again.
+A refresh token is valid once and yields the next one. So the renewing process holds a lock between processes, reads the
+login again first (another Neovim may have renewed it), and stores the answer before any other use. A renewal in
+progress is not cancelled together with the request that wanted it. Failures of the network or of OpenAI change nothing;
+only the refusals that OpenAI's page calls final end the login. If a host is killed after OpenAI has issued the new
+token and before it has arrived here, the user must log in again.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from codecompanion.adapters.chatgpt.stored_login import Session, StoredLogin
 
 _log = logging.getLogger(__name__)
 EARLY_S = 120.0
-"""Renewed so long before its end; OpenAI's live for an hour."""
+"""Seconds before expiry at which tokens are renewed; OpenAI's live for an hour."""
 _LAST_WAIT_S = 1.0
-"""So long waits a host that stops for a renewal that has begun; Neovim kills it soon after."""
+"""Seconds that a stopping host waits for a renewal in progress; Neovim kills it soon after."""
 
 
 class ChatGPTAccess:
-    """The token of one adapter. `on_key` hears the secrets, so that no text will show them."""
+    """The token of one adapter. `on_key` receives the secrets, so that no text will show them."""
 
     def __init__(
         self,
@@ -47,10 +47,10 @@ class ChatGPTAccess:
         self._refused = ""
 
     async def token(self) -> str:
-        """Return the access token, a fresh one when the last is near its end or was refused.
+        """Return the access token, a fresh one when the last is about to expire or was refused.
 
         Raises:
-            AdapterError: no login, no permission, no network; says what to do.
+            AdapterError: no login, no permission, no network; names the remedy.
         """
         session = await asyncio.to_thread(self._session)
         if self._is_good(session):
@@ -61,15 +61,15 @@ class ChatGPTAccess:
         return await asyncio.shield(self._renewal)
 
     def refuse(self, token: str) -> None:
-        """Take another token than this one for the next request."""
+        """Use another token than this one for the next request."""
         self._refused = token
 
     def forget(self) -> None:
-        """Read the login again: it was made, or forgotten, just now."""
+        """Read the login again: it was just created, or forgotten."""
         self._refused, self._unkept = "", None
 
     async def aclose(self) -> None:
-        """Let a renewal that has begun keep what it gets, then close the connections."""
+        """Let a renewal in progress store its result, then close the connections."""
         if self._renewal is not None and not self._renewal.done():
             await asyncio.wait([self._renewal], timeout=_LAST_WAIT_S)
             self._renewal.cancel()
@@ -79,7 +79,7 @@ class ChatGPTAccess:
         return session.access_token != self._refused and self._clock() < session.expires_at - early_s
 
     def _session(self) -> Session:
-        """Return the login as it is kept, or as it could not be kept (blocks)."""
+        """Return the login as stored, or as it could not be stored (blocks)."""
         session = self._unkept
         if session is None and self._stored is not None:
             try:
@@ -119,7 +119,7 @@ class ChatGPTAccess:
         raise error
 
     async def _renewed(self, session: Session, stored: StoredLogin) -> str:
-        """Return the access token of a renewed login, after it has been kept; the lock is held."""
+        """Return the access token of a renewed login, after storing it; the caller holds the lock."""
         try:
             tokens = await self._server.refresh(session)
         except errors.AdapterError as caught:
@@ -151,7 +151,7 @@ class ChatGPTAccess:
         if not tokens.access:
             raise errors.MalformedReply(f"{self._name}: OpenAI's answer holds no token. Try again.")
         return session_of(
-            # One that gives no new refresh token leaves the old one as it is (RFC 6749, 6).
+            # An answer without a new refresh token leaves the old one valid (RFC 6749, 6).
             tokens if tokens.refresh else Tokens(tokens.access, session.refresh_token, tokens.lives_s, None, ""),
             client_id=session.client_id,
             subject=session.subject,
@@ -161,7 +161,7 @@ class ChatGPTAccess:
         )
 
     def _problem(self, session: Session, tokens: Tokens) -> str:
-        """Return why a renewed login may not be used, "" when it may: what it allows, and whose it is if it says so."""
+        """Return why a renewed login may not be used, "" when it may: checks its permissions, and its account."""
         if PLAN_SCOPE not in session.scopes:
             return "does not allow the use of your plan any more"
         if not tokens.id_token:
@@ -181,6 +181,6 @@ class ChatGPTAccess:
 
 
 def _heard(renewal: asyncio.Task[str]) -> None:
-    """Take the error of a renewal that nobody waits for any more."""
+    """Log the error of a renewal that no caller waits for any more."""
     if not renewal.cancelled() and renewal.exception() is not None:
         _log.info("the login was not renewed: %s", renewal.exception())

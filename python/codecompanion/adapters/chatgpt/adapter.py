@@ -1,4 +1,4 @@
-"""A ChatGPT plan as an adapter: a fresh token before each request, and only the two addresses that it is for."""
+"""A ChatGPT plan as an adapter: a fresh token before each request, and only its two addresses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from codecompanion.errors import AdapterError
 
 
 class ChatGPTAdapter(LoginAdapter):
-    """Requests that a ChatGPT plan pays for."""
+    """Requests paid by a ChatGPT plan."""
 
     def __init__(
         self, settings: AdapterSettings, wire: PlanResponses, access: ChatGPTAccess, login: ChatGPTLogin
@@ -35,7 +35,7 @@ class ChatGPTAdapter(LoginAdapter):
         self.origin = origin_of(wire.origin_name, settings.base_url)
         self._wire, self._access, self._login = wire, access, login
         self._models: list[str] = []
-        # The key is the token; which of OpenAI's organisations the environment names is nothing to it.
+        # The key is the token; OpenAI's organisation in the environment does not apply.
         entry = msgspec.structs.replace(settings, key="the login with ChatGPT", options={})
         self._connection = HttpAdapter(entry, wire, read_key=lambda _: "", is_final=_is_final)
 
@@ -44,11 +44,11 @@ class ChatGPTAdapter(LoginAdapter):
         return self._login
 
     def limits(self, model: str) -> ModelLimits | None:
-        """Return what the list of models told; "" = the model a chat starts with."""
+        """Return the limits from the list of models; "" = the model a chat starts with."""
         return self._wire.limits(model or self.default_model or next(iter(self._models), ""))
 
     def forget_login(self) -> None:
-        """Read the login again before the next request, and what the account may use."""
+        """Read the login, and the models of the account, again before the next request."""
         self._access.forget()
         super().forget_login()
 
@@ -100,7 +100,7 @@ def make_chatgpt(
     """Return the adapter of an entry; the login is in `folder`.
 
     Raises:
-        ConfigError: the entry cannot be used with a plan.
+        ConfigError: the entry does not work with a plan.
     """
     options = check_entry(settings)
     provider = provider_of(settings)

@@ -1,4 +1,4 @@
-"""What the browser comes back with, read: the address that the page ends at, of one attempt to log in."""
+"""Reads the browser's callback: the final address of the sign-in page, for one login attempt."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _random() -> str:
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One attempt: its secrets, and who asks. `client_id` "" = a new registration is asked for. It has no `repr`."""
+    """One login attempt: its secrets, and the client. `client_id` "" = a new registration is requested. No `repr`."""
 
     name: str
     issuer: str
@@ -36,16 +36,16 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     verifier: str = msgspec.field(default_factory=_random)
 
     def __repr__(self) -> str:
-        """Show where it comes back only."""
+        """Show only the callback address."""
         return f"Attempt({self.redirect!r})"
 
     @property
     def redirect(self) -> str:
-        """Return the address on this machine that the page comes back to; `localhost` is not accepted for it."""
+        """Return the callback address on this machine; `localhost` is not accepted for it."""
         return f"http://127.0.0.1:{self.port}{CALLBACK_PATH}"
 
     def page(self, endpoint: str, *, host_id: str, login_hint: str = "", asks_again: bool = False) -> str:
-        """Return the address of the page to sign in at; `asks_again`: for a permission that was refused before."""
+        """Return the address of the sign-in page; `asks_again`: for a permission that was refused before."""
         challenge = base64.urlsafe_b64encode(hashlib.sha256(self.verifier.encode()).digest()).rstrip(b"=").decode()
         fields = {
             "response_type": "code",
@@ -69,7 +69,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Callback(msgspec.Struct, frozen=True):
-    """What a login that the user allowed gives: a code, good for one exchange, and the id it was given to."""
+    """The result of a login that the user allowed: a code, valid for one exchange, and the id it was given to."""
 
     code: str
     client_id: str
@@ -80,15 +80,15 @@ class Callback(msgspec.Struct, frozen=True):
 
 
 class OtherLogin(Exception):
-    """The address is not of this attempt, which goes on waiting."""
+    """The address does not belong to this attempt, which keeps waiting."""
 
 
 def read_callback(query: str, attempt: Attempt) -> Callback:
-    """Return what came back; `query` is what stands after the `?`.
+    """Return the callback's result; `query` is the part after the `?`.
 
     Raises:
-        OtherLogin: its state is not that of the attempt.
-        AuthenticationFailed: it is, and there is no login: the user declined, or OpenAI did.
+        OtherLogin: its state does not match the attempt.
+        AuthenticationFailed: it does, but there is no login: the user or OpenAI declined.
     """
     try:
         fields = parse_qs(query, keep_blank_values=True, max_num_fields=MAX_FIELDS)

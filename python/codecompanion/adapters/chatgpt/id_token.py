@@ -1,9 +1,9 @@
-"""Who has logged in: the ID token that comes with the tokens, checked.
+"""The identity of the logged-in user: checks the ID token that comes with the tokens.
 
-It arrives in the answer of the token endpoint, over TLS to the issuer's own host, so the TLS server validation takes
-the place of the signature's (OpenID Connect Core 1.0, 3.1.3.7, point 6). OpenAI's page asks for the signature as well;
-that would need a library for RSA which this host does not have. Checked are issuer, audience, authorized party, end,
-and, for a login, the nonce.
+It arrives in the answer of the token endpoint, over TLS to the issuer's own host, so the TLS server validation replaces
+the signature check (OpenID Connect Core 1.0, 3.1.3.7, point 6). OpenAI's page asks for the signature check as well;
+that would need a library for RSA which this host does not have. Issuer, audience, authorized party, expiry, and, for a
+login, the nonce are checked.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import msgspec
 from codecompanion.formats.outside_text import NOT_READABLE
 
 LEEWAY_S = 300.0
-"""So far may this machine's clock be from the issuer's."""
+"""Allowed difference between this machine's clock and the issuer's, in seconds."""
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """`subject` is the account, for ever; `user` is what people call it, "" when it is not told."""
+    """`subject` identifies the account permanently; `user` is its readable name, "" when unknown."""
 
     subject: str
     user: str
@@ -32,10 +32,10 @@ class NotTrusted(Exception):
 
 
 def read_identity(token: object, *, issuer: str, client_id: str, now: float, nonce: str = "") -> Identity:
-    """Return who the token is about; `now` in seconds since 1970, `nonce` "" = none was sent.
+    """Return the identity in the token; `now` in seconds since 1970, `nonce` "" = none was sent.
 
     Raises:
-        NotTrusted: it cannot be read, or is for or from somebody else.
+        NotTrusted: it cannot be read, or has another audience or issuer.
     """
     claims = _claims(token)
     if claims.get("iss") != issuer:

@@ -1,7 +1,7 @@
-"""Waits on 127.0.0.1 for the browser to come back: answers one valid callback, with a page that holds nothing of it.
+"""Waits on 127.0.0.1 for the browser's callback: answers one valid callback, with a page that contains none of it.
 
-Whatever else asks (another program, an icon, a wrong state) is refused and takes nothing from the attempt. The head of
-a request is all that is read.
+All other requests (another program, an icon, a wrong state) are refused and do not affect the attempt. Only the head of
+a request is read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _HEADERS = (
 
 
 class Listener:
-    """Listens for one attempt, which `make` makes of the port. Use it as a context: it is gone afterwards."""
+    """Listens for one attempt, which `make` creates from the port. Use it as a context: it is gone afterwards."""
 
     def __init__(self, make: Callable[[int], Attempt]) -> None:
         self._make = make
@@ -62,7 +62,7 @@ class Listener:
         self._result.cancel()
 
     async def wait(self) -> Callback:
-        """Return what came back.
+        """Return the callback.
 
         Raises:
             AuthenticationFailed: the user declined, or OpenAI did.
@@ -70,10 +70,10 @@ class Listener:
         return await self._result
 
     def take(self, address: str) -> None:
-        """Take in the address the browser ended at, as it would come by itself.
+        """Accept the address at which the browser ended, as if it had arrived by itself.
 
         Raises:
-            InputError: it is not that of this attempt; says what was expected.
+            InputError: it does not belong to this attempt; gives the expected form.
         """
         line = "".join(address[:_MAX_ADDRESS].split())
         try:
@@ -115,7 +115,7 @@ class Listener:
         words = lines[0].split(" ")
         host = [line.partition(":")[2].strip() for line in lines[1:] if line.lower().startswith("host:")]
         path, mark, query = words[1].partition("?") if len(words) == 3 else ("", "", "")
-        # A page of the web that has this machine's address by another name has that name as its host.
+        # A web page that reaches this machine's address by another name has that name as its host.
         is_ours = host == [f"{HOST}:{self.attempt.port}"] and path == CALLBACK_PATH and mark
         if words[0] != "GET" or not is_ours or self._result.done():
             return await _send(writer, "404 Not Found", "There is nothing here.\n", "text/plain")
@@ -124,7 +124,7 @@ class Listener:
         except OtherLogin:
             return await _send(writer, "400 Bad Request", _NOT_THIS, "text/plain")
         except AuthenticationFailed:
-            pass  # told in Neovim
+            pass  # reported in Neovim
         try:
             await _send(writer, "200 OK", _PAGE, "text/html; charset=utf-8")
         finally:

@@ -1,7 +1,7 @@
-"""Logging in with ChatGPT: the page in the browser, the code that comes back, the tokens for it, kept.
+"""Logging in with ChatGPT: the page in the browser, the code in its callback, the tokens for it, stored.
 
-An account that was logged in here before is asked for by its registration; another one gets a registration of its own.
-The registration is kept before the code is exchanged, so that a login that fails after it does not make another.
+An account that logged in here before is requested by its registration; another one gets a new registration. The
+registration is stored before the code is exchanged, so that a login that fails after it does not create another.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from codecompanion.adapters.login_adapter import Forgotten, LoggedIn, LoginPage
 from codecompanion.errors import AuthenticationFailed, InputError
 
 LIFE_S = 600.0
-"""So long is waited for the browser."""
+"""Seconds to wait for the browser."""
 NEW = "new"
 _REVOKING_S = 10.0
 _NOTICE = (
@@ -35,7 +35,7 @@ _DECLINED = "may not use your ChatGPT plan: log in again and allow it"
 
 
 class ChatGPTLogin:
-    """The login of one adapter; see `login_adapter.Login`. `stored` None = there is nowhere to keep one."""
+    """The login of one adapter; see `login_adapter.Login`. `stored` None = there is no place to store one."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class ChatGPTLogin:
             await server.aclose()
 
     def take(self, address: str) -> None:
-        """Take in the address the browser ended at; raises `InputError`."""
+        """Accept the address at which the browser ended; raises `InputError`."""
         if self._listener is None:
             raise InputError(f"No login waits for an address; {LOGIN_COMMAND} begins one.")
         self._listener.take(address)
@@ -112,7 +112,7 @@ class ChatGPTLogin:
             raise self._not_kept(error) from None
 
     def _asked(self, accounts: Accounts, name: str) -> Account | None:
-        """Return the account that is asked for, None = one that is not known here."""
+        """Return the requested account, None = one that is not known here."""
         if name == NEW or not accounts.registered:
             return None
         if not name:
@@ -176,7 +176,7 @@ class ChatGPTLogin:
             raise AuthenticationFailed(f"{self._settings.name}: {told.rstrip('?')}. Nothing was changed.") from None
 
     async def _keep(self, account: Account, tokens: Tokens) -> LoggedIn:
-        """Keep the login, or that there is none: only the answer with the tokens tells what was granted."""
+        """Store the login, or its absence: only the answer with the tokens shows the granted permissions."""
         name, stored = self._settings.name, self._there()
         if tokens.scopes is None:
             raise errors.MalformedReply(f"{name}: OpenAI does not say what the login may do. Nothing was changed.")

@@ -1,6 +1,6 @@
-"""What OpenAI says when a plan cannot be used, in words of ours: codes of its page “Errors and recovery”.
+"""OpenAI's reasons why a plan cannot be used, in our own words: codes of its page “Errors and recovery”.
 
-They come as the code of an error, in `{"detail": …}` before a stream opens, or inside of a stream.
+They arrive as the code of an error, in `{"detail": …}` before a stream opens, or inside a stream.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _TROUBLES: dict[str, Trouble] = {
 
 
 def trouble_of(error: errors.AdapterError) -> Trouble | None:
-    """Return what the plan cannot do, None when the error is about something else."""
+    """Return the reason why the plan cannot be used, None when the error is about something else."""
     found = _CODE.search(f"{error.code} {error}")
     if found is None:
         return None
     word = found[0].lower()
-    # What is new to this version: a rule of the plan's, or of the sign-in.
+    # A code unknown to this version: a rule of the plan's, or of the sign-in.
     return _TROUBLES.get(word, "not supported" if word.startswith("subscription_sharing") else "not eligible")
 
 

@@ -1,4 +1,4 @@
-"""Who gives logins and tokens, and what a program says about itself there."""
+"""The issuer of logins and tokens, and how this program identifies itself there."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from codecompanion.errors import ConfigError
 
 ISSUER = "https://auth.openai.com"
 RESOURCE = "https://api.openai.com/v1"
-"""What the tokens are for: named when they are asked for, and the only address they are sent to."""
+"""The resource of the tokens: named in token requests, and the only address they are sent to."""
 PLAN_SCOPE = "chatgpt.tokens.use.direct"
-"""The permission to use the plan. Only the answer with the tokens tells whether the user gave it."""
+"""The permission to use the plan. Only the answer with the tokens shows whether the user granted it."""
 SCOPES = f"openid profile email offline_access resource.invoke {PLAN_SCOPE}"
 NEW_CLIENT = "dynamic_agent_client"
-"""Asks for a registration of its own for this user and workspace; the page answers with the id that is kept."""
+"""Requests a new registration for this user and workspace; the page answers with the id to store."""
 APP_NAME = "CodeCompanion for Neovim"
-"""`agent_name_hint`: the same at every installation."""
+"""`agent_name_hint`: identical at every installation."""
 CALLBACK_PATH = "/auth/callback"
 LOGIN_COMMAND = ":CodeCompanion login chatgpt"
 USAGE_PAGE = "https://chatgpt.com/settings/usage"
 
 
 class Provider(msgspec.Struct, frozen=True):
-    """Where one logs in: an address without a slash at its end."""
+    """The login address, without a slash at its end."""
 
     issuer: str = ISSUER
 
     def holds(self, address: object) -> bool:
-        """Return whether an address is on the issuer's own host: only there are codes and tokens sent."""
+        """Return whether an address is on the issuer's own host: codes and tokens are only sent there."""
         if not isinstance(address, str):
             return False
         try:
@@ -43,10 +43,10 @@ class Provider(msgspec.Struct, frozen=True):
 
 
 def provider_of(settings: AdapterSettings) -> Provider:
-    """Return who logs in for an entry: `opts.issuer`, else OpenAI.
+    """Return the issuer for an entry: `opts.issuer`, else OpenAI.
 
     Raises:
-        ConfigError: what is sent would not be encrypted, or OpenAI's tokens would go to somebody else.
+        ConfigError: requests would not be encrypted, or OpenAI's tokens would be sent elsewhere.
     """
     path = f"adapters.http.{settings.name}"
     issuer = str(settings.options.get("issuer") or ISSUER).rstrip("/")

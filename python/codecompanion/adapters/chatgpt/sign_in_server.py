@@ -1,7 +1,7 @@
-"""What is asked of the server that gives tokens: where its pages are, tokens for a code, new tokens, an end.
+"""Requests to the token server: its discovery document, tokens for a code, token refresh, revocation.
 
-The addresses come from its discovery document and are used only where they are on the issuer's own host. Nothing is
-asked twice: a code and a refresh token are good once.
+The addresses come from its discovery document and are used only if they are on the issuer's own host. No request is
+repeated: a code and a refresh token are valid once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ENDED = frozenset(
         *("refresh_token_invalidated", "refresh_token_reused"),
     ]
 )
-"""A refresh that is refused with one of these will be refused for ever: the user has to log in again."""
+"""A refresh that is refused with one of these will always be refused: the user has to log in again."""
 _FORM = {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
 _WORD = regex(r"[a-z][a-z0-9_.-]{0,63}", re.IGNORECASE)
 _PASSING = (408, 425, 429)
@@ -44,7 +44,7 @@ class Pages(msgspec.Struct, frozen=True):
 
 
 class Tokens(msgspec.Struct, frozen=True):
-    """An answer of the token endpoint. `access` "" = none was given; `scopes` None = it did not say. No `repr`."""
+    """An answer of the token endpoint. `access` "" = none was given; `scopes` None = not specified. No `repr`."""
 
     access: str
     refresh: str
@@ -53,7 +53,7 @@ class Tokens(msgspec.Struct, frozen=True):
     id_token: str
 
     def __repr__(self) -> str:
-        """Show what was granted only."""
+        """Show only the granted scopes."""
         return f"Tokens({self.scopes!r})"
 
 
@@ -66,10 +66,10 @@ class SignInServer:
         self._pages: Pages | None = None
 
     async def pages(self) -> Pages:
-        """Return where to ask; the document is read once.
+        """Return the addresses; the document is read once.
 
         Raises:
-            AdapterError: it cannot be had, or names addresses elsewhere.
+            AdapterError: it is unavailable, or names addresses elsewhere.
         """
         if self._pages is None:
             told = await self._requests.ask("GET", DISCOVERY_PATH, headers={"accept": "application/json"})
@@ -84,10 +84,10 @@ class SignInServer:
         return self._pages
 
     async def exchange(self, callback: Callback, attempt: Attempt) -> Tokens:
-        """Return the tokens that a login gives.
+        """Return the tokens for a login.
 
         Raises:
-            AdapterError: there are none; says to log in again.
+            AdapterError: there are none; asks to log in again.
         """
         form = {
             "grant_type": "authorization_code",
@@ -100,7 +100,7 @@ class SignInServer:
         return self._tokens(await self._ask_for_tokens(form, callback.code, attempt.verifier))
 
     async def refresh(self, session: Session) -> Tokens:
-        """Return the tokens that take the place of a login's. The old refresh token is used up then.
+        """Return new tokens that replace a login's. The old refresh token is then used up.
 
         Raises:
             AdapterError: there are none; with a `code` of `ENDED` the login has ended.
@@ -114,7 +114,7 @@ class SignInServer:
         return self._tokens(await self._ask_for_tokens(form, session.refresh_token))
 
     async def revoke(self, session: Session) -> bool:
-        """End the login on OpenAI's side; return whether it could be told so. It is tried twice."""
+        """End the login on OpenAI's side; return whether that succeeded. It is tried twice."""
         form = {"token": session.refresh_token, "token_type_hint": "refresh_token", "client_id": session.client_id}
         for _ in range(2):
             try:
@@ -143,7 +143,7 @@ class SignInServer:
         )
 
     def _explain(self, status: int, body: object) -> errors.AdapterError | None:
-        """Return the error for a refusal; what is OpenAI's own trouble, or passes, is told as usual."""
+        """Return the error for a refusal, None for OpenAI's own or temporary failures, which are reported as usual."""
         if status >= 500 or status in _PASSING:
             return None
         said = body.get("error") if isinstance(body, Mapping) else None
@@ -169,7 +169,7 @@ def session_of(
     tokens: Tokens, *, client_id: str, subject: str, user: str, scopes: tuple[str, ...],
     clock: Callable[[], float] = time.time,
 ) -> Session:  # fmt: skip
-    """Return the login that tokens make; `clock` gives seconds since 1970."""
+    """Return the login for these tokens; `clock` returns seconds since 1970."""
     return Session(
         client_id=client_id,
         subject=subject,

@@ -1,8 +1,8 @@
-"""What is kept of a login with ChatGPT, in the folder of the host's data, for its owner only.
+"""The stored login with ChatGPT, in the folder of the host's data, readable only by its owner.
 
-`chatgpt.json` holds the tokens of the account in use and is there as long as somebody is logged in. The other file
-holds no secret: the id of this installation (`ext_agent_host_id`), and the registrations OpenAI gave to the accounts
-that were logged in here, which are used again. Reading and writing block; who changes either holds the lock.
+`chatgpt.json` has the tokens of the account in use and exists while a user is logged in. The other file has no secret:
+the id of this installation (`ext_agent_host_id`), and OpenAI's registrations of the accounts that logged in here, which
+are reused. Reading and writing block; a writer must hold the lock.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     scopes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """Show whose it is only."""
+        """Show only the user."""
         return f"Session({self.user!r})"
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
-    """A registration: one account in one workspace. `subject` "" = its first login did not come to its end.
+    """A registration: one account in one workspace. `subject` "" = its first login was not completed.
 
-    `declined`: the plan was not granted at the last login. `welcomed`: it has been told that its plan is used.
+    `declined`: the plan was not granted at the last login. `welcomed`: the user was notified that the plan is used.
     """
 
     client_id: str
@@ -59,13 +59,13 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Accounts(msgspec.Struct, frozen=True, kw_only=True):
-    """This installation and what is registered for it; the account used last is the first."""
+    """This installation and its registrations; the account used last is the first."""
 
     host_id: str
     registered: tuple[Account, ...] = ()
 
     def names(self) -> dict[str, Account]:
-        """Return the accounts by what the user calls them; the same name of two gets a number."""
+        """Return the accounts by their readable names; duplicate names get a number."""
         named: dict[str, Account] = {}
         for number, account in enumerate(self.registered, 1):
             name = account.user or f"account {number}"
@@ -73,7 +73,7 @@ class Accounts(msgspec.Struct, frozen=True, kw_only=True):
         return named
 
     def with_first(self, account: Account) -> Accounts:
-        """Return them with this one as the account in use, in place of the one of the same id."""
+        """Return them with this account first, replacing the one with the same id."""
         others = [other for other in self.registered if other.client_id != account.client_id]
         return Accounts(host_id=self.host_id, registered=(account, *others))
 
@@ -86,11 +86,11 @@ class StoredLogin:
         self._accounts, self._lock = folder / ACCOUNTS_FILE, folder / LOCK_FILE
 
     def lock(self) -> AbstractAsyncContextManager[None]:
-        """Return what every Neovim of this user holds while it changes the login; see `file_lock.locked`."""
+        """Return the lock that a Neovim of this user must hold while it changes the login; see `file_lock.locked`."""
         return locked(self._lock, LOCK_LIMIT_S)
 
     def session(self) -> Session | None:
-        """Return the login, None when there is none.
+        """Return the login, or None.
 
         Raises:
             InputError: the file cannot be read; names it.
@@ -98,7 +98,7 @@ class StoredLogin:
         return _read(self.file, Session)
 
     def keep(self, session: Session) -> None:
-        """Keep the login in place of the one before; raises OSError."""
+        """Store the login, replacing the previous one; raises OSError."""
         write_private(self.file, msgspec.json.encode(session))
 
     def forget(self) -> None:
@@ -106,7 +106,7 @@ class StoredLogin:
         self.file.unlink(missing_ok=True)
 
     def accounts(self) -> Accounts:
-        """Return what is registered; the first call makes the id of this installation and keeps it.
+        """Return the registrations; the first call creates the id of this installation and stores it.
 
         Raises:
             InputError: the file cannot be read; names it.
@@ -119,7 +119,7 @@ class StoredLogin:
         return found
 
     def keep_accounts(self, accounts: Accounts) -> None:
-        """Keep what is registered; raises OSError."""
+        """Store the registrations; raises OSError."""
         write_private(self._accounts, msgspec.json.encode(accounts))
 
 

@@ -1,8 +1,8 @@
-"""Responses as a ChatGPT plan takes them, and the list of models it may use.
+"""Responses in the form that a ChatGPT plan accepts, and its list of models.
 
 As on OpenAI's page of limitations: `store` false and `stream` true, the whole history as input, no system items, none
 of the fields in `NOT_TAKEN`, tools in an `additional_tools` item at the front of the input. Only `/models` and
-`/responses` may be asked, so nothing is counted or compacted by the provider.
+`/responses` may be called, so there is no count or compaction by the provider.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class PlanOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class PlanRenderer(ResponsesRenderer):
-    """Renders requests without what a plan does not take."""
+    """Renders requests without fields that a plan does not accept."""
 
     def head(self, request: ChatRequest) -> dict[str, Any]:
-        """Return the body without its items. A cap of the reply (that of a summary) is not sent."""
+        """Return the body without its items. A reply limit (that of a summary) is not sent."""
         head = super().head(request)
         return {name: value for name, value in head.items() if name not in NOT_TAKEN and name != "tools"}
 
@@ -60,7 +60,7 @@ class PlanRenderer(ResponsesRenderer):
 
 
 class PlanResponses(OpenAIResponses):
-    """Responses of a plan. What is encrypted for it is of no use to an account with a key."""
+    """Responses of a plan. Its encrypted content is of no use to an account with a key."""
 
     origin_name = "chatgpt_plan"
     renderer = PlanRenderer
@@ -75,19 +75,19 @@ class PlanResponses(OpenAIResponses):
         return None
 
     def read_models(self, body: bytes) -> list[str]:
-        """Return the models that are meant to be chosen, in OpenAI's order, and remember their windows."""
+        """Return the models for users to choose, in OpenAI's order, and remember their windows."""
         models = _listed(body)
         if models:
             self.windows = {name: limits for name, limits, _ in models if limits.context_window}
         return [name for name, _, is_shown in models if is_shown]
 
     def limits(self, model: str) -> ModelLimits | None:
-        """Return what the list told about the model."""
+        """Return the limits of the model in the list."""
         return self.windows.get(model)
 
 
 def _listed(body: bytes) -> list[tuple[str, ModelLimits, bool]]:
-    """Return (slug, limits, whether it is shown) of each model in a list; [] when it is none."""
+    """Return (slug, limits, whether it is shown) of each model in a list; [] when it is invalid."""
     try:
         answer = msgspec.json.decode(body)
     except NOT_READABLE:
@@ -108,7 +108,7 @@ def check_entry(settings: AdapterSettings) -> PlanOptions:
     """Return the options of an entry.
 
     Raises:
-        ConfigError: it sets what a plan does not take, or what every request sets by itself.
+        ConfigError: it sets a field that a plan does not accept, or that every request sets by itself.
     """
     path = f"adapters.http.{settings.name}"
     for name in sorted(settings.parameters):

@@ -1,1 +1,1 @@
-"""Endpoints that fill in code at the cursor: what each is sent, and what of its reply is the code (R-261)."""
+"""Endpoints that complete code at the cursor: rendering requests, and reading the code in replies (R-261)."""

@@ -1,6 +1,6 @@
-"""Asks one endpoint for code: one request, one answer, no retries. Whoever types will ask again soon enough.
+"""Requests code from one endpoint: one request, one answer, no retries. The next keystroke repeats it soon enough.
 
-A request that is cancelled closes its connection, which is how these servers learn that nobody waits any more.
+A cancelled request closes its connection, which tells these servers to stop.
 """
 
 from __future__ import annotations
@@ -45,18 +45,19 @@ from codecompanion.formats.byte_limits import CODE
 from codecompanion.formats.regex import regex
 
 NAME = "completion"
-"""How sentences name what asks."""
+"""The name of the client in sentences."""
 PROPS_LIMIT_S = 1.0
 
-# What the sentences about a chat's endpoint say of a server that answers 404 without a word, and before a quotation.
+# Phrases in the sentences about a chat's endpoint: for a server that answers 404 without a message, and before a
+# quotation.
 _OR_ADDRESS = " Or the address is wrong: "
 _SAID = " The provider says: "
 _CANNOT_FILL_IN = regex(r"infill is not supported|does not support insert", re.IGNORECASE)
-"""llama.cpp's words for a model without tokens for it, and Ollama's."""
+"""llama.cpp's message for a model without infill tokens, and Ollama's."""
 _PULL = "try pulling it first"
-"""Ollama's words for a model that is not there, whatever the status is."""
+"""Ollama's message for a missing model, whatever the status."""
 
-# What the sentences about a chat's endpoint advise, and what is to be done here.
+# Advice in the sentences about a chat's endpoint, and its replacement here.
 _ADVICE = (
     (" or change the adapter with ga", ""),
     (" Choose another model with ga.", " Set completion.model to one it has."),
@@ -83,18 +84,18 @@ class CompletionClient:
 
     @property
     def address(self) -> str:
-        """Return the address that is asked, without the path and without secrets."""
+        """Return the address of requests, without the path and without secrets."""
         return plain_url(self._settings.base_url)
 
     def __repr__(self) -> str:
-        """Show no header: it may hold a key."""
+        """Show no header: it may contain a key."""
         return f"CompletionClient({self.endpoint.name!r})"
 
     async def ask(self, request: CodeRequest, timeout_s: float) -> CodeReply:
-        """Return the code; `timeout_s` is the limit of everything.
+        """Return the code; `timeout_s` is the limit of the whole request.
 
         Raises:
-            AdapterError: there is none; the text is one sentence.
+            AdapterError: it failed; the text is one sentence.
         """
         try:
             async with asyncio.timeout(timeout_s):
@@ -108,7 +109,7 @@ class CompletionClient:
             error = MissingKey(f"{NAME}: no key: {missing.brief or label}. Set it, or change completion.api_key.")
         except AdapterError as caught:
             if isinstance(caught, AuthenticationFailed):
-                self._key = None  # the next request reads it again: the user may have mended it
+                self._key = None  # the next request reads it again: the user may have fixed it
             if _CANNOT_FILL_IN.search(str(caught)):
                 error = NotServed(await self._cannot_fill_in(request.model))
             else:
@@ -116,7 +117,7 @@ class CompletionClient:
         raise error
 
     async def _cannot_fill_in(self, model: str) -> str:
-        """Return what is said of a model that does not fill in, with the name of the one that runs."""
+        """Return the sentence about a model that does not fill in the middle, with the name of the running model."""
         if self.endpoint.name == "llamacpp":
             model = await self._running_model() or "the model"
         remedy = (
@@ -125,7 +126,7 @@ class CompletionClient:
         return f"{NAME}: {model} at {self.address} cannot fill in code. {remedy}, for example Qwen2.5-Coder."
 
     async def _running_model(self) -> str:
-        """Return the name of the model that llama.cpp runs, "" when it does not tell."""
+        """Return the name of the model that llama.cpp runs, "" when it is unknown."""
         try:
             async with asyncio.timeout(PROPS_LIMIT_S):
                 props = read_props(
@@ -136,7 +137,7 @@ class CompletionClient:
         return props.model if props else ""
 
     def _own_words(self, error: AdapterError, model: str) -> str:
-        """Return what is known better here than for a chat, "" = nothing: a model to be pulled, a wrong path."""
+        """Return a more specific sentence than a chat's, "" = none: a model to pull, a wrong path."""
         said = str(error)
         if self.endpoint.name == "ollama" and (_is_unknown_model(error) or _PULL in said):
             return f"{NAME}: Ollama has no model {model}: ollama pull {model}"
@@ -172,7 +173,7 @@ class CompletionClient:
     async def _exchange(
         self, method: str, path: str, endpoint: Endpoint, timeout_s: float, content: tuple[bytes, ...] | None = None
     ) -> tuple[bytes, str]:
-        """Return the answer's body and what it says it is."""
+        """Return the answer's body and its content type."""
         try:
             if self._client is None:
                 self._client = await asyncio.to_thread(make_client, self._settings)
@@ -209,12 +210,12 @@ class CompletionClient:
 
 
 def _is_unknown_model(error: AdapterError) -> bool:
-    """Return whether the server said that it does not know the model: a 404 without a word may be of its address."""
+    """Return whether the server reported an unknown model: a 404 without a message may be about its address."""
     return isinstance(error, ModelNotFound) and _OR_ADDRESS not in str(error)
 
 
 def _with_advice(error: AdapterError, own: str = "") -> AdapterError:
-    """Return the error with advice for this configuration, or in words of our own."""
+    """Return the error with advice for this configuration, or in our own words."""
     said = own or str(error)
     for theirs, ours in _ADVICE:
         said = said.replace(theirs, ours)
@@ -229,7 +230,7 @@ def settings_of(endpoint: CompletionEndpoint, base: AdapterSettings | None, **sa
     start = base or AdapterSettings(name=NAME, kind="openai_compatible", base_url=endpoint.url, key=endpoint.key)
     given = {name: value for name, value in said.items() if value}
     if given.get("base_url") and "key" not in given and base is None:
-        given["key"] = ""  # the provider's key is nobody else's
-    # Its own name: keys that functions of the configuration return are kept by adapter.
+        given["key"] = ""  # the provider's key is only for the provider
+    # Its own name: keys returned by functions of the configuration are stored by adapter.
     changes = {**given, "kind": "openai_compatible", "address_key": "url"}
     return msgspec.structs.replace(start, **changes)

@@ -1,4 +1,4 @@
-"""What each endpoint is sent for one completion, and what of its answer is the code. The table is `endpoints.toml`."""
+"""Renders the completion request of each endpoint, and reads the code in its answer. The table is `endpoints.toml`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from codecompanion.formats.package_table import package_table
 MAX_NAME = 200
 """Characters of a model's name that are kept."""
 _NAMELESS = "gpt-3.5-turbo"
-"""What older versions of llama.cpp call whatever they run."""
+"""The model name that older versions of llama.cpp report for any model."""
 
 
 class CodeRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked of an endpoint. `prompt` has the tokens of a family when `has_tokens`, and then no `suffix`.
+    """A request for an endpoint. `prompt` has the tokens of a family when `has_tokens`, and then no `suffix`.
 
-    `extra`: other files of the project, as (path, text), for an endpoint that takes them apart.
+    `extra`: other files of the project, as (path, text), for an endpoint that accepts them separately.
     """
 
     model: str
@@ -60,12 +60,12 @@ class CompletionEndpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
 
     @property
     def takes_suffix(self) -> bool:
-        """Return whether it is told what stands after the cursor apart from the prompt."""
+        """Return whether it receives the text after the cursor separately from the prompt."""
         return "suffix" in self.fields
 
     @property
     def takes_extra(self) -> bool:
-        """Return whether it is told of other files apart from the prompt."""
+        """Return whether it receives other files separately from the prompt."""
         return "extra" in self.fields
 
 
@@ -73,7 +73,7 @@ def endpoint_named(name: str) -> CompletionEndpoint:
     """Return an endpoint.
 
     Raises:
-        ConfigError: there is none of this name.
+        ConfigError: the name is unknown.
     """
     found = _endpoints().get(name)
     if found is None:
@@ -101,7 +101,7 @@ def render(endpoint: CompletionEndpoint, request: CodeRequest) -> bytes:
 
 
 def read_reply(endpoint: CompletionEndpoint, body: object) -> CodeReply | None:
-    """Return what an answer (decoded JSON) says, None when it is not as documented."""
+    """Return the content of an answer (decoded JSON), None when it does not follow the documentation."""
     text, finish = _find(body, endpoint.reply), _find(body, endpoint.finish)
     if isinstance(text, list):  # Mistral's content in pieces
         pieces: list[Any] = [
@@ -118,7 +118,7 @@ def read_reply(endpoint: CompletionEndpoint, body: object) -> CodeReply | None:
 
 
 def without_path(url: str, path: str) -> str:
-    """Return the address without what `path` begins with: `…/v1` where `/v1/completions` is asked for below it."""
+    """Return the address without an ending that `path` repeats: `…/v1` when `/v1/completions` is requested."""
     address = urlsplit(url)
     parts, base = path.strip("/").split("/"), address.path.rstrip("/")
     for count in range(len(parts), 0, -1):
@@ -147,7 +147,7 @@ def _find(body: object, field: str) -> object:
 
 
 def _holds(body: object, field: str) -> bool:
-    """Return whether the field is there, whatever its value is."""
+    """Return whether the field exists, whatever its value."""
     table, _, last = field.rpartition(".")
     found = _find(body, table) if table else body
     return isinstance(found, dict) and last in found

@@ -1,8 +1,8 @@
-"""The short-lived token that Copilot's endpoints take, exchanged for the login and kept in memory only.
+"""The short-lived token for Copilot's endpoints, exchanged for the login and kept only in memory.
 
-It lives for about half an hour. When to renew it is counted from the moment it came, by the clock that never jumps, so
-that a machine with a wrong time does not renew it for every request; one that was refused before is renewed once more
-(`forget`). Two Neovims have a token each: GitHub gives out as many as are asked for.
+It lives for about half an hour. Its remaining lifetime is measured from its arrival, by the monotonic clock, so that a
+machine with a wrong time does not renew it for every request; a refused one is renewed once more (`forget`). Two
+Neovims have a token each: GitHub issues any number of them.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from codecompanion.adapters.copilot.stored_login import Login, Places, find_logi
 
 PATH = "/copilot_internal/v2/token"
 _EARLY_S = 120.0
-"""Renewed so long before its end."""
+"""Seconds before expiry at which it is renewed."""
 _SHORTEST_S = 60.0
-"""A token whose end has passed by this machine's clock is used all the same, until Copilot refuses it."""
+"""A token that has already expired by this machine's clock is still used, until Copilot refuses it."""
 _NO_ACCESS = (403, 404)
 
 
 class CopilotToken(msgspec.Struct, frozen=True):
-    """What Copilot takes, where it is asked, and until when (monotonic seconds). It has no `repr`."""
+    """Copilot's token, its endpoint, and its expiry (monotonic seconds). It has no `repr`."""
 
     token: str
     api: str
     until: float
 
     def __repr__(self) -> str:
-        """Show where only."""
+        """Show only the endpoint."""
         return f"CopilotToken({self.api!r})"
 
 
 class CopilotAccess:
-    """Exchanges and keeps the token of one adapter. `on_key` hears the secrets, so that no text will show them."""
+    """Exchanges and keeps the token of one adapter. `on_key` receives the secrets, so that no text will show them."""
 
     def __init__(
         self,
@@ -60,10 +60,10 @@ class CopilotAccess:
         self._lock = asyncio.Lock()
 
     async def token(self) -> CopilotToken:
-        """Return the token, a fresh one when the last is near its end.
+        """Return the token, a fresh one when the last is about to expire.
 
         Raises:
-            AdapterError: no login, no access, no network; says what to do.
+            AdapterError: no login, no access, no network; names the remedy.
         """
         async with self._lock:
             if self._token is None or self._clock() >= self._token.until:
@@ -71,7 +71,7 @@ class CopilotAccess:
             return self._token
 
     def forget(self, refused: str) -> None:
-        """Exchange the login again before the next request, when this is still the token in use."""
+        """Exchange the login again before the next request, if this is still the token in use."""
         if self._token is not None and self._token.token == refused:
             self._token = None
 
@@ -102,7 +102,7 @@ class CopilotAccess:
         return min(max(left, _SHORTEST_S), 86_400.0)
 
     def _address(self, answer: Mapping[str, Any]) -> str:
-        """Return where Copilot is for this account: Business and Enterprise have hosts of their own."""
+        """Return Copilot's address for this account: Business and Enterprise have their own hosts."""
         endpoints = answer.get("endpoints")
         told = str(endpoints.get("api") or "").rstrip("/") if isinstance(endpoints, Mapping) else ""
         return told if told and self._github.is_trusted(told) else self._settings.base_url

@@ -29,7 +29,7 @@ _USED_UP = regex(r"quota|allowance|premium (?:request|interaction)|monthly limit
 
 
 class CopilotAdapter(LoginAdapter):
-    """GitHub Copilot. The connection for each wire format is made when a model wants it."""
+    """GitHub Copilot. The connection for each wire format is made when a model needs it."""
 
     def __init__(
         self,
@@ -55,12 +55,12 @@ class CopilotAdapter(LoginAdapter):
         return self._login
 
     def limits(self, model: str) -> ModelLimits | None:
-        """Return what the list of models told, None when it has not been read; "" = the model Copilot starts with."""
+        """Return the limits from the list of models, None when it has not been read; "" = Copilot's default model."""
         offer = self._offers.by_name.get(model or self._offers.default())
         return offer.limits if offer is not None and offer.limits.context_window else None
 
     def forget_login(self) -> None:
-        """Read the login again before the next request, and what the account may use."""
+        """Read the login, and the models of the account, again before the next request."""
         self._access.forget(self._token.token)
         super().forget_login()
 
@@ -85,7 +85,7 @@ class CopilotAdapter(LoginAdapter):
         """Return the request with its model.
 
         Raises:
-            AdapterError: there is none, or its terms are not accepted.
+            AdapterError: no model, or its terms are not accepted.
         """
         if not self.default_model:
             self.default_model = self._offers.default()
@@ -167,5 +167,5 @@ def make_copilot(
 
 
 def is_used_up(error: AdapterError) -> bool:
-    """Return whether the error says that the month's requests are spent."""
+    """Return whether the error means that the month's requests are used up."""
     return error.status in (402, 429) and _USED_UP.search(f"{error.code} {error}") is not None

@@ -1,7 +1,7 @@
-"""GitHub's device flow: the user types a code into a web page, and GitHub gives a token to who asks for it meanwhile.
+"""GitHub's device flow: the user types a code into a web page, and this client polls GitHub for the token meanwhile.
 
 As on https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps#device-flow. A short loss of
-the network does not end it; the code's own end does, by the clock that never jumps.
+the network does not end it; the code's expiry does, by the monotonic clock.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from codecompanion.adapters.copilot.github_requests import GitHubRequests
 _GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 _MIN_INTERVAL_S, _MAX_INTERVAL_S = 1, 60
 _MORE_S = 5
-"""What `slow_down` adds to the interval where it does not say how much."""
+"""Seconds that `slow_down` adds to the interval when it gives no number."""
 _MAX_LIFE_S = 3600
 
 
 class DeviceCode(msgspec.Struct, frozen=True):
-    """What the user needs: the code, the page it is typed into, and for how many seconds it is good."""
+    """The data for the user: the code, the page for it, and its lifetime in seconds."""
 
     code: str
     url: str
@@ -48,10 +48,10 @@ class DeviceLogin:
         self._clock, self._sleep = clock, sleep
 
     async def run(self, on_code: Callable[[DeviceCode], None]) -> str:
-        """Return the token, after the user has typed in the code that `on_code` got.
+        """Return the token, after the user has entered the code that `on_code` received.
 
         Raises:
-            AdapterError: no login: refused, expired, GitHub cannot be reached. One sentence.
+            AdapterError: no login: refused, expired, GitHub is unreachable. One sentence.
         """
         begun = await self._web.ask("POST", "/login/device/code", body={"client_id": CLIENT_ID, "scope": SCOPE})
         device, code, url = (str(begun.get(key) or "") for key in ("device_code", "user_code", "verification_uri"))

@@ -1,4 +1,4 @@
-"""Where GitHub is, and what a client of Copilot says about itself."""
+"""GitHub's addresses, and the headers with which a client of Copilot identifies itself."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.transport.time_limits import is_loopback
 
 CLIENT_ID = "Iv1.b507a08c87ecfe98"
-"""The public id of GitHub's own application for Copilot in editors; tokens of other applications get no Copilot."""
+"""The public id of GitHub's own application for Copilot in editors; tokens of other applications do not work with
+Copilot.
+"""
 SCOPE = "read:user"
 LOGIN_COMMAND = ":CodeCompanion login copilot"
 SETTINGS_PAGE = "https://github.com/settings/copilot"
 HEADERS = {
-    # Without the id of a program it knows, Copilot answers 4xx; this one is what other Neovim plugins send.
+    # Without the id of a program it knows, Copilot answers 4xx; other Neovim plugins send this one.
     "copilot-integration-id": "vscode-chat",
     "editor-version": "Neovim/0.10.0",
     "editor-plugin-version": f"codecompanion/{__version__}",
@@ -25,18 +27,18 @@ HEADERS = {
 
 
 class GitHub(msgspec.Struct, frozen=True):
-    """`web` is where one logs in, `api` where tokens are exchanged; both without a slash at the end."""
+    """`web` is the address for logins, `api` for token exchange; both without a slash at the end."""
 
     web: str = "https://github.com"
     api: str = "https://api.github.com"
 
     @property
     def host(self) -> str:
-        """Return the host as stored logins name it."""
+        """Return the host as named in stored logins."""
         return "github.com" if is_loopback(self.web) else (urlsplit(self.web).hostname or "")
 
     def is_trusted(self, address: str) -> bool:
-        """Return whether a reply may send requests, and the token, to an address: encrypted, or all is here."""
+        """Return whether requests and the token may be sent to an address from a reply: encrypted, or all is local."""
         return address.startswith("https://") or (is_loopback(self.web) and is_loopback(address))
 
 

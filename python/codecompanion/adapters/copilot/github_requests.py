@@ -21,10 +21,10 @@ class GitHubRequests:
     async def ask(
         self, method: str, path: str, *, token: str = "", where: str = "", body: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
-        """Return the JSON object that was answered. `token` is the login's, `where` the place it is from.
+        """Return the JSON object of the answer. `token` is the login's, `where` its source.
 
         Raises:
-            AdapterError: there was none; `status` is what GitHub answered with, `code` its own words, both as usual.
+            AdapterError: there was none; `status` is GitHub's status, `code` its error code, both as usual.
         """
         return await self._requests.ask(
             method,

@@ -1,4 +1,4 @@
-"""Logging in to GitHub for Copilot: the device flow, and the login kept in our own file."""
+"""Logging in to GitHub for Copilot: the device flow, and the login stored in our own file."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from codecompanion.errors import AdapterError, InputError
 
 
 class CopilotLogin:
-    """The login of one adapter; see `login_adapter.Login`. `file` None = there is nowhere to keep one."""
+    """The login of one adapter; see `login_adapter.Login`. `file` None = there is no place to store one."""
 
     def __init__(self, settings: AdapterSettings, github: GitHub, file: Path | None) -> None:
         self._settings, self._github, self._file = settings, github, file
 
     async def run(self, show: Callable[[LoginPage], None], account: str) -> LoggedIn:
-        """Log in with a code for GitHub's page; GitHub asks there which account it is."""
+        """Log in with a code for GitHub's page; the user chooses the account there."""
         file = _there(self._file)
         web = GitHubRequests(self._settings, self._github.web)
         api = GitHubRequests(self._settings, self._github.api)
@@ -40,7 +40,7 @@ class CopilotLogin:
         return LoggedIn(user=user)
 
     def take(self, address: str) -> None:
-        """Refuse: GitHub's page comes back to nowhere."""
+        """Refuse: GitHub's page has no callback address."""
         raise InputError(f"The login of {self._settings.name} waits for its code to be entered, not for an address.")
 
     async def forget(self) -> Forgotten:
@@ -56,7 +56,7 @@ def _there(file: Path | None) -> Path:
 
 
 async def _user(api: GitHubRequests, token: str) -> str:
-    """Return who has logged in, "" when GitHub does not say."""
+    """Return the name of the logged-in user, "" when GitHub does not provide it."""
     try:
         return str((await api.ask("GET", "/user", token=token, where="the login")).get("login") or "")
     except AdapterError:

@@ -1,4 +1,4 @@
-"""The models Copilot offers an account: which endpoint serves each, how much it takes, whether its terms are accepted.
+"""The models that Copilot offers an account: the endpoint of each, its limits, whether its terms are accepted.
 
 The window is the longest prompt (`max_prompt_tokens`), not the larger figure beside it: a request beyond it is refused.
 """
@@ -14,8 +14,8 @@ from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.formats.outside_text import NOT_READABLE
 
 Served = Literal["chat", "responses", "messages"]
-# Where a model has several endpoints: Responses keeps the reasoning between calls; the Messages API last, because
-# everything else is served by one of the other two.
+# Where a model has several endpoints: Responses keeps the reasoning between calls; the Messages API is last, because
+# one of the other two serves everything else.
 _ENDPOINTS: tuple[tuple[str, Served], ...] = (
     ("/responses", "responses"),
     ("/chat/completions", "chat"),
@@ -38,27 +38,27 @@ class Offer(msgspec.Struct, frozen=True):
 
 
 class Offers:
-    """What was listed last, by name."""
+    """The last list, by name."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, Offer] = {}
 
     def take(self, body: bytes) -> list[str]:
-        """Take in a list of models; return the names that can be chosen, sorted. What is no list changes nothing."""
+        """Read a list of models; return the names that can be chosen, sorted. An invalid list changes nothing."""
         found = read_offers(body)
         if found:
             self.by_name = {offer.name: offer for offer in found}
         return sorted(offer.name for offer in found if offer.is_listed and offer.is_enabled)
 
     def default(self) -> str:
-        """Return the model Copilot itself starts with, else the first that can be chosen; "" when there is none."""
+        """Return Copilot's default model, else the first that can be chosen; "" when there is none."""
         can = [offer for offer in self.by_name.values() if offer.is_enabled and (offer.is_listed or offer.is_default)]
         order = sorted(can, key=lambda offer: (not offer.is_default, not offer.is_fallback))
         return order[0].name if order else ""
 
 
 def read_offers(body: bytes) -> list[Offer]:
-    """Return the chat models in a list, in its order; [] when it is none."""
+    """Return the chat models in a list, in its order; [] when it is invalid."""
     try:
         answer = msgspec.json.decode(body)
     except NOT_READABLE:

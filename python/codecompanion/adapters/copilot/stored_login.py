@@ -1,8 +1,8 @@
-"""Where a GitHub login for Copilot is found, and where our own is kept.
+"""The places of GitHub logins for Copilot, and of our own.
 
 In this order: COPILOT_GITHUB_TOKEN (GitHub's own command line reads it); GITHUB_TOKEN in a Codespace; our own file,
-readable by its owner only; then where Copilot's plugins for editors keep theirs: `github-copilot/apps.json` and
-`hosts.json` below $XDG_CONFIG_HOME, ~/.config or %LOCALAPPDATA%, and `auth.db` of newer ones. Those are only read.
+readable by its owner only; then those of Copilot's editor plugins: `github-copilot/apps.json` and `hosts.json` below
+$XDG_CONFIG_HOME, ~/.config or %LOCALAPPDATA%, and `auth.db` of newer ones. Plugin files are only read.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _TOKEN_STARTS = ("gho_", "ghu_", "ghp_", "github_pat_")
 
 
 class Login(msgspec.Struct, frozen=True):
-    """A token of GitHub's, and how sentences name the place it is from. It has no `repr`."""
+    """A token of GitHub's, and the name of its source for sentences. It has no `repr`."""
 
     token: str
     where: str
 
     def __repr__(self) -> str:
-        """Show the place only."""
+        """Show only the source."""
         return f"Login({self.where!r})"
 
 
 class Places(msgspec.Struct, frozen=True):
-    """Where to look: the user's environment, our own file (None = nowhere), the host that logins are of."""
+    """Where to look: the user's environment, our own file (None = nowhere), the host of the logins."""
 
     environ: Mapping[str, str]
     own: Path | None = None
@@ -53,7 +53,7 @@ def find_login(places: Places, name: str) -> Login:
     """Return the login (blocks); `name` is the adapter's.
 
     Raises:
-        MissingKey: there is none; says how to log in, and which file could not be read.
+        MissingKey: there is none; explains how to log in, and names a file that could not be read.
     """
     unreadable: list[str] = []
     for login in _logins(places, unreadable):
@@ -67,17 +67,17 @@ def find_login(places: Places, name: str) -> Login:
 
 
 def save_login(file: Path, host: str, token: str, user: str) -> None:
-    """Keep our own login there, for its owner only.
+    """Store our own login there, readable only by its owner.
 
     Raises:
-        OSError: it cannot be written; what was there is as it was.
+        OSError: it cannot be written; existing content is unchanged.
     """
     kept = {**_read_own(file), host: {"oauth_token": token, "user": user}}
     write_private(file, msgspec.json.encode(kept))
 
 
 def forget_login(file: Path) -> bool:
-    """Remove our own login; return whether there was one. Those of other plugins stay."""
+    """Remove our own login; return whether it existed. Those of other plugins stay."""
     existed = file.exists()
     file.unlink(missing_ok=True)
     return existed
@@ -103,7 +103,7 @@ def _logins(places: Places, unreadable: list[str]) -> Iterator[Login]:
 
 
 def config_folders(environ: Mapping[str, str]) -> list[Path]:
-    """Return where Copilot's own plugins keep their files, the likeliest first."""
+    """Return the folders of Copilot's own plugins, the likeliest first."""
     home = environ.get("HOME") or environ.get("USERPROFILE") or ""
     bases = [environ.get("XDG_CONFIG_HOME", ""), environ.get("LOCALAPPDATA", "")]
     bases += [f"{home}/.config", f"{home}/AppData/Local"] if home else []
@@ -111,7 +111,7 @@ def config_folders(environ: Mapping[str, str]) -> list[Path]:
 
 
 def _token_in(file: Path, host: str, unreadable: list[str]) -> str | None:
-    """Return the token of the host in a file of plugins, None when there is none."""
+    """Return the token of the host in a plugin's file, or None."""
     try:
         with file.open("rb") as opened:
             logins = msgspec.json.decode(opened.read(_MAX_BYTES))
@@ -140,7 +140,7 @@ def _token_in_database(file: Path, host: str, unreadable: list[str]) -> str | No
         unreadable.append(f"{file} cannot be read: {error}")
         return None
     token = row[0].decode("utf-8", "replace") if row and isinstance(row[0], bytes) else row[0] if row else None
-    # What is encrypted there is for the plugin that wrote it.
+    # Encrypted tokens there are for the plugin that wrote them.
     return token if isinstance(token, str) and token.startswith(_TOKEN_STARTS) else None
 
 

@@ -1,7 +1,7 @@
-"""The three wire formats as Copilot speaks them: with its headers, and what its list says of the models.
+"""Copilot's variants of the three wire formats: its headers, and the model facts in its list.
 
-`X-Initiator` tells whether a person asked: `user` for what the user wrote, `agent` for the requests that follow from it
-(tool results, summaries). Copilot counts the first kind. An image needs a header of its own.
+`X-Initiator` shows whether a person asked: `user` for the user's own message, `agent` for the requests that follow from
+it (tool results, summaries). Copilot counts the first kind. An image needs a separate header.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ class CopilotChat(OpenAIChat):
         return _with_headers(super().render(request), request)
 
     def read_models(self, body: bytes) -> list[str]:
-        """Return the names that can be chosen, and remember what is told about them."""
+        """Return the names that can be chosen, and remember the facts about them."""
         return self._offers.take(body)
 
     def limits(self, model: str) -> ModelLimits | None:
-        """Return what the list told about the model."""
+        """Return the limits of the model in the list."""
         offer = self._offers.by_name.get(model)
         return offer.limits if offer is not None and offer.limits.context_window else None
 
 
 class CopilotResponses(OpenAIResponses):
-    """Responses, without the provider's compaction: Copilot says nothing of one."""
+    """Responses, without the provider's compaction: Copilot documents none."""
 
     def __init__(self, settings: AdapterSettings, read_blob: BlobReader, *, images: bool) -> None:
         options = ResponsesOptions(compaction=False, prompt_cache_key=False, image_input=images, document_input=False)
@@ -74,7 +74,7 @@ class CopilotResponses(OpenAIResponses):
 
 
 class CopilotMessages(AnthropicMessages):
-    """The Messages API, with Copilot's token in place of a key."""
+    """The Messages API, with Copilot's token instead of a key."""
 
     key_header = "Authorization"
     key_value = f"Bearer {KEY_TEMPLATE}"

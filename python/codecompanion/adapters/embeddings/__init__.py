@@ -1,1 +1,1 @@
-"""Vectors of texts, from an OpenAI-compatible endpoint or a model on this machine (R-239)."""
+"""Vectors of texts, from an OpenAI-compatible endpoint or a local model (R-239)."""

@@ -1,8 +1,8 @@
-"""Vectors from an OpenAI-compatible endpoint: OpenAI, Ollama, llama.cpp, vLLM, TEI and their likes (R-239).
+"""Vectors from an OpenAI-compatible endpoint: OpenAI, Ollama, llama.cpp, vLLM, TEI and similar (R-239).
 
-https://platform.openai.com/docs/api-reference/embeddings. `encoding_format` is not sent: all of them answer with
-numbers without it, and some refuse the word. What one endpoint takes at a time (texts, size of a text) is found out
-by what it refuses; a text that is too long is cut, and counted in `shortened`. Retries are those of a chat.
+https://platform.openai.com/docs/api-reference/embeddings. `encoding_format` is not sent: without it all of them answer
+with numbers, and some refuse the field. An endpoint's limits (number and size of texts) are learned from its refusals;
+a text that is too long is truncated, and counted in `shortened`. Retries are those of a chat.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from codecompanion.model.embedding import EmbeddingSettings, Vector, unit_vector
 _log = logging.getLogger(__name__)
 
 TEXTS_IN_A_REQUEST = 32
-"""TEI takes no more unless told to (`--max-client-batch-size`); the others take hundreds."""
+"""TEI's default limit (`--max-client-batch-size`); the others accept hundreds."""
 CHARS_IN_A_REQUEST = 100_000
-"""OpenAI takes 300,000 tokens in one request."""
+"""OpenAI accepts 300,000 tokens in one request."""
 REQUESTS_AT_ONCE = 4
-"""To a provider on the internet; a server of one's own works on one after the other."""
+"""For a provider on the internet; a user's own server works sequentially."""
 SILENCE_S = 300.0
 """A server may load the model first."""
 _MIN_CHARS = 32
-"""A text that is too long even so is refused for another reason."""
+"""A text that is too long even then is refused for another reason."""
 _TOO_MANY = regex(
     r"batch size (?:is|\d+ >)|(?:in one|more) batch|too many (?:inputs|texts)|array too long|inputs? .{0,40}at most",
     re.IGNORECASE,
 )
 _NOT_SERVED, _LLAMA_CPP = 501, "--embeddings"
-"""What llama.cpp answers when it was not started for embeddings."""
+"""llama.cpp's answer when it was not started for embeddings."""
 _VERSIONED = regex(r"/v\d\w*(?:/|$)")
 _REMEDIES = Remedies(
     check_address="the url of context.embedding",
@@ -87,12 +87,12 @@ class HttpEmbedder:
         self._width = 0
 
     def __repr__(self) -> str:
-        """Show the name only."""
+        """Show only the name."""
         return f"HttpEmbedder({self.name!r})"
 
     @property
     def batch_size(self) -> int:
-        """Return how many texts keep the endpoint busy."""
+        """Return the number of texts that keeps the endpoint busy."""
         return self._max_texts * self._at_once
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
@@ -125,7 +125,7 @@ class HttpEmbedder:
         return vectors
 
     def _requests(self, texts: Sequence[str], indexes: Sequence[int]) -> list[list[int]]:
-        """Return the texts' indexes in groups that one request takes."""
+        """Return the texts' indexes in groups that fit into one request."""
         groups: list[list[int]] = []
         chars = 0
         for index in indexes:
@@ -137,7 +137,7 @@ class HttpEmbedder:
         return groups
 
     async def _embed_some(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of texts that go in one request, or in as many as it turns out to need."""
+        """Return the vectors of texts, in one request or in as many as needed."""
         try:
             return await self._ask([text[: self._max_text] for text in texts])
         except (ContextOverflow, RequestRejected) as error:
@@ -152,12 +152,12 @@ class HttpEmbedder:
         middle, before = len(texts) // 2, self.shortened
         halves = [await self._embed_some(texts[:middle]), await self._embed_some(texts[middle:])]
         if not are_too_many and self.shortened == before:
-            # No single one was too long: all together were.
+            # No single text was too long: all together were.
             self._max_chars = min(self._max_chars, max(_chars(texts[:middle]), _chars(texts[middle:])))
         return halves[0] + halves[1]
 
     async def _embed_shortened(self, text: str, refusal: errors.AdapterError) -> Vector:
-        """Return the vector of as much of the text's beginning as the model takes."""
+        """Return the vector of as much of the text's beginning as the model accepts."""
         while isinstance(refusal, ContextOverflow) and len(text) > _MIN_CHARS:
             known = refusal.limit_tokens and refusal.prompt_tokens > refusal.limit_tokens
             share = 0.9 * refusal.limit_tokens / refusal.prompt_tokens if known else 0.5
@@ -173,7 +173,7 @@ class HttpEmbedder:
         raise refusal
 
     async def _ask(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the answer to one request, tried again as a chat's is."""
+        """Return the answer to one request, with a chat's retries."""
         attempt = 1
         while True:
             try:
@@ -206,7 +206,7 @@ class HttpEmbedder:
         raise NotServed(self._not_served(str(error))) if error.status == _NOT_SERVED else error
 
     def _not_served(self, said: str) -> str:
-        """Return what is said of a server that has no embeddings, with what is to be done first."""
+        """Return the sentence about a server without embeddings, with the remedy first."""
         remedy = "Start it with --embeddings and an embedding model." if _LLAMA_CPP in said else said
         return f"embeddings: {plain_url(self._settings.base_url)} does not serve embeddings. {remedy}"
 
@@ -230,7 +230,7 @@ class HttpEmbedder:
         raise error
 
     async def _open(self) -> tuple[HttpClient, Endpoint]:
-        """Return client and endpoint; the first time the key is read and the transport imported, in a thread."""
+        """Return the endpoint for transport and keys; the address may end before or after `/v1` or `/embeddings`."""
         if self._endpoint is None:
             self._endpoint = await asyncio.to_thread(self._read_endpoint)
         if self._client is None:
@@ -294,10 +294,10 @@ def _chars(texts: Sequence[str]) -> int:
 
 
 def _sendable(text: str) -> str:
-    """Return the text as UTF-8 can hold it."""
+    """Return the text in a form that UTF-8 can encode."""
     return text.encode("utf-8", "replace").decode()
 
 
 def _mark(prefix: str) -> str:
-    """Return what tells vectors with another prefix apart."""
+    """Return a mark that distinguishes vectors with different prefixes."""
     return f" [{prefix.strip()[:40]}]" if prefix else ""

@@ -1,4 +1,4 @@
-"""From the settings to what makes the vectors."""
+"""Creates the embedder from the settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def make_embedder(settings: EmbeddingSettings, read_key: SecretReader) -> Embedd
     """Return the embedder; nothing is imported or sent, and no key read, before the first text.
 
     Raises:
-        NotConfigured: the settings cannot be used, or the folder they name holds no model.
+        NotConfigured: the settings cannot be used, or the folder they name contains no model.
     """
     if problem := problem_with(settings):
         raise NotConfigured(f"context.embedding.{problem[0]}: {problem[1]}")

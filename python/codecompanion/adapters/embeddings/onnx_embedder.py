@@ -1,8 +1,8 @@
-"""Vectors from a model on this machine, through the extra `semantic`: onnxruntime, tokenizers, numpy (R-239).
+"""Vectors from a local model, through the extra `semantic`: onnxruntime, tokenizers, numpy (R-239).
 
-As sentence-transformers does it: the tokens' last states are averaged where there are tokens, and scaled to length 1.
-Work is done in a thread, a small batch of texts of like length at a time, so that a cancellation is noticed. Nothing
-is imported before the first text; the model takes 0.2 s and about ten times its size to load.
+As in sentence-transformers: the tokens' last states are averaged where there are tokens, and scaled to length 1. The
+work runs in a thread, one small batch of texts of similar length at a time, so that a cancellation takes effect.
+Nothing is imported before the first text; the model takes 0.2 s and about ten times its size to load.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from codecompanion.errors import MalformedReply, NotConfigured
 from codecompanion.model.embedding import EmbeddingSettings, Vector, unit_vector
 
 TOKENS_IN_A_BATCH = 1_024
-"""Padding included. Larger ones are no faster (measured: 4,096 takes twice the memory and 10 % more time)."""
+"""Padding included. Larger batches are not faster (measured: 4,096 takes twice the memory and 10 % more time)."""
 TEXTS_AT_ONCE = 64
 MAX_THREADS = 4
 _CHARS_PER_TOKEN = 12
-"""More than a token's letters in any text that is not one long line of spaces; what follows is not tokenized."""
+"""More than a token's letters in any text that is not one long line of spaces; the rest is not tokenized."""
 PACKAGES = ("onnxruntime", "tokenizers", "numpy")
 
 
@@ -36,7 +36,7 @@ class OnnxEmbedder:
     batch_size = TEXTS_AT_ONCE
 
     def __init__(self, settings: EmbeddingSettings, *, threads: int = 0) -> None:
-        """Look what the folder holds; raises `NotConfigured`."""
+        """Check the files in the folder; raises `NotConfigured`."""
         self._folder = folder = read_folder(settings.onnx)
         known = prefixes_of(settings, folder.model.parent.name)
         self._query_prefix = known[0] or (folder.query_prefix if settings.query_prefix is None else "")
@@ -61,7 +61,7 @@ class OnnxEmbedder:
         return (await self._embed([self._query_prefix + text if text.strip() else ""]))[0]
 
     async def aclose(self) -> None:
-        """Let go of the model."""
+        """Release the model."""
         self._model = None
 
     async def _embed(self, texts: Sequence[str]) -> list[Vector]:
@@ -103,13 +103,13 @@ def _load(folder: OnnxFolder, threads: int) -> _Model:
             f"embeddings: a model on this machine needs {missing}, which this Python does not have. Run"
             f" :CodeCompanion install semantic, or pip install {' '.join(PACKAGES)}."
         ) from error
-    except Exception as error:  # onnxruntime and tokenizers raise classes of their own, plain ones too
+    except Exception as error:  # onnxruntime and tokenizers raise their own classes, and plain exceptions
         first = str(error).partition("\n")[0][:200]
         raise NotConfigured(f"embeddings: the model in {folder.model.parent} cannot be loaded ({first}).") from error
 
 
 class _Model:
-    """The loaded model and its tokenizer. Not for two threads at once."""
+    """The loaded model and its tokenizer. Not thread-safe."""
 
     def __init__(self, folder: OnnxFolder, threads: int) -> None:
         import numpy
@@ -133,7 +133,7 @@ class _Model:
         self._output = next((name for name in ("sentence_embedding",) if name in outputs), next(iter(outputs)))
 
     def embed(self, texts: Sequence[str], stop: threading.Event) -> tuple[list[Vector], int]:
-        """Return the vectors, and how many texts were cut. An end of waiting between batches leaves empty vectors."""
+        """Return the vectors, and how many texts were truncated. `stop` between batches leaves empty vectors."""
         encodings = self._tokenizer.encode_batch([text[: self._max_chars] for text in texts])
         cut = sum(
             bool(encoding.overflowing) or len(text) > self._max_chars
@@ -149,7 +149,7 @@ class _Model:
         return vectors, cut
 
     def _pooled(self, rows: Sequence[Sequence[int]]) -> Any:
-        """Return the vectors of rows of tokens: float32, of length 1, or all zero where they are of no use."""
+        """Return the vectors of rows of tokens: float32, of length 1, or all zero if they are invalid."""
         np = self._numpy
         width = max(map(len, rows))
         ids = np.zeros((len(rows), width), np.int64)
@@ -180,7 +180,7 @@ class _Model:
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yield the texts' indexes in batches of like length, none with more tokens than `TOKENS_IN_A_BATCH`."""
+    """Yield the texts' indexes in batches of similar length, none with more tokens than `TOKENS_IN_A_BATCH`."""
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
         if batch and (len(batch) + 1) * lengths[index] > TOKENS_IN_A_BATCH:

@@ -1,7 +1,7 @@
-"""A folder with an embedding model for onnxruntime: which files it holds, and what they say about its use (R-239).
+"""A folder with an embedding model for onnxruntime: its files, and the model settings in them (R-239).
 
-The files model.onnx and tokenizer.json are all that is needed. What sentence-transformers writes beside them is read
-when it is there: how long a text may be, which token's state is the vector's, what stands before a question.
+Only the files model.onnx and tokenizer.json are required. Files that sentence-transformers writes beside them are read
+if they exist: the maximum length of a text, which token's state is the vector, the prefix of a question.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _MODELS = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_
 _SAMPLE_BYTES = 65_536
 _MAX_JSON_BYTES = 64_000_000
 DEFAULT_TOKENS = 256
-"""Where nothing says how many tokens a text may have. Code is cut in chunks of about this size."""
+"""Default limit of tokens in a text. Code is split into chunks of about this size."""
 MAX_TOKENS = 512
-"""The cost of a text grows with its length; what makes a chunk findable stands at its beginning."""
+"""The cost of a text grows with its length; the most searchable part of a chunk is its beginning."""
 
 
 class OnnxFolder(msgspec.Struct, frozen=True):
-    """The files and what they say. `digest` tells models apart; it does not change when the folder moves."""
+    """The files and their settings. `digest` distinguishes models; it does not change when the folder moves."""
 
     model: Path
     tokenizer: Path
@@ -40,10 +40,10 @@ class OnnxFolder(msgspec.Struct, frozen=True):
 
 
 def read_folder(name: str) -> OnnxFolder:
-    """Return what is in the folder.
+    """Return the model in the folder.
 
     Raises:
-        NotConfigured: it is no such folder; says what was expected there.
+        NotConfigured: it is not such a folder; names the expected files.
     """
     try:
         folder = Path(name).expanduser()
@@ -75,7 +75,7 @@ def read_folder(name: str) -> OnnxFolder:
 
 
 def _digest(model: Path, tokenizer: Path) -> str:
-    """Return what tells this model from others: from its size, its two ends (weights) and its tokenizer."""
+    """Return a digest of this model: from its size, its two ends (weights) and its tokenizer."""
     digest = hashlib.sha256()
     for path in (model, tokenizer):
         size = path.stat().st_size
@@ -88,7 +88,7 @@ def _digest(model: Path, tokenizer: Path) -> str:
 
 
 def _max_tokens(folder: Path) -> int:
-    """Return how many tokens a text may have: what the model was made for, not beyond `MAX_TOKENS`."""
+    """Return the limit of tokens in a text: the model's own, at most `MAX_TOKENS`."""
     said = (
         _json(folder / "sentence_bert_config.json").get("max_seq_length"),
         _json(folder / "tokenizer_config.json").get("model_max_length"),
@@ -107,7 +107,7 @@ def _pooling(folder: Path) -> Literal["mean", "first", "last"]:
 
 
 def _json(path: Path) -> Mapping[str, Any]:
-    """Return the object in a file, {} when there is none that can be read: each of them may be missing."""
+    """Return the object in a file, {} when it is missing or unreadable: each of these files is optional."""
     try:
         if path.stat().st_size > _MAX_JSON_BYTES:
             return {}

@@ -1,4 +1,4 @@
-"""What stands before a question and before a piece of code, as the makers of a model say (`prefixes.toml`)."""
+"""The prefixes of questions and of pieces of code that the makers of a model specify (`prefixes.toml`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from codecompanion.model.embedding import EmbeddingSettings
 
 
 def prefixes_of(settings: EmbeddingSettings, model: str) -> tuple[str, str]:
-    """Return the prefix of questions and that of pieces of code; what the user says comes first."""
+    """Return the prefix of questions and that of pieces of code; the user's settings take precedence."""
     name = model.lower()
     found = next((entry for entry in _table() if any(part in name for part in entry["names"])), {})
     query, document = settings.query_prefix, settings.document_prefix

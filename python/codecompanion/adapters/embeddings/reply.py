@@ -1,7 +1,7 @@
-"""The answer of `/v1/embeddings` as vectors, judged: count, order, sizes, numbers.
+"""The answer of `/v1/embeddings` as vectors, checked: count, order, sizes, numbers.
 
-https://platform.openai.com/docs/api-reference/embeddings: `{"data": [{"index", "embedding": [number…] | base64}]}`.
-The entries may come in any order; `index` says whose vector it is. Servers that leave it out answer in order.
+https://platform.openai.com/docs/api-reference/embeddings: `{"data": [{"index", "embedding": [number…] | base64}]}`. The
+entries may be in any order; `index` is that of the text. Servers that omit it answer in order.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from codecompanion.model.embedding import Vector, unit_vector
 
 
 class WrongVectors(MalformedReply):
-    """The answer holds no vectors for these texts; the sentence has no name of an endpoint yet."""
+    """The answer has no vectors for these texts; the sentence has no name of an endpoint yet."""
 
 
 def read_vectors(body: bytes, count: int) -> list[Vector]:
-    """Return the vectors of `count` texts in the order of the texts; empty where the numbers are of no use.
+    """Return the vectors of `count` texts in the order of the texts; empty where the numbers are invalid.
 
     Raises:
-        WrongVectors: it is no such answer.
+        WrongVectors: it is not such an answer.
     """
     reply = decode_body(body, MAX_JSON_VALUES)
     entries = reply.get("data") if isinstance(reply, Mapping) else None
@@ -60,7 +60,7 @@ def _numbers(embedding: object) -> Sequence[float]:
         raise WrongVectors("a vector is neither numbers nor base64 of float32")
     if embedding and isinstance(embedding[0], list):
         raise WrongVectors("a vector for each token came; start the server with a pooling, such as --pooling mean")
-    # null stands where a server's JSON has no word for a number that is none.
+    # a server's JSON has null for NaN and infinity
     numbers_or_none = [0.0 if number is None else number for number in embedding]
     if not all(isinstance(number, int | float) for number in numbers_or_none):
         raise WrongVectors("a vector holds something else than numbers")

@@ -1,7 +1,7 @@
-"""`--embed SPEC`: how vectors are asked for on the command line, and what is wrong with a way of asking (R-239).
+"""`--embed SPEC`: the command line's syntax for the source of vectors, and its errors (R-239).
 
 `url=http://localhost:11434/v1,model=nomic-embed-text[,key=ENV]` or `onnx=FOLDER`; also `dimensions=N`,
-`query_prefix=TEXT` and `document_prefix=TEXT`. A value may hold commas: the next one begins at `,name=`.
+`query_prefix=TEXT` and `document_prefix=TEXT`. A value may contain commas: the next one begins at `,name=`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _VARIABLE = regex(r"[A-Za-z_]\w{0,99}")
 
 
 def parse_spec(spec: str) -> EmbeddingSettings:
-    """Return what the text asks for.
+    """Return the settings in the text.
 
     Raises:
-        InputError: says what was expected; never shows a key.
+        InputError: gives the expected form; never shows a key.
     """
     values: dict[str, str | int] = {}
     for part in _NEXT.split(spec):
@@ -44,7 +44,7 @@ def parse_spec(spec: str) -> EmbeddingSettings:
 
 
 def problem_with(settings: EmbeddingSettings) -> tuple[str, str] | None:
-    """Return the field that is wrong and what was expected, None when the settings can be used."""
+    """Return the invalid field and the expected value, None when the settings can be used."""
     if settings.url and settings.onnx:
         return "onnx", "got url and onnx; expected one of them"
     if not settings.url and not settings.onnx:
@@ -62,7 +62,7 @@ def problem_with(settings: EmbeddingSettings) -> tuple[str, str] | None:
 
 
 def _names_a_place(key: str) -> bool:
-    """Return whether the text says where a key is. One that could be the key itself must never be shown."""
+    """Return whether the text is the place of a key. A text that could be the key itself must never be shown."""
     if not key or key.startswith(("cmd:", "file:")):
         return True
     is_shouted = key == key.upper()
@@ -70,7 +70,7 @@ def _names_a_place(key: str) -> bool:
 
 
 def _shown(spec: str) -> str:
-    """Return the text as it may stand in a sentence: without the key and what an address hides."""
+    """Return the text in a form that is safe in a sentence: without the key and an address's secrets."""
     parts = [part for part in _NEXT.split(spec) if not part.startswith("key=")]
     text = redact(",".join(parts))
     return text if len(text) <= 120 and "@" not in text and text.isprintable() else text.partition("=")[0] + "=…"

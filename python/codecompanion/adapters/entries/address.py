@@ -1,4 +1,4 @@
-"""Where the requests of an adapter go: `url`, or `env.url` with the paths after it, in codecompanion.nvim's shapes."""
+"""The address of an adapter's requests: `url`, or `env.url` with the paths after it, in codecompanion.nvim's shapes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from codecompanion.adapters.entries.draft import Draft
 from codecompanion.adapters.entries.lua_values import shown
 from codecompanion.formats.regex import regex
 
-# How the address of a reply ends, by kind of adapter.
+# The end of a reply's address, by kind of adapter.
 _ENDS = {
     "openai": ("/chat/completions",),
     "openai_compatible": ("/chat/completions",),
@@ -17,7 +17,7 @@ _ENDS = {
     "chatgpt": ("/responses",),
     "anthropic": ("/v1/messages", "/messages"),
 }
-# Paths that may be said by themselves.
+# Paths that may be set separately.
 _PATHS = {"chat_url": "chat_path", "models_endpoint": "models_path", "limits_endpoint": "limits_path"}
 _VERSION = regex(r"/v\d+[a-zA-Z0-9]*/", re.ASCII)
 _ADDRESS = regex(r"https?://[^/]")
@@ -27,7 +27,7 @@ _DEFAULT_PORT = 11434
 
 
 def ollama_address(host: str) -> str:
-    """Return where Ollama is: OLLAMA_HOST as its own command line reads it, an address to bind to as one to call."""
+    """Return Ollama's address: OLLAMA_HOST as its own command line reads it, a bind address made callable."""
     host = host.rstrip("/")
     if not host.startswith(("http://", "https://")):
         host = f"http://{host if _PORT.search(host) else f'{host}:{_DEFAULT_PORT}'}"
@@ -35,9 +35,9 @@ def ollama_address(host: str) -> str:
 
 
 def set_address(draft: Draft) -> None:
-    """Set the address and the paths; a wrong address is noted, and refused when the adapter is used.
+    """Set the address and the paths; an invalid address is noted, and refused when the adapter is used.
 
-    No key goes to another address than the one that was meant.
+    A key is never sent to an address other than the intended one.
     """
     entry, settings = draft.entry, draft.settings
     written, key = str(settings["base_url"]), "url"
@@ -58,7 +58,7 @@ def set_address(draft: Draft) -> None:
 
 
 def _set_whole(draft: Draft, url: str) -> None:
-    """Take the whole address of a reply apart; its query is put after each path by the adapter."""
+    """Split the whole address of a reply; the adapter appends its query to each path."""
     settings = draft.settings
     address, mark, query = url.partition("?")
     address = re.sub("([^:])//+", r"\1/", address).rstrip("/")
@@ -77,17 +77,17 @@ def _set_whole(draft: Draft, url: str) -> None:
 
 
 def _set_base(draft: Draft, base: str) -> None:
-    """Set the address without a slash at its end that paths come after."""
+    """Set the address without a slash at its end, before the paths."""
     settings = draft.settings
     if draft.kind == "anthropic":
         settings["base_url"] = base.removesuffix("/v1")
     elif draft.kind in ("openai_responses", "chatgpt"):
         settings["base_url"] = base if _is_versioned(base) else f"{base}/v1"
     elif settings["chat_path"].startswith("/v1/") and (base.endswith("/v1") or not _is_versioned(base)):
-        # A server whose other pages do not stand below the version.
+        # A server whose other pages are not below the version.
         settings["base_url"] = base.removesuffix("/v1")
     else:
-        # CodeCompanion's base ends before the version; one that ends with it (`…/v1`) is meant as it stands.
+        # CodeCompanion's base ends before the version; one that ends with it (`…/v1`) is used unchanged.
         version = "" if _is_versioned(base) else "/v1"
         asks_listing = settings["limits_path"] == settings["models_path"]
         settings["base_url"] = base

@@ -1,4 +1,4 @@
-"""An entry on its way to `AdapterSettings`: what the editor told, the fields so far, what was wrong."""
+"""An entry that is being converted to `AdapterSettings`: the editor's data, the fields so far, the mistakes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _REFERENCE = regex(r"\$\{(\w+)\}", re.ASCII)
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry as the editor tells it: its layers merged, its functions answered.
+    """An entry as sent by the editor: its layers merged, its functions evaluated.
 
-    `builtin` is the adapter it starts from. `url` "" is a wrong address, None = as built in.
-    `env` holds the answers that are needed, never a key; `key` is where the
-    key is, None = as built in. `headers`, `parameters`, `schema` and `opts` are what the user wrote.
+    `builtin` is the adapter it starts from. `url` "" is a wrong address, None = as built in. `env` has the required
+    values, never a key; `key` is the place of the key, None = as built in. `headers`, `parameters`, `schema` and `opts`
+    are the user's own.
     """
 
     builtin: str
@@ -55,7 +55,7 @@ class Draft(msgspec.Struct):
         self.mistakes.append(f"adapters.http.{self.name}.{key}: {text}")
 
     def interpolate(self, template: str, key: str) -> str:
-        """Return the text with the values of `env` in the place of their names; `${api_key}` stays for the request."""
+        """Return the text with names replaced by their values in `env`; `${api_key}` stays for the request."""
 
         def value(reference: re.Match[str]) -> str:
             name = reference[1]

@@ -1,4 +1,4 @@
-"""Values of the configuration as their writer knows them: Lua's names of types, Lua's way to write them."""
+"""Values of the configuration in Lua's terms: Lua's names of types, and Lua's syntax."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _NAMES = {str: "string", bool: "boolean", int: "number", float: "number", type(N
 
 
 def lua_type(value: object) -> str:
-    """Return what Lua's `type()` calls the value."""
+    """Return the result of Lua's `type()` for the value."""
     return _NAMES.get(type(value), "table")
 
 
@@ -23,7 +23,7 @@ def shown(value: object) -> str:
 
 
 def pairs(table: object) -> Iterator[tuple[str, object]]:
-    """Yield names and values in the order of the names. Names of a list are its positions; no table has none."""
+    """Yield names and values in the order of the names: a list's positions; nothing for other values."""
     if isinstance(table, Mapping):
         yield from sorted(table.items())
     elif isinstance(table, list | tuple):

@@ -1,4 +1,4 @@
-"""Checks an entry's `opts` against `options.toml` and puts them where they belong."""
+"""Checks an entry's `opts` against `options.toml` and copies them to their fields."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ALWAYS_ON = ("stream", "tools")
 
 
 class AdapterOption(msgspec.Struct, frozen=True, kw_only=True):
-    """An option, as the head of `options.toml` says."""
+    """An option, as described in the head of `options.toml`."""
 
     type: str | tuple[str, ...]
     description: str
@@ -39,7 +39,7 @@ class AdapterOption(msgspec.Struct, frozen=True, kw_only=True):
         return (self.type,) if isinstance(self.type, str) else self.type
 
     def is_for(self, kind: str) -> bool:
-        """Return whether it means something to adapters of this kind."""
+        """Return whether it applies to adapters of this kind."""
         return kind in (self.kinds or _NETWORK)
 
 
@@ -51,7 +51,7 @@ def adapter_options() -> dict[str, AdapterOption]:
 
 
 def set_options(draft: Draft) -> None:
-    """Take over `opts`; what is wrong is left out."""
+    """Apply `opts`; invalid ones are left out."""
     for name, value in pairs(draft.entry.opts):
         option = adapter_options().get(name)
         if option:
@@ -73,7 +73,7 @@ def _set(draft: Draft, name: str, option: AdapterOption, value: Any) -> None:
         return
     place = draft.settings if option.setting else draft.settings["options"]
     field = option.setting or option.option or name
-    if option.fields and isinstance(value, bool):  # true = with the defaults, false = not at all
+    if option.fields and isinstance(value, bool):  # true = with the defaults, false = off
         place.pop(field, None)
         if value:
             place[field] = {}
@@ -84,7 +84,7 @@ def _set(draft: Draft, name: str, option: AdapterOption, value: Any) -> None:
 
 
 def _fits(draft: Draft, at: str, option: AdapterOption, value: Any) -> bool:
-    """Return whether a value is what the option takes; a problem has been noted when not."""
+    """Return whether a value is valid for the option; otherwise a problem has been noted."""
     if not any(_is_of(option, value, kind) for kind in option.types):
         draft.problem(at, f"got {shown(value)}; expected {' or '.join(_expectations(option))}")
         return False

@@ -1,4 +1,4 @@
-"""What an entry's `schema` says about requests: the model, the longest reply, and any other parameter."""
+"""The request parameters in an entry's `schema`: the model, the longest reply, and any other."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ _KEYS = (
     *("choices", "condition", "default", "desc", "enabled", "limits", "mapping", "optional", "order", "subtype"),
     *("subtype_key", "type", "validate"),
 )
-# Parameters that every provider names differently but that mean the same, the cap of a reply: the field it is sent in,
-# "" = the adapter's own.
+# The reply limit, which every provider names differently: the field it is sent in, "" = the adapter's own.
 _CAPS = {"max_tokens": "max_tokens", "max_completion_tokens": "max_completion_tokens", "max_output_tokens": ""}
 _MIN_THINKING_TOKENS = 1024
 
 
 def set_parameters(draft: Draft) -> None:
-    """Take over `parameters` and `schema`."""
+    """Apply `parameters` and `schema`."""
     draft.settings["parameters"] |= dict(pairs(draft.entry.parameters))
     for name, parameter in pairs(draft.entry.schema):
         if lua_type(parameter) != "table":
@@ -62,7 +61,7 @@ def _set_parameter(draft: Draft, name: str, fields: Mapping[str, Any]) -> None:
 
 
 def _set_models(draft: Draft, choices: object) -> None:
-    """Take over models; the editor tells each as `{ name = …, context_window = … }`."""
+    """Apply models; the editor sends each as `{ name = …, context_window = … }`."""
     names = []
     for _, choice in pairs(choices):
         name, window = map(dict(pairs(choice)).get, ("name", "context_window"))
@@ -77,7 +76,7 @@ def _set_models(draft: Draft, choices: object) -> None:
 
 
 def _put(draft: Draft, name: str, mapping: str, value: object) -> None:
-    """Set a parameter; `reasoning.effort` stands for a field of a field, `mapping` for where it begins."""
+    """Set a parameter; `reasoning.effort` means a nested field, `mapping` where it begins."""
     root, *path = f"{mapping}.{name}".split(".")
     if root != "parameters":
         draft.problem(f"schema.{name}.mapping", f"got {shown(mapping)}; expected parameters or parameters.…")
@@ -90,7 +89,7 @@ def _put(draft: Draft, name: str, mapping: str, value: object) -> None:
 
 
 def _extended_thinking(draft: Draft, value: object) -> str:
-    """Set what codecompanion.nvim's adapter makes of it: the field `thinking`. Returns what was expected, or ""."""
+    """Set the field `thinking`, as codecompanion.nvim's adapter does. Returns the expected value, or ""."""
     if not isinstance(value, bool):
         return "true or false"
     thinking = draft.settings["parameters"].pop("thinking", {"type": "adaptive"})

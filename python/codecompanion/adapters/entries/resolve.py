@@ -1,4 +1,4 @@
-"""From the entries that the editor tells to the tables of `AdapterSettings`."""
+"""Converts the entries sent by the editor to the tables of `AdapterSettings`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from codecompanion.settings import builtin_adapters, builtin_entry
 
 
 class Resolved(msgspec.Struct):
-    """Adapters by name, in the shape of `AdapterSettings`; what models hold; a sentence for each mistake."""
+    """Adapters by name, in the shape of `AdapterSettings`; windows of models; a sentence for each mistake."""
 
     adapters: dict[str, dict[str, Any]] = {}
     windows: dict[str, int] = {}
@@ -26,7 +26,7 @@ class Resolved(msgspec.Struct):
 
 
 def resolve_adapters(told: Mapping[str, Any], *, proxy: str, environ: Mapping[str, str]) -> Resolved:
-    """Return all adapters: the built-in ones, and those of the user's entries. A mistake leaves out what is wrong.
+    """Return all adapters: the built-in ones, and those of the user's entries. Invalid parts are left out.
 
     `told` are the entries by name (`draft.Entry`), `environ` the variables of the user's environment.
     """
@@ -39,7 +39,7 @@ def resolve_adapters(told: Mapping[str, Any], *, proxy: str, environ: Mapping[st
         if draft.kind != "offline":
             draft.settings["proxy"] = proxy
         result.adapters[name] = draft.settings
-        result.mistakes += draft.mistakes if name in told else ()  # a built-in one without an address: nobody asked
+        result.mistakes += draft.mistakes if name in told else ()  # a built-in one without an address: not configured
         result.windows = {**draft.windows, **result.windows}
     return result
 
@@ -63,7 +63,7 @@ def _start(name: str, entry: Entry, environ: Mapping[str, str]) -> Draft:
 
 
 def _set_cloud(draft: Draft, environ: Mapping[str, str]) -> None:
-    """Set what an entry for a cloud does not say: region and project of the environment, the address that follows."""
+    """Set the missing fields of a cloud's entry: region and project from the environment, and the resulting address."""
     settings, told = draft.settings, dict(pairs(draft.entry.opts))
     client = str(told.get("client", settings["client"]))
     if client not in WHOSE:
@@ -75,11 +75,11 @@ def _set_cloud(draft: Draft, environ: Mapping[str, str]) -> None:
         settings["project_id"] = project_of(environ)
     settings["base_url"] = address_of(client, settings["region"], environ) or settings["base_url"]
     if settings["key"] == builtin_entry(draft.entry.builtin)["key"]:
-        settings["key"] = ""  # a key of the provider's own address is nothing to a cloud
+        settings["key"] = ""  # a key of the provider's own address does not apply to a cloud
 
 
 def _set_headers(draft: Draft) -> None:
-    """Take over headers, but for those that the host makes by itself; one that is the bare key takes the key."""
+    """Apply headers, except those that the host sets itself; one that is the bare key becomes the key's header."""
     headers = dict(pairs(draft.entry.headers))
     has_bearer = any(name.lower() == "authorization" for name in headers)
     for name, value in headers.items():

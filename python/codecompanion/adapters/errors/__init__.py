@@ -1,1 +1,1 @@
-"""What a provider's trouble means: its words and codes mapped to our error tree, and when to try again."""
+"""The meaning of a provider's errors: its words and codes mapped to our error tree, and when to retry."""

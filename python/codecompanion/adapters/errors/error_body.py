@@ -1,9 +1,9 @@
-"""What an error body says: the provider's code, its sentence and its figures, in whatever form it sends them.
+"""Reads an error body: the provider's code, its sentence and its figures, in any of their formats.
 
 OpenAI's `{"error": {"message", "code", "type"}}` is the common one. Also read are: a bare string, a list (Gemini), an
 error that is a string (TGI, Ollama, LM Studio), `errors: […]` (Cloudflare, watsonx), `error_msg` and `error_code`
 (Baidu), `detail` (FastAPI servers), `base_resp` (MiniMax), `Response.Error` (Tencent), and OpenRouter's `metadata.raw`,
-where alone the reason stands.
+which alone contains the reason.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _MAX_QUOTE_LENGTH = 300
 _DEEPEST = 4
 _INNER = ("error", "Error", "Response", "base_resp")
 _TEXTS = ("message", "Message", "msg", "error_msg", "status_msg", "error_message", "detail", "title")
-# MiniMax's numbers, by the names others have for the same (https://platform.minimax.io/docs/api-reference/errorcode).
+# MiniMax's numbers, by the equivalent names of other providers
+# (https://platform.minimax.io/docs/api-reference/errorcode).
 _BASE_RESP = {
     "1002": "rate_limit_exceeded",
     "1004": "invalid_api_key",
@@ -39,7 +40,7 @@ _CODES = ("code", "Code", "error_code", "status_code")
 
 
 class Said(msgspec.Struct, frozen=True):
-    """An error as the provider tells it; all parts may be empty. `body` is the decoded JSON, or text."""
+    """An error as sent by the provider; all parts may be empty. `body` is the decoded JSON, or text."""
 
     code: str = ""
     sentence: str = ""
@@ -47,7 +48,7 @@ class Said(msgspec.Struct, frozen=True):
 
     @property
     def figures(self) -> tuple[int, int]:
-        """Return (prompt tokens, limit in tokens) of a request that is too long, 0 for what the body does not say.
+        """Return (prompt tokens, limit in tokens) of a request that is too long, 0 for figures missing from the body.
 
         Searches the sentence for some fifty patterns, so only when the error is an overflow.
         """
@@ -62,7 +63,7 @@ class Said(msgspec.Struct, frozen=True):
 
 
 def read_error(body: object) -> Said:
-    """Return what an error body (decoded JSON, or text) says."""
+    """Return the error in a body (decoded JSON, or text)."""
     code, sentence = _read(body, 0)
     line = " ".join(sentence[:_MAX_SENTENCE_LENGTH].split())
     return Said(code, line, body)
@@ -72,14 +73,14 @@ def decode_body(payload: bytes, max_values: int = FEW_JSON_VALUES) -> object:
     """Return the JSON of a body, or its text if it is not JSON or has too many values."""
     if has_too_many_values(payload, max_values):
         return payload.decode("utf-8", "replace")
-    for decode in (msgspec.json.decode, json.loads):  # the second one knows NaN, which some servers write
+    for decode in (msgspec.json.decode, json.loads):  # the second one accepts NaN, which some servers write
         with contextlib.suppress(*NOT_READABLE):
             return decode(payload)
     return payload.decode("utf-8", "replace")
 
 
 def quote(text: str) -> str:
-    """Return the text as one line of a sentence's length."""
+    """Return the text as one line of limited length."""
     return cut(" ".join(text[: 20 * _MAX_QUOTE_LENGTH].split()), _MAX_QUOTE_LENGTH)
 
 

@@ -1,8 +1,8 @@
-"""The one map from what can go wrong with a provider to our error tree (`errors.py`), with the sentence for the user.
+"""The one map from a provider's failures to our error tree (`errors.py`), with the sentence for the user.
 
-Three doors, one for each form in which trouble arrives: an exception of the transport, an HTTP status with a body, an
-error object inside a reply. A test walks the exception classes of httpx2 and proves that each has its own row. Classes
-are matched by name, so that nothing is imported before the first request.
+Three entry points, one for each form of failure: an exception of the transport, an HTTP status with a body, an error
+object inside a reply. A test walks the exception classes of httpx2 and proves that each has its own row. Classes are
+matched by name, so that nothing is imported before the first request.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from codecompanion.errors import (
 
 
 class Remedies(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user can do, as the ends of sentences: here about the adapter of a chat."""
+    """Remedies for the user, as the ends of sentences: here for the adapter of a chat."""
 
     check_address: str = "env.url"
     check_path: str = "env.url and env.chat_url"
@@ -51,10 +51,10 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """What sentences may say about an endpoint. `secrets` are what no text may contain; it has no `repr`.
+    """The facts about an endpoint for sentences. `secrets` must not occur in any text; it has no `repr`.
 
-    `signed_with` names what signs the requests in place of a key ("" = a key, or nothing). `start_command` starts the
-    server, where it is on this machine ("" = it is not known how, None = it is elsewhere).
+    `signed_with` names the signature of requests that use no key ("" = a key, or nothing). `start_command` starts the
+    server, if it is on this machine ("" = unknown, None = it is elsewhere).
     """
 
     name: str
@@ -69,7 +69,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     remedies: Remedies = Remedies()
 
     def __repr__(self) -> str:
-        """Show the name only."""
+        """Show only the name."""
         return f"Endpoint({self.name!r})"
 
     def say(self, text: str) -> str:
@@ -80,11 +80,11 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 def error_from_exception(error: BaseException, endpoint: Endpoint) -> AdapterError:
     """Return our error for an exception of the transport.
 
-    Raise the result outside of the `except` block: the foreign exception holds the request with its headers, and must
-    not travel along as a context.
+    Raise the result outside the `except` block: the foreign exception contains the request with its headers, and must
+    not become its context.
     """
     if isinstance(error, BaseExceptionGroup):
-        # Tasks of the transport that failed together: the first one that we know tells why.
+        # Tasks of the transport that failed together: the first known error is the reason.
         leaves = list(_leaves(error))
         error = next((leaf for leaf in leaves if kind_of(leaf) is not None), leaves[0])
     if isinstance(error, AdapterError):
@@ -111,7 +111,7 @@ def error_from_exception(error: BaseException, endpoint: Endpoint) -> AdapterErr
         case "lost":
             return _lost_answer(endpoint)
         case "cut":
-            # without the words of the HTTP library, which help nobody; they are in the log
+            # without the text of the HTTP library, which does not help the user; it is in the log
             return StreamCut(endpoint.say("the connection broke."))
         case "not sent":
             return RequestRejected(endpoint.say(f"the request could not be sent{because}."))
@@ -131,7 +131,7 @@ def error_from_exception(error: BaseException, endpoint: Endpoint) -> AdapterErr
 
 
 def error_of_reply(error: BaseException, endpoint: Endpoint, *, seen_output: bool) -> AdapterError:
-    """Return our error for an exception of the transport inside of a reply, of which output may have arrived."""
+    """Return our error for an exception of the transport inside a reply, of which output may have arrived."""
     remedies = msgspec.structs.replace(endpoint.remedies, after_loss="")
     mapped = error_from_exception(error, msgspec.structs.replace(endpoint, remedies=remedies))
     if not isinstance(mapped, NetworkFailed | StreamCut):
@@ -143,7 +143,7 @@ def error_of_reply(error: BaseException, endpoint: Endpoint, *, seen_output: boo
 
 
 def _lost_answer(endpoint: Endpoint) -> StreamCut:
-    """Return the error for a connection that ended after the whole request, before anything of its reply."""
+    """Return the error for a connection that ended after the whole request, before any part of its reply."""
     return StreamCut(endpoint.say(f"the connection ended before the reply began. {endpoint.remedies.after_loss}"))
 
 
@@ -158,7 +158,7 @@ def error_from_status(status: int, body: object, headers: Mapping[str, str], end
 def _of_status(status: int, told: Said, headers: Mapping[str, str], endpoint: Endpoint) -> AdapterError:
     code, quote = told.code, told.sentence
     said = f" The provider says: {_end(told.quote)}" if quote else ""
-    # mlx_lm's server answers everything that fails with 404: there, only a sentence with both figures counts.
+    # mlx_lm's server answers every failure with 404: there, only a sentence with both figures counts.
     may_be_size = status not in (401, 403, 404) or (status == 404 and all(told.figures))
     if status == 413 or (may_be_size and is_overflow(code, quote)):
         return ContextOverflow(endpoint.say(f"the request is too long for the model ({status}).{said}"), *told.figures)
@@ -290,7 +290,7 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]
 
 
 def _all_causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield the causes of an error, also those of addresses that were tried one after the other."""
+    """Yield the causes of an error, including those of addresses that were tried one after the other."""
     last = error
     for last in _chain(error):
         yield last
@@ -300,7 +300,7 @@ def _all_causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _perhaps_processed(error: AdapterError) -> AdapterError:
-    """Return the error marked as one of a request that the provider may have worked on, and bills."""
+    """Return the error marked as one of a request that the provider may have processed, and bills."""
     error.perhaps_processed = True
     return error
 
@@ -310,7 +310,7 @@ def _end(quote: str) -> str:
 
 
 def _final(error: AdapterError) -> AdapterError:
-    """Return the error marked as one that trying again cannot mend."""
+    """Return the error marked as one that a retry cannot fix."""
     error.retryable = False
     return error
 
@@ -324,7 +324,7 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 
 def _innermost(error: BaseException) -> str:
-    """Return the text of the innermost cause: what is wrapped around it says less."""
+    """Return the text of the innermost cause: the wrappers around it are less specific."""
     *_, error = _all_causes(error)
     if isinstance(error, ConnectionError) and error.errno:
         # Their own text is a call with its arguments.

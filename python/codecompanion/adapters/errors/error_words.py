@@ -1,7 +1,7 @@
-"""What providers call each kind of trouble: codes, and sentences where a code is missing or says too little.
+"""Providers' words for each kind of error: codes, and sentences where a code is missing or too general.
 
-From the API references, recorded errors and what users of other clients reported. `error_map.py` decides what follows;
-requests that are too long have a module of their own (`overflow_words.py`).
+From the API references, recorded errors and reports of users of other clients. `error_map.py` decides the consequences;
+requests that are too long have their own module (`overflow_words.py`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 
 from codecompanion.formats.regex import regex
 
-# What the provider had signed or encrypted itself, or the order it wants that back in (Responses).
+# Content that the provider signed or encrypted, or its required order (Responses).
 _ENCRYPTED_CODES = frozenset(
     [
         "invalid_encrypted_content",
@@ -68,17 +68,17 @@ KEY_NAMES = frozenset(["invalid_api_key", "authentication_error", "invalid_authe
 
 
 def is_encrypted(code: str, quote: str) -> bool:
-    """Return whether the error says that an encrypted part of the history is not accepted back."""
+    """Return whether the error means that an encrypted part of the history is not accepted back."""
     return code in _ENCRYPTED_CODES or _ENCRYPTED.search(quote) is not None
 
 
 def is_loading(quote: str) -> bool:
-    """Return whether a server says that it is loading its model, and not that this went wrong."""
+    """Return whether a server reports that it is loading its model, without having failed."""
     return _LOADING.search(quote) is not None and _NOT_LOADED.search(quote) is None
 
 
 def read_wait(quote: str) -> float | None:
-    """Return the seconds after which the provider says to try again, None when it does not say."""
+    """Return the provider's requested delay in seconds before a retry, or None."""
     found = _WAIT.search(quote)
     if found is None:
         return None

@@ -1,8 +1,8 @@
-"""The two figures in a provider's answer to a request that is too long: what was sent, and what fits (R-535).
+"""The two figures in a provider's answer to a request that is too long: its size, and the limit (R-535).
 
-Each pattern is a sentence somebody's server has written (`tests/unit/adapters/overflow_wordings.jsonl`); the first that
-fits is taken, so the narrow ones stand first. An answer without figures gives zeros; they are used to say more and to
-cut more precisely, never needed.
+Each pattern is a sentence of some server (`tests/unit/adapters/overflow_wordings.jsonl`); the first match is used, so
+the narrow ones come first. An answer without figures yields zeros; the figures improve messages and cuts, but are never
+required.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ _NO_TOKENS = regex(r"but got \d+ items|string value length|maxLength|exceeds dim
 
 
 def read_overflow(sentence: str, body: object = None) -> tuple[int, int]:
-    """Return (prompt tokens, limit in tokens) as the answer tells them, 0 for what it does not tell.
+    """Return (prompt tokens, limit in tokens) from the answer, 0 for missing figures.
 
-    llama.cpp has both as fields of their own.
+    llama.cpp has both as separate fields.
     """
     if _NO_TOKENS.search(sentence):
         return 0, 0

@@ -20,7 +20,7 @@ _CODES = frozenset(
         *("request_too_large", "prompt_too_long", "string_above_max_length", "token_limit_exceeded"),
         # Tencent Cloud.
         "requestsizelimitexceeded",
-        # Zhipu; Baidu's older ones.
+        # Zhipu; Baidu's older codes.
         *("1261", "336007", "336103", "336104"),
     ]
 )
@@ -28,9 +28,9 @@ _SENTENCES = regex(
     "|".join(
         (
             r"(?:prompt|inputs?|request|conversation|query|this message)(?: tokens?| length| size)?"
-            # llama.cpp, of a text for a vector, names its length.
+            # llama.cpp, about the length of a text for a vector.
             r"(?: \(\d+ tokens\))? (?:is |are )?too (?:long|large|big)",
-            # Azure, of their number; a proxy of Copilot.
+            # Azure, about their number; a proxy of Copilot.
             r"\bmessages[`'\"]* (?:is |are )?too long|text-too-long",
             r"too many (?:input |prompt )?tokens",
             r"tokens? limit (?:was |is |has been )?exceeded",
@@ -50,7 +50,7 @@ _SENTENCES = regex(
             r"cannot be enqueued\. total cache allocated",
             # SambaNova.
             r"maximum supported sequence length",
-            # Google; the JSON reader in front of Qwen, of a text of 20 MB.
+            # Google; the JSON reader in front of Qwen, about a text of 20 MB.
             r"cannot truncate to \d+, required \d+|string value length \(\d+\) exceeds",
             # Chinese: too long, beyond the (length) limit.
             r"(?:prompt|输入|上下文|请求|token|文本|对话).{0,20}(?:超长|过长|超出|超过|超限)",
@@ -79,7 +79,7 @@ _LIMIT = regex(
 _REQUEST_TOO_LARGE = regex(r"request (?:body |entity )?(?:is )?too large", re.IGNORECASE)
 """Also of a limit per minute: a request that is larger than a whole minute's tokens never fits."""
 
-# A limit of time or money, which a smaller request does not move.
+# A limit of time or money, which a smaller request does not change.
 _RATE = regex(
     r"throttl|rate[ _-]?limit|too many requests|please wait|quota|per (?:minute|hour|day|month)|daily|monthly|billing"
     r"|balance|credit|subscription|time ?out|timed out|took too long"
@@ -91,7 +91,7 @@ _RATE = regex(
 _LOGIN = regex(
     r"(?:access|bearer|refresh|id|invalid|auth\w*) tokens?\b.{0,40}(?:expired|invalid|revoked)", re.IGNORECASE
 )
-# The length of the reply that was asked for.
+# The length of the requested reply.
 _REPLY = regex(
     r"max_(?:completion_|new_|output_)?tokens\b|maximum tokens you requested|max(?:imum)? output|completion tokens"
     r"|output tokens",
@@ -111,13 +111,13 @@ _BOUND = regex(
 )
 _NUMBER = regex(r"(?<![\w.])\d{1,3}(?:,\d{3})+\b|(?<![\w.])\d{3,9}\b(?!\.\d)|\b\d{3,9}(?=-token)")
 _MIN_WINDOW = 256
-# Bedrock: a text of a request. A window in characters is never as small as the limit of a name.
+# Bedrock, about a text of a request. A window in characters is never as small as the limit of a name.
 _MAX_LENGTH = regex(r"(?:expected maxLength: |must have length less than or equal to )(\d+)")
 _MIN_TEXT = 2_000
-# Words of one who does not know why: near the window they count as an overflow all the same (`session/turn/turn.py`).
+# Words of uncertainty: near the window they still count as an overflow (`session/turn/turn.py`).
 _UNSURE = regex(r"possible causes?|\bmay be\b|\bmight\b", re.IGNORECASE)
 _SENT = regex(r"\b(?:inputs?|prompt|messages)\b(?! argument| validation| should)", re.IGNORECASE)
-# The same code, and alike sentences, for an id or a name that is too long: nothing a smaller history would mend.
+# The code and sentences are similar for an id or a name that is too long: a smaller history would not help.
 _SHORT_FIELD = regex(r"maximum length (?:of )?\d{1,4}\b(?! tokens)", re.IGNORECASE)
 
 

@@ -1,4 +1,4 @@
-"""When a failed request is tried again: back-off with jitter, the provider's own wish, an end (lesson 38).
+"""Decides when to retry a failed request: back-off with jitter, the provider's requested delay, a limit (lesson 38).
 
 Pure: the clock and the random number arrive as arguments. Retries are announced and can be cancelled while waiting.
 """
@@ -17,16 +17,16 @@ from codecompanion.formats.regex import regex
 FIRST_WAIT_S = 0.5
 MAX_WAIT_S = 30.0
 MAX_SENSIBLE_S = 31 * 86_400.0
-"""A wish beyond a month is a fault of the server's, and is neither waited for nor told."""
+"""A requested delay of more than a month is a server fault, and is neither waited for nor shown."""
 _SECONDS = regex(r"\s*(\d{1,12}(?:\.\d{0,12})?|\.\d{1,12})\s*(?:s|sec|seconds|ms)?\s*", re.ASCII | re.IGNORECASE)
 MAX_RETRY_AFTER_S = 60.0
-"""A provider that asks for a longer wait is not waited for: the user is told and decides."""
+"""A longer requested delay is not waited for: the user sees it and decides."""
 
 
 def wait_before_retry(
     error: AdapterError, attempt: int, *, max_retries: int, random: float, is_free: bool = False
 ) -> float | None:
-    """Return how many seconds to wait before attempt `attempt + 1`, or None when it is not tried again.
+    """Return how many seconds to wait before attempt `attempt + 1`, or None for no retry.
 
     A request that the provider may have processed is never repeated, unless it `is_free`: the user decides. `attempt`
     counts from 1; `random` is 0..1 and spreads the wait over ±25 %, unless the provider named one.

@@ -1,1 +1,1 @@
-"""Where keys come from, and how they are kept out of every text."""
+"""The sources of keys, and keeping keys out of every text."""

@@ -1,4 +1,4 @@
-"""The tokens of our own logins, read before an adapter needs them: a tool may print their files in any chat."""
+"""The tokens of our own logins, read before an adapter needs them, because a tool may print their files in any chat."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import msgspec
 from codecompanion.formats.outside_text import NOT_READABLE
 
 FILES = ("logins.json", "chatgpt.json")
-"""Where `copilot/stored_login.py` and `chatgpt/stored_login.py` keep them; neither is imported for this."""
+"""The files of `copilot/stored_login.py` and `chatgpt/stored_login.py`; neither is imported for this."""
 _MAX_BYTES = 1_000_000
 
 
 def tokens_in(folder: Path) -> list[str]:
-    """Return every token in the files of a folder (blocks); one that cannot be read holds none."""
+    """Return every token in the files of a folder (blocks); an unreadable file has none."""
     found: list[str] = []
     for name in FILES:
         with contextlib.suppress(OSError, *NOT_READABLE), (folder / name).open("rb") as opened:

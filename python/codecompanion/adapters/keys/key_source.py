@@ -1,6 +1,6 @@
-"""Where an adapter's key comes from: an environment variable, a command, a file, or the configuration itself.
+"""The source of an adapter's key: an environment variable, a command, a file, or the configuration itself.
 
-A key lives in memory only. It is never logged, stored or shown; a failure names the place, never what was found there.
+A key exists only in memory. It is never logged, stored or shown; an error names the place, never its content.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from codecompanion.formats.regex import regex
 COMMAND_LIMIT_S = 30.0
 """A command may ask for a passphrase in its own window; longer than this it hangs."""
 FROM_FUNCTION = "function"
-"""`AdapterSettings.key` of a key that a function of the configuration makes; it arrives in `given`."""
+"""`AdapterSettings.key` of a key returned by a function of the configuration; it arrives in `given`."""
 LITERAL = "literal"
 """Kind of an `AdapterSettings.key` that names no place: at most the first three characters of the text follow."""
 _MAX_KEY_LENGTH = 16_384
@@ -26,10 +26,10 @@ _LINE_BREAKS = regex(r"[\r\n]")
 
 
 class KeyReader:
-    """Reads keys. It blocks (a command runs): never call it on an event loop. The adapter keeps what it got.
+    """Reads keys. It blocks (a command runs): never call it on an event loop. The adapter caches the result.
 
-    `given` holds keys the configuration made itself (a function in Lua), by adapter name. `on_key` hears every key that
-    is found, so that no text will show it.
+    `given` has keys that the configuration computed (a function in Lua), by adapter name. `on_key` receives every key
+    found, so that no text will show it.
     """
 
     def __init__(
@@ -51,23 +51,23 @@ class KeyReader:
         return f"KeyReader({sorted(self._given)})"
 
     def give(self, secrets: Mapping[str, str]) -> None:
-        """Take over keys that the configuration's functions returned, by adapter name."""
+        """Add keys that the configuration's functions returned, by adapter name."""
         self._given.update(secrets)
         for key in secrets.values():
             self._on_key(key)
 
     def look_in_files(self, entries: Iterable[AdapterSettings]) -> None:
-        """Let `on_key` hear the keys that are in files before an adapter needs them: a tool may read the same file."""
+        """Pass keys in files to `on_key` before an adapter needs them: a tool may read the file first."""
         for settings in entries:
             if settings.key.startswith("file:"):
-                with contextlib.suppress(MissingKey):  # said where the key is needed
+                with contextlib.suppress(MissingKey):  # reported where the key is needed
                     self._on_key(self._open(settings.key.removeprefix("file:").strip(), settings))
 
     def __call__(self, settings: AdapterSettings) -> str:
         """Return the key, "" for an endpoint without one.
 
         Raises:
-            MissingKey: there is none where the configuration says; names the adapter, the place and what to do.
+            MissingKey: it is not in the configured place; names the adapter, the place and the remedy.
         """
         given = self._given.get(settings.name)
         if not given and not settings.key:
@@ -104,7 +104,7 @@ class KeyReader:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            # Without `from`: the exception carries what the command printed.
+            # Without `from`: the exception contains the command's output.
             raise _missing(settings, f"{label} did not end within {self._limit_s:g} s") from None
         except (OSError, ValueError) as error:
             raise _missing(settings, f"{label} could not be started ({type(error).__name__})") from None
@@ -131,12 +131,12 @@ class KeyReader:
 
 
 def key_variable(settings: AdapterSettings) -> str:
-    """Return the environment variable the key is in, "" when it is elsewhere."""
+    """Return the environment variable of the key, "" when it is elsewhere."""
     return "" if ":" in settings.key or settings.key == FROM_FUNCTION else settings.key
 
 
 def key_label(settings: AdapterSettings) -> str:
-    """Return how sentences name the place of the key: `OPENAI_API_KEY`, "the command `pass show openai`", a file."""
+    """Return the name of the key's place for sentences: `OPENAI_API_KEY`, "the command `pass show openai`", a file."""
     kind, colon, rest = settings.key.partition(":")
     if colon and kind == "cmd":
         return f"the command `{rest.strip()}`"

@@ -1,9 +1,9 @@
-"""The keys this host knows, and how they are kept out of what a tool found (lesson 44).
+"""The keys this host knows, and removing them from the output of tools (lesson 44).
 
-A tool may print a key: from a file, a shell's start file, another program's environment. What it gave is cleaned before
+A tool may print a key: from a file, a shell's start file, another program's environment. Its output is cleaned before
 it is stored, shown or sent. Hidden are the key itself, its base64, hexadecimal and percent forms, and pieces of these
-from 23 letters of the key on (`base64` and `xxd -p` break lines). What else can be made of it is not found. Values that
-could be ordinary words are not known as keys: hiding `postgres` everywhere helps nobody.
+from 23 letters of the key on (`base64` and `xxd -p` break lines). Other transformations are not detected. Values that
+could be ordinary words do not count as keys: hiding `postgres` everywhere would not help.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from codecompanion.adapters.keys.redact import HIDDEN
 from codecompanion.formats.regex import regex
 
 MIN_CHARS = 8
-"""A shorter value is no key, or a word that stands everywhere."""
+"""A shorter value is not a key, or it is a word that occurs everywhere."""
 MIN_PLAIN_CHARS = 20
 """A value of letters only, such as `no-key-needed`, is a key from this length on."""
 PIECE_CHARS = 12
-"""Pieces are looked for in blocks of this length; whatever holds a whole block is found."""
+"""Pieces are searched for in blocks of this length; any piece with a whole block is found."""
 
 _SECRET_NAMES = regex(r"KEY|TOKEN|SECRET|PASS|PAT$|CREDENTIAL|_AUTH$|_PWD$", re.IGNORECASE)
 _NAMES_OF_MANY = regex(r"COOKIE|CONN(?:ECTION)?_?STR|_DSN$|_HEADERS$|WEBHOOK|_SAS(?:_|$)", re.IGNORECASE)
@@ -30,7 +30,7 @@ _PARTS = regex(r"[^\s=:;,/@?&\"'{}]+={0,2}(?=$|[\s=:;,/@?&\"'{}])")
 _Block = tuple[str, str, int]
 """A form of a key, a block of it, and where the block begins in it."""
 _LONG_WORD = regex(r"[A-Za-z0-9+/_-]{16}")
-"""Where there is none, nothing is encoded: most texts are told so at once."""
+"""Without such a word in a text, nothing in it is encoded: most texts are ruled out this way at once."""
 _ADDRESS = regex(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
@@ -44,11 +44,11 @@ class KnownSecrets:
         self._encoded_blocks: tuple[_Block, ...] = ()
 
     def __repr__(self) -> str:
-        """Show how many there are, never one."""
+        """Show only their number."""
         return f"KnownSecrets({len(self._secrets)})"
 
     def learn(self, values: Iterable[str]) -> None:
-        """Hide these from now on, as far as they can be told from ordinary words."""
+        """Hide these values from now on, unless they look like ordinary words."""
         fresh = {value.strip() for value in values if looks_like_a_key(value.strip())} - self._secrets
         if fresh:
             self._secrets |= fresh
@@ -64,7 +64,7 @@ class KnownSecrets:
         key_variables: Iterable[str] = (),
         is_plain_name: Callable[[str], bool] = lambda name: False,
     ) -> None:
-        """Hide the values of variables that are keys by their name, and passwords in addresses.
+        """Hide the values of variables whose names are those of keys, and passwords in addresses.
 
         `is_plain_name`: names that only look like those of keys.
         """
@@ -94,7 +94,7 @@ class KnownSecrets:
 
 
 def looks_like_a_key(value: str) -> bool:
-    """Return whether the value can be told from an ordinary word: long, or letters and digits, without spaces."""
+    """Return whether the value cannot be an ordinary word: long, or letters and digits, without spaces."""
     if len(value) < MIN_CHARS or any(letter.isspace() for letter in value):
         return False
     has_both = any(letter.isdigit() for letter in value) and any(letter.isalpha() for letter in value)
@@ -117,7 +117,7 @@ def _hexadecimal(data: bytes) -> tuple[str, str]:
 def _base64(data: bytes) -> Iterator[str]:
     for shift in range(3):
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
-            # What stands before and after it changes the first and the last letters: those in between are its own.
+            # The surrounding text changes the first and the last letters; the middle ones depend only on the key.
             encoded = encode(b"\0" * shift + data).decode()
             start, end = (0, 2, 3)[shift], (len(data) + shift) * 8 // 6
             if end - start >= MIN_CHARS:
@@ -125,7 +125,7 @@ def _base64(data: bytes) -> Iterator[str]:
 
 
 def _bytes(secret: str) -> bytes:
-    """Return the key's bytes; those that are no text stand in it as `os.environ` has them."""
+    """Return the key's bytes; bytes that are not text are surrogates in it, as in `os.environ`."""
     try:
         return secret.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -141,13 +141,13 @@ def _encoded_blocks(secret: str) -> Iterator[_Block]:
 
 
 def _blocks_of(form: str, length: int) -> Iterator[_Block]:
-    """Yield blocks of a form of the key without its beginning, which says only whose key it is (`sk-ant-…`)."""
+    """Yield blocks of a form of the key without its beginning, which only identifies the provider (`sk-ant-…`)."""
     for at in range(length, len(form) - length + 1, length):
         yield form, form[at : at + length], at
 
 
 def _without_piece(text: str, secret: str, block: str, at: int) -> str:
-    """Return the text with each piece of the key that holds the block hidden, as far as it reaches to both sides."""
+    """Return the text with each piece of the key around the block hidden, as far as it extends."""
     parts, position = [], 0
     while (found := text.find(block, position)) >= 0:
         start, end, before, after = found, found + len(block), at, at + len(block)

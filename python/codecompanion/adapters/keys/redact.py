@@ -1,4 +1,4 @@
-"""Keep keys out of every text (lesson 44): error sentences, log lines, what a provider echoes back."""
+"""Keeps keys out of every text (lesson 44): error sentences, log lines, echoes of a provider."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _KEY_SHAPES = regex(
     r"|(?i:\bbearer\s+)[\w*.+/=…-]{8,}"
     r"|(?i:\b(?:api[-_ ]?key|authorization)[\"']?\s*[:=]\s*[\"']?)[\w*.+/=…-]{8,}"
 )
-# How a match begins, and how in lower case: to find these takes a thirtieth of the time. They are looked for where
-# the text has what they share: a mark; most prefixes end in a k, and the others are no words.
+# The start of a match, and its lower-case form: searching for these takes a thirtieth of the time. They are searched
+# for where the text has their common mark; most prefixes end in a k, and the others are not words.
 _MARKED_STARTS = (
     *((f"k{mark}", tuple(word + mark for word in _PREFIXES if word.endswith("k"))) for mark in "-_"),
     *((word, (f"{word}-", f"{word}_")) for word in _PREFIXES if not word.endswith("k")),
@@ -25,7 +25,7 @@ _MARKED_STARTS = (
 _STARTS = ("AIza", "eyJ")
 _LOWER_STARTS = ("bearer", "api", "authorization")
 _ALSO_I_S_OR_K = "İıſ\u212a"
-"""Letters that are an i, an s or a k to a pattern that ignores case."""
+"""Letters that match an i, an s or a k in a pattern that ignores case."""
 _MIN_SECRET_LENGTH = 4
 
 
@@ -37,7 +37,7 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def _hide_shapes(text: str) -> str:
-    """Return what `_KEY_SHAPES` makes of the text, trying only where it can match."""
+    """Return the text after the substitutions of `_KEY_SHAPES`, tried only where they can match."""
     if not text.isascii() and any(letter in text for letter in _ALSO_I_S_OR_K):
         return _KEY_SHAPES.sub(HIDDEN, text)
     parts, end = list[str](), 0
@@ -53,7 +53,7 @@ def _hide_shapes(text: str) -> str:
 
 
 def _places(text: str, words: Iterable[str]) -> Iterator[int]:
-    """Yield where the words begin in the text, word by word."""
+    """Yield the starts of the words in the text, word by word."""
     for word in words:
         place = text.find(word)
         while place >= 0:
@@ -62,7 +62,7 @@ def _places(text: str, words: Iterable[str]) -> Iterator[int]:
 
 
 def secrets_in_url(url: str) -> list[str]:
-    """Return what an address holds besides the address: password and values of the query."""
+    """Return the secret parts of an address: password and values of the query."""
     try:
         parts = urlsplit(url)
         return [value for value in (parts.password, *(value for _, value in parse_qsl(parts.query))) if value]
@@ -71,7 +71,7 @@ def secrets_in_url(url: str) -> list[str]:
 
 
 def plain_url(url: str) -> str:
-    """Return the address without user info, query and fragment: what may stand in a sentence."""
+    """Return the address without user info, query and fragment, which is safe in a sentence."""
     try:
         parts = urlsplit(url)
     except ValueError:

@@ -1,8 +1,8 @@
 """The offline adapter: no model, no network, no key, the same answer every time.
 
 It carries out instructions in plain words through the real tools (`instructions.py`), plays back a recorded transcript
-as the model's side (`playback.py`), writes summaries with the summariser it is given, and answers everything else by
-saying what it can do. It is what a new user meets first, what the demo runs on, and what tests talk to.
+as the model's side (`playback.py`), writes summaries with the given summariser, and answers everything else with a list
+of its abilities. New users meet it first, the demo runs on it, and tests talk to it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from codecompanion.errors import AdapterError, InputError, RequestRejected
 from codecompanion.model.messages import SUMMARY_TAG, Message, ReasoningPart, ToolCall
 
 _SUMMARY_TOKENS = 3_000
-"""Length of a summary when the request names no limit: what recalls best per token (lesson 21)."""
+"""Length of a summary when the request sets no limit: the best recall per token (lesson 21)."""
 _MODEL = "offline"
 THE_END = "The recorded transcript has ended."
 AFTER_COMPACTION = "I have read the summary. Tell me how to continue."
@@ -46,7 +46,7 @@ class OfflineOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 
 
 class OfflineAdapter(Adapter):
-    """See the module's text. `summarise(messages, most tokens)` writes summaries; it runs in a thread."""
+    """The adapter (see the module's text). `summarise(messages, max tokens)` writes summaries; it runs in a thread."""
 
     origin = ""
     returns_readable_reasoning = False
@@ -73,15 +73,15 @@ class OfflineAdapter(Adapter):
 
     @property
     def playback(self) -> Playback | None:
-        """Return the recording, for whoever wants its tool results too; None before it was read or without one."""
+        """Return the recording, for callers that need its tool results too; None before it was read or without one."""
         return self._playback
 
     def played(self, chat_id: str) -> int:
-        """Return how many replies of the recording the chat has been given."""
+        """Return how many replies of the recording the chat has received."""
         return self._played.get(chat_id, 0)
 
     def render(self, request: ChatRequest) -> bytes:
-        """Return the messages as JSON: what a model would have been shown."""
+        """Return the messages as JSON: the input a model would receive."""
         return msgspec.json.encode({"model": request.model, "messages": request.messages, "tools": request.tools})
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent, None]:
@@ -106,7 +106,7 @@ class OfflineAdapter(Adapter):
         if request.purpose == "chat":
             self._played[request.chat_id] = self.played(request.chat_id) + 1
         stop: StopReason = "tool_calls" if reply.tool_calls else "stop"
-        # A recording's usage counted the requests it was recorded with, not ours: none is reported.
+        # A recording's usage counted its own requests, not ours: none is reported.
         yield Finished(stop, reply.tool_calls, None, request.model or self.default_model)
 
     async def list_models(self) -> list[str]:
@@ -114,7 +114,7 @@ class OfflineAdapter(Adapter):
         return list(self._models) or [self.default_model]
 
     async def warm_up(self) -> None:
-        """Read the recording, when there is one."""
+        """Read the recording, if there is one."""
         await self._recording()
 
     async def _summary(self, request: ChatRequest) -> str:
@@ -143,7 +143,7 @@ class OfflineAdapter(Adapter):
         return Message(id="", role="assistant", content=THE_END)
 
     def _pieces(self, text: str) -> list[str]:
-        """Cut the text into pieces of about `chunk_chars` at spaces; joined they are the text."""
+        """Split the text into pieces of about `chunk_chars` at spaces; joined they are the text."""
         size = max(1, self._options.chunk_chars)
         return re.findall(rf".{{1,{size}}}\S{{0,12}}\s?", text, re.DOTALL) if text else []
 
@@ -152,7 +152,7 @@ class OfflineAdapter(Adapter):
 
 
 def _answer(request: ChatRequest) -> Message:
-    """Return what to do next about the last user message: the next round of calls, or the report."""
+    """Return the next step for the last user message: the next round of calls, or the report."""
     place = _last_user_message(request.messages)
     if place is None:
         return Message(id="", role="assistant", content=HELP)
@@ -171,7 +171,7 @@ def _answer(request: ChatRequest) -> Message:
 
 
 def _last_user_message(messages: Sequence[Message]) -> int | None:
-    """Return the index of what the user typed last, or of a summary that stands after it; None without either."""
+    """Return the index of the user's last message, or of a summary after it; None without either."""
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
         if message.role == "user" and message.tag in (None, SUMMARY_TAG):

@@ -1,8 +1,8 @@
 """Instructions in plain words → tool calls, for the offline adapter. Pure; no model, no guessing.
 
-A message is cut into clauses at line ends, `;`, "then", and "and" before a verb. Text in quotes, backticks or a fence
-is taken literally. Clauses that only look run together in one round; one that changes something, and everything after
-a "then", gets a round of its own.
+A message is split into clauses at line ends, `;`, "then", and "and" before a verb. Text in quotes, backticks or a fence
+is taken literally. Read-only clauses run together in one round; one that changes something, and everything after a
+"then", gets its own round.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Arguments = dict[str, Any]
 
 
 class Instruction(msgspec.Struct, frozen=True):
-    """One tool call to make. `looks_only`: it may run beside others."""
+    """One tool call to make. `looks_only`: it may run in parallel with others."""
 
     tool: str
     arguments: Arguments
@@ -27,7 +27,7 @@ class Instruction(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What was understood: rounds of calls in order, and the clauses that were not understood."""
+    """The understood instructions: rounds of calls in order, and the clauses that were not understood."""
 
     rounds: tuple[tuple[Instruction, ...], ...]
     not_understood: tuple[str, ...]
@@ -38,7 +38,7 @@ _LITERAL = regex(
     re.DOTALL,
 )
 _MAX_CLAUSE_LENGTH = 1_000
-"""In characters; anything longer is no instruction, and the patterns below need time in proportion to its square."""
+"""In characters; anything longer is not an instruction, and the patterns below take quadratic time."""
 _TOKEN = regex("\ue000(\\d+)\ue001")
 _VERBS = r"read|open|show|look|search|grep|find|list|replace|change|create|write|run|execute|delete|in|get|check"
 _GAP = r"(?:,|(?<!\s))\s+"
@@ -49,14 +49,14 @@ _LIST_MARK = regex(r"^(?:[-*]|\d+[.)])\s+")
 
 
 def plan(text: str) -> Plan:
-    """Return the rounds of tool calls a message asks for; no rounds when it asks for none."""
+    """Return the rounds of tool calls that a message requests, possibly none."""
     literals: list[str] = []
 
     def hide(match: re.Match[str]) -> str:
         literals.append(next(group for group in match.groups() if group is not None))
         return f"\ue000{len(literals) - 1}\ue001"
 
-    # A text that holds our own marks already cannot be read safely.
+    # A text that already contains our own marks cannot be read safely.
     hidden = _LITERAL.sub(hide, text.replace("\ue000", " ").replace("\ue001", " "))
     hidden = _BLOCK_BELOW.sub(r"\1 ", hidden)
     rounds: list[list[Instruction]] = []
@@ -77,7 +77,7 @@ def plan(text: str) -> Plan:
 
 
 def _clauses(text: str) -> list[tuple[str, bool]]:
-    """Return (clause, whether "then" stood before it)."""
+    """Return (clause, whether "then" preceded it)."""
     clauses: list[tuple[str, bool]] = []
     start, after_then = 0, False
     for border in _BORDER.finditer(text):

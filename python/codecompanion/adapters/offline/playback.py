@@ -11,7 +11,7 @@ from codecompanion.model.transcript_format import read_bytes
 
 
 class Playback:
-    """A recording. `replies` are its assistant messages, `user_messages` what the human typed, in order."""
+    """A recording. `replies` are its assistant messages, `user_messages` the user's own messages, in order."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
         self.messages = tuple(messages)
@@ -25,7 +25,7 @@ class Playback:
         """Return the recording in a transcript file (JSON Lines).
 
         Raises:
-            InputError: a line is wrong; names file and line.
+            InputError: a line is invalid; names file and line.
             OSError: the file cannot be read.
         """
         with Path(path).expanduser().open("rb") as lines:
@@ -36,6 +36,6 @@ class Playback:
         return self.replies[reply].tool_calls
 
     def result_of(self, reply: int, call: int) -> Message | None:
-        """Return the recorded result of a call of a reply (both counted from 0), None when it was never answered."""
+        """Return the recorded result of a call of a reply (both counted from 0), None when there is none."""
         index = self._pairing.result_of.get((self._places[reply], call))
         return None if index is None else self.messages[index]

@@ -1,4 +1,4 @@
-"""What the offline adapter says: the results of its tool calls in words, and what it can be told to do."""
+"""The texts of the offline adapter: the results of its tool calls in words, and the instructions it understands."""
 
 from __future__ import annotations
 

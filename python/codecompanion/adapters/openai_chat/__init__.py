@@ -1,1 +1,1 @@
-"""Chat Completions: the wire format of OpenAI and of every endpoint that copies it."""
+"""Chat Completions: the wire format of OpenAI and of compatible endpoints."""

@@ -1,8 +1,8 @@
-"""What a Chat Completions endpoint refuses in a rendered message.
+"""The rules of a Chat Completions endpoint for one rendered message.
 
-From the API reference, the SDK's types and recorded 400s. Where compatible endpoints go beyond OpenAI (the field their
-reasoning comes back in, what they put on calls) nothing is said against it; where they are stricter (empty content)
-their rule counts. `check_message` looks at one message, so that a request costs O(new messages).
+From the API reference, the SDK's types and recorded 400s. Extensions of compatible endpoints (their reasoning fields,
+their additions to calls) are accepted; where they are stricter (empty content) their rule counts. `check_message`
+examines one message, so that a request costs O(new messages).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OPEN = ("reasoning_details", "extra_content", "reasoning_text", "reasoning_opaq
 
 
 def _keys(required: Collection[str], others: Collection[str] = ()) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the required keys, and all that are allowed."""
+    """Return the required keys, and all allowed ones."""
     return frozenset(required), frozenset((*required, *others))
 
 

@@ -1,7 +1,7 @@
-"""Tool call ids as an endpoint takes them: a chat may come from another one, whose ids are of another form (R-542).
+"""Converts tool call ids to the form an endpoint accepts: a chat may come from another one, with other ids (R-542).
 
-An id that fits stays as it is, because some gateways keep things in theirs. The others are hashed: the same id is
-always the same, so calls and results still belong together, and what was sent once does not change (lesson 22).
+A valid id is unchanged, because some gateways store data in theirs. The others are hashed: the result depends only on
+the id, so calls and results still belong together, and a sent request does not change (lesson 22).
 """
 
 from __future__ import annotations

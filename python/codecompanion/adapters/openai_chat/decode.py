@@ -3,7 +3,7 @@
 Pure and incremental; the transport is in `http/`. Text deltas of one piece are joined, so that a burst of
 chunks costs the rest of the host one event. Source: the Chat Completions reference and recorded traffic.
 
-When is a reply complete (lesson 39)? All recorded streams of OpenAI, OpenRouter, DeepSeek and Hugging Face carry a
+When is a reply complete (lesson 39)? All recorded streams of OpenAI, OpenRouter, DeepSeek and Hugging Face have a
 `finish_reason` and then `data: [DONE]`; Copilot and Mistral were also recorded ending the HTTP body after the
 `finish_reason`. So: `finish_reason` must have been seen, and then `[DONE]` or a clean end of the body. `[DONE]` alone
 proves nothing: gateways append it to a reply their upstream cut.
@@ -46,9 +46,9 @@ _STOP_REASONS: dict[str, StopReason] = {
 }
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 MISTRAL_THINKING = "content.thinking"
-"""`ReasoningDelta.field` of reasoning that came as a part of `content` (Mistral)."""
+"""`ReasoningDelta.field` of reasoning that arrived as a part of `content` (Mistral)."""
 DETAILS_FIELD = "reasoning_details"
-"""`ReasoningDelta.field` of reasoning that goes back as the array it came in (OpenRouter)."""
+"""`ReasoningDelta.field` of reasoning that is sent back as the array it arrived in (OpenRouter)."""
 
 
 class _Delta(msgspec.Struct):
@@ -89,7 +89,7 @@ _DECODER = typed.json_decoder(_Chunk)
 
 
 class ChatDecoder(ReplyDecoder):
-    """The decoder of one reply; `origin` is put on what only this endpoint can read."""
+    """The decoder of one reply; `origin` is attached to parts that only this endpoint can read."""
 
     def __init__(self, endpoint: Endpoint, new_id: Callable[[], str], origin: str = "") -> None:
         super().__init__(endpoint)
@@ -98,12 +98,12 @@ class ChatDecoder(ReplyDecoder):
         self._details = ReasoningDetails(self._out)
         self._finish_reason = ""
         self._is_whole = False
-        """Whether the body is known to have come to its end: `[DONE]`, or one JSON object."""
+        """Whether the body is known to be complete: `[DONE]`, or one JSON object."""
         self._usage: object = None
         self._model = ""
 
     def _read_whole(self, body: bytes) -> list[StreamEvent]:
-        """Take in a whole reply that is one JSON object (a gateway that does not stream)."""
+        """Read a whole reply that is one JSON object (a gateway that does not stream)."""
         events = self._take([body])
         self._is_whole = True
         if self.problem is None:
@@ -148,7 +148,7 @@ class ChatDecoder(ReplyDecoder):
             self._model, self._begun = chunk.model, True
 
     def _read_progress(self, progress: Any) -> None:
-        """Take in how far llama.cpp has read the prompt; what is no pair of counts says nothing."""
+        """Read llama.cpp's progress in the prompt; values that are not a pair of counts are ignored."""
         told = progress if isinstance(progress, Mapping) else {}
         tokens, total = told.get("processed"), told.get("total")
         if type(tokens) is int and type(total) is int and 0 <= tokens < total < MAX_PROMPT_TOKENS:
@@ -156,7 +156,7 @@ class ChatDecoder(ReplyDecoder):
 
     def _read_choice(self, choice: _Choice) -> None:
         delta = choice.delta or choice.message
-        # More than one choice comes only when the user asked for it (`n`): the first is the reply. Copilot without
+        # More than one choice arrives only if the user requested it (`n`): the first is the reply. Copilot without
         # streaming splits text and calls over choices, none of which has an index.
         if choice.index:
             return
@@ -199,7 +199,7 @@ class ChatDecoder(ReplyDecoder):
             self._out.add_reasoning(detailed, DETAILS_FIELD)
 
     def _read_copilot(self, delta: _Delta) -> None:
-        """Read Copilot's two fields: what can be read, and what only it can."""
+        """Read Copilot's two fields: the readable text, and the encrypted one."""
         text = self._details.add([copilot_entry(delta.reasoning_text, delta.reasoning_opaque)])
         if text:
             self._out.add_reasoning(text, DETAILS_FIELD)
@@ -222,16 +222,16 @@ class ChatDecoder(ReplyDecoder):
                 self._out.add_text(part["text"])
 
     def _reason_of_the_parts(self) -> str:
-        """Return why a reply ended that does not say so: servers leave it out, and what came is all there is.
+        """Return the stop reason of a reply that ended without one, because some servers omit it.
 
-        "" = it is not whole: the end did not come, or nothing did, or a call is cut off.
+        "" = it is incomplete: the end is missing, nothing arrived, or a call is cut off.
         """
         if not self._is_whole or not self.seen_output or not self._calls.are_whole:
             return ""
         return "tool_calls" if self._calls else "stop"
 
     def _close(self, events: list[StreamEvent]) -> None:
-        """Append `Finished`, or say why the reply is not complete."""
+        """Append `Finished`, or raise the reason why the reply is not complete."""
         reason = self._finish_reason or self._reason_of_the_parts()
         if not reason or reason == "error":
             self.problem = self._why_incomplete()
@@ -246,12 +246,12 @@ class ChatDecoder(ReplyDecoder):
         elif stop == "tool_calls" and not calls:
             stop = "stop"
         if (details := self._details.as_json()) and stop != "filtered":
-            # They may come in pieces up to the end, so the block is complete only now.
+            # They may arrive in pieces until the end, so the block is complete only now.
             events.append(ReasoningDone(self._origin, details))
         usage, read = read_and_cached(normalise_usage(self._usage), self._usage, self.timings)
         events.append(Finished(stop, calls, usage, self._model, read_tokens=read))
 
 
 def _has_failed(base_resp: object) -> bool:
-    """Return whether MiniMax says so: a number other than 0, in any chunk."""
+    """Return whether MiniMax reports a failure: a number other than 0, in any chunk."""
     return isinstance(base_resp, Mapping) and base_resp.get("status_code") not in (0, None)

@@ -175,7 +175,7 @@ def _check_tools(tools: object, *, is_compatible: bool) -> Iterator[str]:
     for index, tool in enumerate(tools):
         function = tool.get("function") if isinstance(tool, Mapping) else None
         if is_compatible and isinstance(tool, Mapping) and (function is None or tool.get("type") != "function"):
-            continue  # a tool that the endpoint runs
+            continue  # a tool that the endpoint itself runs
         if not isinstance(function, Mapping) or tool.get("type") != "function":
             yield f"tools[{index}] is not a function"
             continue

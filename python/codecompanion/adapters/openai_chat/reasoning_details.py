@@ -1,11 +1,11 @@
-"""`reasoning_details`: reasoning that an endpoint wants back as it was, put together from the pieces of a stream.
+"""`reasoning_details`: reasoning that an endpoint requires back unchanged, assembled from the pieces of a stream.
 
 OpenRouter sends it beside the readable `reasoning` (https://openrouter.ai/docs, preserving reasoning blocks): an array
 of `reasoning.text` (with a signature at its end), `reasoning.summary` and `reasoning.encrypted`. Pieces of one entry
 share type and index. Recorded streams number a summary and the encrypted form of the same reasoning alike.
 
-Copilot sends `reasoning_text` and `reasoning_opaque` instead, and wants both back beside the calls they led to. They
-are kept as an entry of a type of ours.
+Copilot sends `reasoning_text` and `reasoning_opaque` instead, and requires both back beside the calls they led to. They
+are stored as an entry of our own type.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def copilot_entry(text: object, encrypted: object) -> dict[str, Any]:
 
 
 def wire_fields(entries: list[msgspec.Raw]) -> dict[str, Any]:
-    """Return the fields of a message that give the entries back; none for Copilot's without the part it signed."""
+    """Return the fields of a message that send the entries back; none for Copilot's without the part it signed."""
     if not entries or b'"copilot"' not in bytes(entries[0]):
         return {"reasoning_details": entries}
     entry = typed.read_json(entries[0], type=dict[str, Any])
@@ -53,7 +53,7 @@ class ReasoningDetails:
         self._alike: dict[tuple[object, object], deque[_Entry]] = {}
 
     def add(self, pieces: object) -> str:
-        """Take in the array of one chunk or of a whole reply; return its readable text."""
+        """Add the array of one chunk or of a whole reply; return its readable text."""
         text: list[str] = []
         for piece in pieces if isinstance(pieces, list) else []:
             if isinstance(piece, Mapping):
@@ -62,7 +62,7 @@ class ReasoningDetails:
         return "".join(text)
 
     def as_json(self) -> str:
-        """Return the array, "" when nothing came."""
+        """Return the array, "" when nothing arrived."""
         return msgspec.json.encode([entry.whole() for entry in self._entries]).decode() if self._entries else ""
 
     def _add(self, piece: Mapping[str, Any]) -> None:
@@ -106,6 +106,6 @@ def _plain(value: object) -> str:
 
 
 def _continues(entry: Mapping[str, Any], piece: Mapping[str, Any]) -> bool:
-    """Return whether the piece belongs to the entry. What is encrypted comes whole: a second one is another."""
+    """Return whether the piece belongs to the entry. Encrypted data arrives whole: a second piece is another entry."""
     one, other = entry.get("id"), piece.get("id")
     return (one is None or other is None or one == other) and entry.get("data") == piece.get("data")

@@ -1,12 +1,12 @@
-"""What an endpoint turned out not to take, learned from its own words; the request is sent again without it, once.
+"""Unsupported features of an endpoint, learned from its error texts; the request is sent again without them, once.
 
-Chat Completions is copied by many servers, each with gaps, and behind a gateway they change with the model. What is
-known beforehand is data of the entry (`builtin_adapters.json`); this is for the rest. Sources: the
-error texts of OpenAI ("Unsupported parameter"), pydantic servers ("Extra inputs are not permitted": Mistral, vLLM),
-DeepSeek and Moonshot ("reasoning_content … must be passed back", "… is missing"), Gemini ("missing a
-thought_signature"), OpenAI behind gateways ("tool_calls[0].id: string too long"), Mistral's models behind gateways
-("must be a-z, A-Z, 0-9, with a length of 9", "Unexpected role 'user' after role 'tool'"), chat templates of Mistral's
-and Gemma's models ("roles must alternate"; llama.cpp and Ollama answer 500).
+Chat Completions is copied by many servers, each with gaps, and behind a gateway they change with the model. Facts known
+beforehand are data of the entry (`builtin_adapters.json`); this is for the rest. Sources: the error texts of OpenAI
+("Unsupported parameter"), pydantic servers ("Extra inputs are not permitted": Mistral, vLLM), DeepSeek and Moonshot
+("reasoning_content … must be passed back", "… is missing"), Gemini ("missing a thought_signature"), OpenAI behind
+gateways ("tool_calls[0].id: string too long"), Mistral's models behind gateways ("must be a-z, A-Z, 0-9, with a length
+of 9", "Unexpected role 'user' after role 'tool'"), chat templates of Mistral's and Gemma's models ("roles must
+alternate"; llama.cpp and Ollama answer 500).
 """
 
 from __future__ import annotations
@@ -38,14 +38,13 @@ _OTHER_LIMIT = {"max_tokens": "max_completion_tokens", "max_completion_tokens": 
 
 
 class Learned(msgspec.Struct, frozen=True, kw_only=True):
-    """What requests to one model must heed beyond the configuration.
+    """Rules for requests to one model beyond the configuration.
 
     `limit_field` None = as configured, "" = no limit can be sent. `reasoning` "required": every message that called a
-    tool must have `reasoning_content`, if only an empty one; "refused": none may. `call_ids` None = as configured.
-    `tells_progress`: it is llama.cpp's server, which tells how far it has read the prompt when it is asked to; False =
-    it refused to be asked, None = nobody knows.
-    `reply_to_tools`: an assistant must speak between a tool's result and the user. `alternate`: user and assistant must
-    speak by turns (`adapters/alternation.py`). `images`: the model takes them.
+    tool must have `reasoning_content`, even an empty one; "refused": none may. `call_ids` None = as configured.
+    `tells_progress`: it is llama.cpp's server, which reports its progress in the prompt on request; False = it refused
+    the option, None = unknown. `reply_to_tools`: an assistant must reply between a tool's result and the user.
+    `alternate`: user and assistant must alternate (`adapters/alternation.py`). `images`: the model accepts them.
     """
 
     stream_options: bool = True
@@ -64,9 +63,9 @@ NOTHING_LEARNED = Learned()
 
 
 def learn(learned: Learned, said: str, *, limit_field: str) -> Learned | None:
-    """Return what is known after the endpoint refused a request with these words; None when it is nothing new.
+    """Return the rules after the endpoint refused a request with these words; None when there is nothing new.
 
-    `limit_field`: the field that the refused request had its limit in, "" for none.
+    `limit_field`: the field of the limit in the refused request, "" for none.
     """
     change = msgspec.structs.replace
     if _WANTS_REASONING.search(said):
@@ -84,7 +83,7 @@ def learn(learned: Learned, said: str, *, limit_field: str) -> Learned | None:
     other = _OTHER_LIMIT.get(limit_field, "")
     refused = _NOT_TAKEN.search(said) is not None
     if limit_field and _names(limit_field, said) and (refused or (other and _names(other, said))):
-        # The other name was tried before: the endpoint takes neither.
+        # The other name was tried before: the endpoint accepts neither.
         return change(learned, limit_field=other if learned.limit_field is None else "")
     if not refused:
         return None

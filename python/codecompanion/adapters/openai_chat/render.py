@@ -1,8 +1,8 @@
 """A request as the bytes of a Chat Completions body.
 
-Each message is rendered once: the pieces of the last request of a chat are kept, and the next request, which nearly
-always is the same list with something appended, only renders what is new. The SDKs' way (a transform and a JSON
-encoder over the whole history) costs time in proportion to the history on every request.
+Each message is rendered once: the pieces of a chat's last request are cached, and the next request, which is nearly
+always the same list with additions, renders only the new messages. The SDKs' way (a transform and a JSON encoder over
+the whole history) costs time in proportion to the history on every request.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ _log = logging.getLogger(__name__)
 RESERVED = frozenset({"model", "messages", "tools", "n"})
 """Keys of the body that the request itself sets."""
 NO_OUTPUT = "(no output)"
-"""Stands in for an empty tool result: several endpoints refuse empty content."""
+"""Replaces an empty tool result: several endpoints refuse empty content."""
 FOREIGN_CALL = {"google": {"thought_signature": "skip_thought_signature_validator"}}
-"""Stands on calls that another model made, for Gemini, which checks that its own are signed
-(https://ai.google.dev/gemini-api/docs/thought-signatures)."""
+"""Fields for calls made by another model, for Gemini, which checks the signatures of its own
+(https://ai.google.dev/gemini-api/docs/thought-signatures).
+"""
 _USER = user_form("text")
 """`no_reply` stands after a tool's result also for Mistral's own endpoint, which takes neighbours otherwise."""
 _COUNTED = ("chat_template_kwargs", "reasoning_effort")
@@ -49,12 +50,12 @@ _QUOTED_CHARS = 40
 
 
 class RenderOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What differs between endpoints: the known keys of `AdapterSettings.options`.
+    """Differences between endpoints: the known keys of `AdapterSettings.options`.
 
-    send_reasoning: give readable reasoning back, always or in turns that called tools. reasoning_field: where, "" = in
-    the field it came in, `content.thinking` = as a part of the content (Mistral). system_role: `developer` for
-    endpoints that want it. one_system_message: a summary in the system role is sent as a turn (R-146).
-    alternate_roles: user and assistant by turns (`adapters/alternation.py`). short_call_ids: nine letters and digits
+    send_reasoning: send readable reasoning back, always or in turns that called tools. reasoning_field: the field for
+    it, "" = the one it arrived in, `content.thinking` = as a part of the content (Mistral). system_role: `developer`
+    for endpoints that require it. one_system_message: a summary in the system role is sent as a turn (R-146).
+    alternate_roles: user and assistant alternate (`adapters/alternation.py`). short_call_ids: nine letters and digits
     (Mistral refuses other ids). image_input, document_input: False = send a note instead of images, of PDFs.
     """
 
@@ -69,20 +70,20 @@ class RenderOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
 
 class _Manner(NamedTuple):
-    """What the rendering of a message depends on besides the message."""
+    """The settings that affect how a message is rendered."""
 
     learned: Learned
     send_encrypted: bool
 
 
 _Pieces = dict[tuple[int, bool], bytes]
-"""Pieces by the id of their message and whether it stands directly after a tool's result."""
+"""Pieces by the id of their message and whether it directly follows a tool's result."""
 
 
 class _Rendered(msgspec.Struct):
-    """The messages of a request as it gave them, as they are sent, and the piece of each.
+    """The messages of a request as given and as sent, and the piece of each.
 
-    `is_mended`: some were repaired before sending, so the pieces are of no use to the next request.
+    `is_mended`: some were repaired before sending, so the next request cannot use the pieces.
     """
 
     manner: _Manner
@@ -94,7 +95,7 @@ class _Rendered(msgspec.Struct):
 
 
 class ChatRenderer:
-    """Renders requests of one adapter; keeps the pieces of the last request of a few chats."""
+    """Renders requests of one adapter; caches the pieces of the last request of a few chats."""
 
     def __init__(
         self, settings: AdapterSettings, options: RenderOptions, read_blob: BlobReader, origin: str = ""
@@ -122,7 +123,7 @@ class ChatRenderer:
         return self._rendered(request, _Manner(learned, request.send_encrypted)).joined.between(head, tail)
 
     def limit_field(self, request: ChatRequest, learned: Learned) -> str:
-        """Return the field the request has the limit of its reply in, "" for none."""
+        """Return the field for the request's reply limit, "" for none."""
         if not (request.max_output_tokens or self._settings.max_output_tokens):
             return ""
         return self._settings.max_tokens_field if learned.limit_field is None else learned.limit_field
@@ -151,7 +152,7 @@ class ChatRenderer:
         return b"," + encode(fields)[1:-1]
 
     def _rendered(self, request: ChatRequest, manner: _Manner) -> _Rendered:
-        """Return the messages of a request as pieces, and keep them for the next request of the chat."""
+        """Return the messages of a request as pieces, and cache them for the next request of the chat."""
         if request.purpose != "chat" or not request.chat_id:
             return self._render_all(request.messages, manner)
         kept = self._kept.pop(request.chat_id, None)
@@ -166,9 +167,9 @@ class ChatRenderer:
         return kept
 
     def _extend(self, kept: _Rendered, given: Sequence[Message]) -> bool:
-        """Append what is new to kept pieces; return whether that was all there was to do."""
+        """Append the new messages to cached pieces; return whether that was sufficient."""
         known = len(kept.given)
-        # Comparison asks for identity before equality: 0.1 ms for 10,000 messages that are the same objects.
+        # Comparison checks identity before equality: 0.1 ms for 10,000 identical objects.
         if not known or tuple(given[:known]) != kept.given:
             return False
         if self._options.one_system_message and is_summary(kept.given[-1]):
@@ -184,12 +185,12 @@ class ChatRenderer:
         return True
 
     def _render_all(self, given: Sequence[Message], manner: _Manner, kept: _Rendered | None = None) -> _Rendered:
-        """Return all pieces of a request; `kept` has pieces that may be used again."""
+        """Return all pieces of a request; `kept` has pieces that may be reused."""
         sent = self._as_sent(given)
         mended = _sendable(sent)
         reusable: _Pieces = {}
         if kept is not None and mended is sent:
-            # The kept messages are alive, so their ids cannot have been given to others.
+            # The kept messages are alive, so their ids cannot have been reused.
             reusable = {
                 (id(message), answers): piece
                 for (message, answers), piece in zip(with_place(kept.sent), kept.pieces, strict=True)
@@ -203,7 +204,7 @@ class ChatRenderer:
         return list(summary_as_turn(messages) if self._options.one_system_message else messages)
 
     def _append(self, rendered: _Rendered, placed: Iterable[tuple[Message, bool]], reusable: _Pieces) -> None:
-        """Add messages, each with whether it stands directly after a tool's result."""
+        """Add messages, each with whether it directly follows a tool's result."""
         for message, answers in placed:
             piece = reusable.get((id(message), answers)) or self._render_message(message, answers, rendered.manner)
             rendered.sent.append(message)
@@ -219,7 +220,7 @@ class ChatRenderer:
             if problem.startswith("has the call id"):
                 _log.warning("message %s as rendered %s", message.id, problem)  # accepted by the server that wrote it
                 continue
-            # A bug of ours: the endpoint would reject this request and every later one (issue 20).
+            # Our bug: the endpoint would reject this request and every later one (issue 20).
             quoted = cut_line(message.text, _QUOTED_CHARS) or message.id
             raise RequestRejected(f"{self._settings.name}: not sent; the {message.role} message “{quoted}” {problem}.")
         if manner.learned.reply_to_tools and answers_tools and message.role == "user" and not self._alternates(manner):
@@ -272,7 +273,7 @@ class ChatRenderer:
     def _render_call(self, call: ToolCall, form: IdForm, encrypted_origin: str) -> dict[str, Any]:
         arguments = call.arguments or "{}"
         if not is_json_object(arguments):
-            # A model that wrote broken JSON must not break the chat for ever: several endpoints parse what they get.
+            # A model that wrote broken JSON must not break the chat for ever: several endpoints parse the arguments.
             arguments = encode({"invalid_json": arguments}).decode()
         function = {"name": function_name(call.name), "arguments": arguments}
         rendered: dict[str, Any] = {"id": wire_id(call.id, form), "type": "function", "function": function}

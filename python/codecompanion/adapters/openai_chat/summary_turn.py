@@ -1,7 +1,7 @@
-"""A summary in the system role, for endpoints that know one system message only, at the front (R-146, pipeline.md 5.6).
+"""A summary in the system role, for endpoints with only one system message, at the front (R-146, pipeline.md 5.6).
 
 Gemini keeps one instruction beside the messages; chat templates of local models refuse or drop a second system message.
-The summary then is what the user said, and the model has answered that it understood.
+The summary is then sent as a user message, followed by a reply that acknowledges it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def is_summary(message: Message) -> bool:
 def summary_as_turn(messages: Sequence[Message]) -> Iterator[Message]:
     """Yield the messages with a summary in the system role as a user message and an answer to it.
 
-    Where the model speaks next anyway there is no answer: two replies in a row are refused by strict templates.
+    If the next message is the model's, there is no answer: strict templates refuse two consecutive replies.
     """
     for index, message in enumerate(messages):
         if not is_summary(message):

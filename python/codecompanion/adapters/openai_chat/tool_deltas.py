@@ -1,4 +1,4 @@
-"""Tool calls put together from the deltas of a Chat Completions stream.
+"""Assembles tool calls from the deltas of a Chat Completions stream.
 
 The rule is: a delta belongs to the call of its index. Endpoints break it in these ways, all handled here: no index; no
 id; an index that is 0 for every parallel call; the name repeated in every delta; a fresh id in every delta; arguments
@@ -69,7 +69,7 @@ class ToolCallAssembler:
         return bool(self._drafts)
 
     def add(self, delta: ToolDelta) -> str | None:
-        """Take in a delta; return the name of the call when this delta began one."""
+        """Add a delta; return the name of the call when this delta began one."""
         function = delta.function or FunctionDelta()
         call_id = delta.id if isinstance(delta.id, str) else ""
         name = function.name if isinstance(function.name, str) else ""
@@ -102,8 +102,8 @@ class ToolCallAssembler:
     def finish(self, *, cut_by_limit: bool = False) -> tuple[ToolCall, ...]:
         """Return the calls in the order in which they began.
 
-        With `cut_by_limit` (the reply hit the output limit) a call whose arguments are no whole JSON object is left
-        out: it cannot be run. A call without a name is always left out, see `nameless`.
+        With `cut_by_limit` (the reply hit the output limit) a call whose arguments are not a complete JSON object is
+        left out: it cannot be run. A call without a name is always left out, see `nameless`.
         """
         calls: list[ToolCall] = []
         taken: set[str] = set()
@@ -119,7 +119,7 @@ class ToolCallAssembler:
 
     @property
     def are_whole(self) -> bool:
-        """Return whether the arguments of every call are one JSON object; none at all count as that."""
+        """Return whether the arguments of every call are one JSON object; missing ones count as one."""
         return all(draft.arguments.is_whole or draft.arguments.is_blank for draft in self._drafts)
 
     @property
@@ -150,7 +150,7 @@ class ToolCallAssembler:
 
 
 def is_json_object(text: str) -> bool:
-    """Return whether the text is one whole JSON object that other readers of JSON take, too."""
+    """Return whether the text is one whole JSON object that other JSON parsers accept, too."""
     if not text.lstrip().startswith("{") or is_too_deep(text):
         return False
     try:

@@ -1,8 +1,8 @@
-"""What an endpoint says it counted, as one `Usage` whose figures do not overlap (lesson 7).
+"""An endpoint's reported counts as one `Usage` whose figures do not overlap (lesson 7).
 
-`prompt_tokens` of Chat Completions includes what came from the cache and what was written to it; the details are under
-`prompt_tokens_details` (OpenAI, OpenRouter), `prompt_cache_hit_tokens` (DeepSeek) or the names of Anthropic
-(gateways). `completion_tokens` includes the reasoning, except where the total shows that it does not (xAI).
+`prompt_tokens` of Chat Completions includes tokens read from the cache and written to it; the details are under
+`prompt_tokens_details` (OpenAI, OpenRouter), `prompt_cache_hit_tokens` (DeepSeek) or the names of Anthropic (gateways).
+`completion_tokens` includes the reasoning, except where the total shows that it does not (xAI).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import msgspec
 from codecompanion.adapters.speed import Timings
 from codecompanion.model.messages import Usage
 
-MAX_TOKENS = 10**12  # A report beyond this is no count: nothing that has a window comes near.
+MAX_TOKENS = 10**12  # A report beyond this is invalid: no context window comes near it.
 
 
 def normalise_usage(reported: object) -> Usage | None:
-    """Return the usage of one call, or None when the report holds no figures."""
+    """Return the usage of one call, or None when the report has no figures."""
     if not isinstance(reported, Mapping):
         return None
     prompt = _count(reported, "prompt_tokens", "input_tokens")
@@ -41,7 +41,7 @@ def normalise_usage(reported: object) -> Usage | None:
     total = _count(reported, "total_tokens") or 0
     if reasoning > output or (reasoning and total == prompt + output + reasoning):
         output += reasoning
-    # A report that contradicts itself must not give a prompt larger than it says.
+    # A report that contradicts itself must not yield a prompt larger than it claims.
     cache_read = min(cache_read, prompt)
     cache_write = min(cache_write, prompt - cache_read)
     return Usage(

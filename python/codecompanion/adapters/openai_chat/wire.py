@@ -1,4 +1,4 @@
-"""Chat Completions as a wire format: OpenAI, and every endpoint that speaks the same (`providers.md`)."""
+"""Chat Completions as a wire format: OpenAI, and every compatible endpoint (`providers.md`)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class _Count(msgspec.Struct):
 
 
 def new_call_id() -> str:
-    """Return an id for a tool call that came without one."""
+    """Return an id for a tool call that arrived without one."""
     return f"call_{secrets.token_hex(12)}"
 
 
@@ -124,7 +124,7 @@ class OpenAIChat(WireFormat):
         return ChatDecoder(endpoint, self._new_id, self._origin)
 
     def read_models(self, body: bytes) -> list[str]:
-        """Return the model names in a listing, and remember the windows and the owners it tells."""
+        """Return the model names in a listing, and remember its windows and owners."""
         self._limits.update(read_model_limits(body))
         self._owners.update(read_model_owners(body))
         return read_model_names(body)
@@ -140,11 +140,11 @@ class OpenAIChat(WireFormat):
         return find_limits(self._limits, model)
 
     def runs_model_itself(self, model: str) -> bool | None:
-        """Return whether the server runs the model or passes requests on, by the owner in its listing."""
+        """Return whether the server runs the model or forwards requests, by the owner in its listing."""
         return OWNERS.get(self._owners.get(model, ""))
 
     def learn_refusal(self, error: AdapterError, request: ChatRequest) -> bool:
-        """Take in why a request was refused; return whether rendering it again gives one that avoids that."""
+        """Learn from a refused request; return whether rendering it again avoids the refusal."""
         if not is_refusal(error):
             return False
         # Without what the server reports, which may be another one tomorrow.
@@ -159,7 +159,7 @@ class OpenAIChat(WireFormat):
         learned = self._learned.get(request.model, NOTHING_LEARNED)
         if not self.takes_images(request.model):
             learned = msgspec.structs.replace(learned, images=False)
-        # It answers to any name, so the listing need not have this one.
+        # It answers to any name, so the listing does not have to include this one.
         is_llama = set(self._owners.values()) == {LLAMA_CPP} and is_loopback(self._settings.base_url)
         if is_llama and learned.tells_progress is None:
             learned = msgspec.structs.replace(learned, tells_progress=True)

@@ -1,7 +1,7 @@
-"""Tool call ids as the endpoint takes them: at most 64 letters, digits, `_` and `-`, each once in a request (R-517).
+"""Tool call ids as the endpoint accepts them: at most 64 letters, digits, `_` and `-`, each once per request (R-517).
 
-Ids of other providers may be longer, and real histories repeat them. The n-th use of an id always becomes the same, so
-that an unchanged history keeps its bytes.
+Ids of other providers may be longer, and real histories repeat them. The n-th use of an id always yields an identical
+result, so that an unchanged history keeps its bytes.
 """
 
 from __future__ import annotations

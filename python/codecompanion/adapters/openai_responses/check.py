@@ -1,10 +1,10 @@
-"""What a Responses endpoint refuses in the order of items: a fold over them, so that new ones cost O(new).
+"""A Responses endpoint's rules for the order of items: a fold over them, so that new ones cost O(new).
 
-Rules: each call is answered once, after it and before anybody else speaks; call ids and encrypted items occur once;
-reasoning is followed by what it led to, which is an item of the model and no more reasoning (not encrypted reasoning of
-compatible endpoints may stand in a row); at most one compaction stands in the request (a provider may write it as
-several items in a row), and only messages before it; ids, keys, content and sizes as in `check_items.py`. Stricter than
-the endpoint where that is silent: what breaks a rule here is a mistake of ours in any case.
+Rules: each call is answered once, after it and before any other speaker; call ids and encrypted items occur once;
+reasoning is followed by its result, an item of the model that is not reasoning (unencrypted reasoning of compatible
+endpoints may be consecutive); the request has at most one compaction (a provider may write it as several consecutive
+items), and only messages before it; ids, keys, content and sizes as in `check_items.py`. Stricter than the endpoint
+where it is silent: a violation here is our bug in any case.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from codecompanion.adapters.openai_responses.check_items import HOSTED_CALLS, It
 
 MAX_IMAGES = 500
 MAX_ATTACHED_CHARS = 50 * 1024 * 1024
-"""Of images and files in one request (guides “Images and vision”, “File inputs”)."""
+"""Limit of images and files in one request (guides “Images and vision”, “File inputs”)."""
 
 Kind = Literal[
     "input", "assistant", "reasoning", "encrypted", "call", "output", "hosted", "compaction", "trigger", "other"
@@ -30,7 +30,7 @@ _FOLLOWERS: dict[Kind | None, tuple[Kind, ...]] = {
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """What the order of items depends on. `names`: what may occur only once. `attached`: size of images and files."""
+    """The properties of an item that affect the order. `names`: unique values; `attached`: size of images and files."""
 
     kind: Kind
     call_id: str = ""
@@ -40,7 +40,7 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 class OrderCheck:
-    """The fold: give it the marks of all items in order, then `finish`."""
+    """The fold: pass it the marks of all items in order, then call `finish`."""
 
     def __init__(self) -> None:
         self._names: set[str] = set()
@@ -51,7 +51,7 @@ class OrderCheck:
         self._images = self._attached = 0
 
     def add(self, mark: Mark) -> list[str]:
-        """Take in the next item; return what is wrong with its place, as the ends of sentences."""
+        """Add the next item; return the errors of its place, as the ends of sentences."""
         problems = [f"repeats {name}" for name in mark.names if name in self._names]
         self._names.update(mark.names)
         if self._last in _FOLLOWERS and mark.kind not in _FOLLOWERS[self._last]:
@@ -77,7 +77,7 @@ class OrderCheck:
         return problems + self._add_attachments(mark)
 
     def finish(self) -> list[str]:
-        """Return what is wrong with the end."""
+        """Return the errors of the end."""
         problems = [f"the call {call_id} has no output" for call_id in self._open]
         if self._last in _FOLLOWERS:
             problems.append("reasoning stands at the end")
@@ -106,7 +106,7 @@ class OrderCheck:
 
 
 def mark_of(item: Item) -> Mark:
-    """Return what the order depends on."""
+    """Return the properties that affect the order."""
     kind = type_of(item)
     names = tuple(str(item[key]) for key in ("id", "encrypted_content") if item.get(key))
     match kind:

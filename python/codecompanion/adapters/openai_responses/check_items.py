@@ -1,8 +1,8 @@
-"""What a Responses endpoint refuses in one input item, whatever stands around it.
+"""A Responses endpoint's rules for one input item, independent of its surroundings.
 
-From the API reference, the SDK's types, recorded requests and error bodies users reported: keys it does not know, empty
-content, ids that are too long or of another kind, names, images and files. What items must be to each other (pairs,
-order, compaction) is in `check.py`. An empty result means: this item alone is no reason for a 400.
+From the API reference, the SDK's types, recorded requests and error bodies reported by users: unknown keys, empty
+content, ids that are too long or of another kind, names, images and files. Rules between items (pairs, order,
+compaction) are in `check.py`. An empty result means: this item alone does not cause a 400.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HOSTED_CALLS = frozenset(
         *("custom_tool_call", "tool_search_call", "program"),
     ]
 )
-"""What a model can do besides answering and calling functions; never asked for here, but no error."""
+"""Server-side abilities of a model besides answering and calling functions; never requested here, but not an error."""
 _OTHER_ITEMS = frozenset(
     [
         *(
@@ -58,9 +58,9 @@ _KEYS = {
     ),
     "compaction": ({"type", "encrypted_content"}, {"id"}),
 }
-"""(required, allowed besides) keys of the items we write."""
+"""(required, optional) keys of the items we write."""
 _PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc", "compaction": "cmp"}
-"""How the ids of items begin. Compatible endpoints have their own, so only the prefix of another kind is wrong."""
+"""Prefixes of item ids. Compatible endpoints have their own, so only the prefix of another kind is an error."""
 _PARTS = {
     "input_text": ({"type", "text"}, {"prompt_cache_breakpoint"}),
     "output_text": ({"type", "text"}, {"annotations", "logprobs"}),
@@ -83,7 +83,7 @@ def type_of(item: Item) -> str:
 
 
 def check_item(item: object) -> list[str]:
-    """Return what is wrong with one item by itself, as the ends of sentences."""
+    """Return the errors of one item alone, as the ends of sentences."""
     if not isinstance(item, Mapping):
         return ["is not an object"]
     kind = type_of(item)
@@ -105,7 +105,7 @@ def _check_message(item: Item) -> list[str]:
     if item.get("phase") not in PHASES or (item.get("phase") and role != "assistant"):
         problems.append(f"has the phase {item['phase']!r}")
     if isinstance(content, str):
-        # A model that only calls tools was recorded with an empty text, and accepted so.
+        # A model that only calls tools was recorded with an empty text, which was accepted.
         return problems if content or role == "assistant" else [*problems, "is empty"]
     allowed = ("output_text", "refusal") if role == "assistant" else _INPUT if role == "user" else ("input_text",)
     return problems + _check_parts(content, allowed)

@@ -2,9 +2,9 @@
 
 Pure and incremental; the transport is in `http/`. Source: the streaming reference and recorded traffic.
 
-A reply is complete with `response.completed` or `response.incomplete`, and with nothing else (lesson 39). What a reply
-holds besides text, refusals, reasoning, function calls and compactions (searches, code, MCP) is left out: such tools
-are never asked for, and without storage their items could not be sent back.
+A reply is complete only with `response.completed` or `response.incomplete` (lesson 39). Other content than text,
+refusals, reasoning, function calls and compactions (searches, code, MCP) is dropped: such tools are never requested,
+and without storage their items could not be sent back.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 
 _INCOMPLETE: dict[str, StopReason] = {"max_output_tokens": "length", "content_filter": "filtered"}
-# Between the beginning of a compaction and its end nothing else was recorded.
+# Between the beginning of a compaction and its end no other event was recorded.
 _OF_COMPACTIONS = ("response.output_item.done", "response.compaction.compacting")
 _CUT_STATES = ("cancelled", "queued", "in_progress")
 
@@ -57,7 +57,7 @@ _RESPONSE = typed.json_decoder(_Response)
 
 
 class ResponsesDecoder(ReplyDecoder):
-    """The decoder of one reply; `origin` is put on what only this endpoint can read."""
+    """The decoder of one reply; `origin` is attached to parts that only this endpoint can read."""
 
     def __init__(self, endpoint: Endpoint, origin: str) -> None:
         super().__init__(endpoint)
@@ -66,7 +66,7 @@ class ResponsesDecoder(ReplyDecoder):
         self._last: _Response | None = None
 
     def _read_whole(self, body: bytes) -> list[StreamEvent]:
-        """Take in a whole reply that is one JSON object (an endpoint that does not stream)."""
+        """Read a whole reply that is one JSON object (an endpoint that does not stream)."""
         try:
             response = _RESPONSE.decode(body)
         except NOT_READABLE as error:
@@ -136,7 +136,7 @@ class ResponsesDecoder(ReplyDecoder):
             case "response.created" | "response.in_progress" | "response.queued":
                 self._begun = True
             case _:
-                # Ends of parts, which bring nothing new, and the progress of tools that were not asked for.
+                # Ends of parts, which add nothing, and the progress of tools that were not requested.
                 pass
 
     def _item(self, event: _Event, *, whole: bool) -> None:
@@ -148,7 +148,7 @@ class ResponsesDecoder(ReplyDecoder):
         self._drafts.take_item(_key(event), body, bytes(event.item), whole=whole)
 
     def _end(self, response: _Response) -> None:
-        """Take in the response as it stands at its end; items that were not streamed are read from it."""
+        """Read the final response; items that were not streamed are taken from it."""
         if response.status == "failed" or (response.error and response.status != "completed"):
             self._fail(msgspec.json.encode({"error": response.error or {"message": "the response failed"}}))
             return
@@ -161,7 +161,7 @@ class ResponsesDecoder(ReplyDecoder):
         self.seen_done = True
 
     def _close(self, events: list[StreamEvent]) -> None:
-        """Append `Finished`, or say why the reply is not complete."""
+        """Append `Finished`, or raise the reason why the reply is not complete."""
         response = self._last
         if response is None:
             self.problem = self._why_incomplete()
@@ -190,5 +190,5 @@ def _part(kind: str, index: object) -> str:
 
 
 def _key(event: _Event) -> Any:
-    """Return what tells the items of a reply apart: their place, or their id at endpoints that number nothing."""
+    """Return the key of an item in a reply: its place, or its id at endpoints that number nothing."""
     return next((key for key in (event.output_index, event.item_id) if isinstance(key, int | str)), None)

@@ -1,6 +1,6 @@
 """The rules of a Responses endpoint for a whole body: keys, tools, each item, their order.
 
-Stricter than the endpoint where its reference is silent, because a violation is always a bug of ours.
+Stricter than the endpoint where its reference is silent, because a violation is always our bug.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """One message as Responses items. A pure function of the message, its call ids and the options (R-146).
 
 A reply becomes several items in the order in which the model wrote them: encrypted reasoning, text, calls (their places
-are in `CallMark`). Reasoning is sent back only to the endpoint that encrypted it, and only with what follows it: a
-reasoning item whose item is gone is answered with 400. Ids of items are left out, apart from those of reasoning, which
-is encrypted together with its id: nothing is stored (`store: false`), so they refer to nothing.
+are in `CallMark`). Reasoning is sent back only to the endpoint that encrypted it, and only with the item that follows
+it: a reasoning item without its item is answered with 400. Ids of items are left out, except for reasoning, which is
+encrypted together with its id: nothing is stored (`store: false`), so the ids refer to nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from codecompanion.model.messages import (
 _log = logging.getLogger(__name__)
 
 Item = dict[str, Any]
-# What the endpoint takes back of the items it made; it adds fields to its answers that it refuses as input.
+# The keys that the endpoint accepts back in its own items; it adds fields to its answers that it refuses as input.
 ENCRYPTED_KEYS = {
     "reasoning": frozenset(["type", "id", "summary", "content", "encrypted_content"]),
     "compaction": frozenset(["type", "id", "encrypted_content"]),
@@ -46,13 +46,13 @@ ENCRYPTED_KEYS = {
 
 
 class ItemRenderer:
-    """Renders messages for one endpoint; `origin` tells whose encrypted parts it may send."""
+    """Renders messages for one endpoint; `origin` owns the encrypted parts that it may send."""
 
     def __init__(self, options: ResponsesOptions, read_blob: BlobReader, origin: str) -> None:
         self._options, self._read_blob, self._origin = options, read_blob, origin
 
     def render(self, message: Message, call_ids: tuple[str, ...], *, with_encrypted: bool) -> list[Item]:
-        """Return the items of a message; `call_ids` as `CallIds.assign` gave them."""
+        """Return the items of a message; `call_ids` as returned by `CallIds.assign`."""
         match message.role:
             case "system":
                 return [_message("developer", message.text)] if message.text else []
@@ -66,7 +66,7 @@ class ItemRenderer:
                 assert_never(role)
 
     def holds_compaction(self, message: Message) -> bool:
-        """Return whether the message holds a compaction of this endpoint."""
+        """Return whether the message has a compaction of this endpoint."""
         part = message.compaction
         return part is not None and part.origin == self._origin
 
@@ -93,13 +93,13 @@ class ItemRenderer:
         encrypted: list[Item] = []
         for part in parts:
             if isinstance(part, ReasoningPart):
-                # Of several in a row only the last is followed by an item that may follow.
+                # Of several consecutive ones, only the last is followed by a valid item.
                 made = self._reasoning(part) if with_encrypted and self._options.send_reasoning else []
                 encrypted = made or encrypted
                 continue
             made = self._reply_part(part, message.tool_calls, call_ids, with_encrypted=with_encrypted)
             if made:
-                # Reasoning goes out together with what it led to.
+                # Reasoning is sent together with its result.
                 items += [*encrypted, *made]
                 encrypted = []
         return items
@@ -132,7 +132,7 @@ class ItemRenderer:
             return [_sendable(item) for item in _decoded(part.encrypted)]
         if not part.text:
             return []
-        # Somebody else's: only what can be read of it (R-542).
+        # From another origin: only its readable text (R-542).
         return [_message("user", f"<history_summary>\n{part.text}\n</history_summary>")]
 
     def _content(self, parts: tuple[Part, ...]) -> list[Item]:
@@ -195,13 +195,13 @@ def _text(text: str) -> Item:
 def _call(call: ToolCall, call_id: str) -> Item:
     arguments = call.arguments or "{}"
     if not is_json_object(arguments):
-        # A model that wrote broken JSON must not break the chat for ever: some endpoints parse what they get.
+        # A model that wrote broken JSON must not break the chat for ever: some endpoints parse the arguments.
         arguments = encode({"invalid_json": arguments}).decode()
     return {"type": "function_call", "call_id": call_id, "name": function_name(call.name), "arguments": arguments}
 
 
 def _decoded(encrypted: str) -> list[Item]:
-    """Return the items of provider state; one that this version cannot read is left out, and logged."""
+    """Return the items of provider state; one that this version cannot read is dropped, and logged."""
     try:
         decoded = msgspec.json.decode(encrypted)
     except NOT_READABLE:

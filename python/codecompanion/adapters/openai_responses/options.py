@@ -1,4 +1,4 @@
-"""What a user may set for an endpoint that speaks Responses, and what is known of models by their names."""
+"""The user's options for an endpoint that speaks Responses, and facts about models derived from their names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from codecompanion.formats.regex import regex
 
 MIN_OUTPUT_TOKENS = 16
-"""The smallest `max_output_tokens` the endpoint takes."""
+"""The minimum of `max_output_tokens` that the endpoint accepts."""
 MIN_THRESHOLD = 50_000
 """The smallest `compact_threshold` (R-539, `providers.md`)."""
 RESERVED = frozenset(
@@ -18,7 +18,7 @@ RESERVED = frozenset(
         *("previous_response_id", "conversation", "background", "prompt"),
     ]
 )
-"""Keys of the body that the request itself sets, or that have an option of their own."""
+"""Keys of the body that the request itself sets, or that have their own option."""
 # Models that do not reason refuse everything about reasoning. All later families reason.
 _PLAIN_MODEL = regex(r"(?:^|[/:])(?:gpt-3|gpt-4|chatgpt-4|davinci|babbage)")
 
@@ -26,10 +26,10 @@ _PLAIN_MODEL = regex(r"(?:^|[/:])(?:gpt-3|gpt-4|chatgpt-4|davinci|babbage)")
 class ResponsesOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The known keys of `AdapterSettings.options`.
 
-    compaction: let the provider compact (R-534); off, the client's compaction does it. image_input, document_input:
-    False = send a note instead. prompt_cache_key: name the chat to the provider's cache. reasoning_summary: the kind of
-    summary asked for when `parameters.reasoning` says none; "none" = do not ask. send_reasoning: give encrypted
-    reasoning back with the items it belongs to.
+    compaction: let the provider compact (R-534); off = the client compacts. image_input, document_input: False = send a
+    note instead. prompt_cache_key: send the chat's key for the provider's cache. reasoning_summary: the kind of summary
+    to request when `parameters.reasoning` has none; "none" = do not request one. send_reasoning: send encrypted
+    reasoning back with its items.
     """
 
     compaction: bool = True
@@ -41,5 +41,5 @@ class ResponsesOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
 
 
 def may_reason(model: str) -> bool:
-    """Return whether the model may be asked for reasoning; one that does not by its name is never asked."""
+    """Return whether reasoning may be requested from the model; its name decides."""
     return _PLAIN_MODEL.search(model) is None

@@ -1,7 +1,7 @@
 """The items of a request as bytes, checked, each message rendered once.
 
-The pieces of the last request of a few chats are kept: the next request, which nearly always is the same list with
-something appended, only renders and checks what is new. With and without kept pieces the bytes are the same.
+The pieces of the last request of a few chats are cached: the next request, which is nearly always the same list with
+additions, renders and checks only the new messages. The bytes do not depend on the cache.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _USER = user_form("input_text", '"type":"message",')
 
 
 class _Piece(msgspec.Struct, frozen=True):
-    """A message rendered with these call ids: its items, joined by commas, and what checking them needs."""
+    """A message rendered with these call ids: its items, joined by commas, and the data for checking them."""
 
     call_ids: tuple[str, ...]
     body: bytes
@@ -42,7 +42,7 @@ class _Piece(msgspec.Struct, frozen=True):
 class _Kept(msgspec.Struct):
     """The last request of a chat: its messages, their pieces in the order sent, and the state after the last one.
 
-    `mended`: what was sent are not these messages, so the pieces are of no use to the next request.
+    `mended`: the sent messages differ from these, so the next request cannot use the pieces.
     """
 
     messages: list[Message]
@@ -70,14 +70,14 @@ class PieceRenderer:
     def __init__(self, items: ItemRenderer, name: str) -> None:
         self._items, self._name = items, name
         self.alternating: set[str] = set()
-        """Models whose chat template insists on user and assistant by turns, as they said."""
+        """Models whose chat template requires alternating roles, according to their errors."""
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
     def render(self, request: ChatRequest) -> JoinedPieces:
         """Return the items of the request.
 
         Raises:
-            RequestRejected: the endpoint would refuse them, and nothing that is safe mends that.
+            RequestRejected: the endpoint would refuse them, and no safe repair is possible.
         """
         messages = list(request.messages)
         if not request.chat_id:
@@ -95,13 +95,13 @@ class PieceRenderer:
         return done.join(in_turns=request.model in self.alternating)
 
     def render_only(self, messages: Sequence[Message], *, with_encrypted: bool) -> JoinedPieces:
-        """Return the items of these messages without keeping anything."""
+        """Return the items of these messages without caching anything."""
         return self._render_all(list(messages), with_encrypted, None).join(in_turns=False)
 
     def _extend(self, kept: _Kept, messages: list[Message], with_encrypted: bool) -> bool:
-        """Append what is new to the kept pieces; return False when they are of no use (they are then damaged)."""
+        """Append the new messages to the cached pieces; return False if they cannot be used (they are then damaged)."""
         known = len(kept.messages)
-        # List comparison asks for identity before equality: 0.1 ms for 10,000 messages that are the same objects.
+        # List comparison checks identity before equality: 0.1 ms for 10,000 identical objects.
         if not known or kept.with_encrypted != with_encrypted or messages[:known] != kept.messages:
             return False
         new = messages[known:]
@@ -118,7 +118,7 @@ class PieceRenderer:
 
     def _render_all(self, messages: list[Message], with_encrypted: bool, old: _Kept | None) -> _Kept:
         sent = self._select(messages, with_encrypted)
-        # The kept messages are alive, so their ids cannot have been given to others.
+        # The kept messages are alive, so their ids cannot have been reused.
         usable = old is not None and old.with_encrypted == with_encrypted
         reusable = {id(m): p for m, p in zip(old.sent, old.pieces, strict=True)} if old is not None and usable else {}
         done, problems = self._fold(messages, sent, with_encrypted, reusable)
@@ -156,9 +156,9 @@ class PieceRenderer:
         return _Piece(call_ids, encode(items)[1:-1] if items else b"", tuple(map(mark_of, items)), problems)
 
     def _select(self, messages: list[Message], with_encrypted: bool) -> list[Message]:
-        """Return what is sent as items: without the system prompt, and from the newest compaction on (R-539).
+        """Return the messages to send as items: without the system prompt, from the newest compaction on (R-539).
 
-        Protected messages that stand before the compaction are sent after it, so that they keep their words.
+        Protected messages before the compaction are sent after it, so that their text is kept.
         """
         rest = messages[1:] if messages and messages[0].role == "system" else messages
         holds = self._items.holds_compaction
@@ -172,7 +172,7 @@ class PieceRenderer:
         return [rest[newest], *(before[k] for k in kept), *rest[newest + 1 :]]
 
     def _refusal(self, problems: list[str], pieces: list[_Piece]) -> RequestRejected | ContextOverflow:
-        """Return the error for a request that must not be sent, as the class that lets the session recover."""
+        """Return the error for a request that must not be sent, as the class from which the session can recover."""
         told = f"{self._name}: the request would be refused: {problems[0]}"
         if any("fit into a request" in problem or " MB" in problem for problem in problems):
             return ContextOverflow(f"{told}.")

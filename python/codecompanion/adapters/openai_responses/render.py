@@ -1,8 +1,8 @@
 """A request as the bytes of a Responses body: `/responses`, `/responses/compact`, `/responses/input_tokens`.
 
-Nothing is stored on the provider's side (`store: false`), so encrypted reasoning is asked for and sent back; nothing is
-truncated silently. The system prompt is `instructions`, and what changes comes last, so that the prefix stays the same
-from request to request (lesson 22). Items are rendered in `items.py` and kept in `pieces.py`.
+Nothing is stored on the provider's side (`store: false`), so encrypted reasoning is requested and sent back; nothing is
+truncated silently. The system prompt is `instructions`, and changing parts are last, so that the prefix stays constant
+between requests (lesson 22). Items are rendered in `items.py` and cached in `pieces.py`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from codecompanion.model.messages import Message, ToolSpec, is_protected
 
 ENCRYPTED_REASONING = "reasoning.encrypted_content"
 _COUNTED = ("reasoning", "text", "tool_choice")
-"""Parameters that change the prompt, and so its count."""
+"""Parameters that affect the prompt, and so its count."""
 
 
 class ResponsesRenderer:
-    """Renders requests of one adapter. `refused` holds, by model, the fields its endpoint has said it does not have."""
+    """Renders requests of one adapter. `refused` has, by model, the fields that its endpoint has rejected."""
 
     def __init__(
         self, settings: AdapterSettings, options: ResponsesOptions, read_blob: BlobReader, origin: str
@@ -47,13 +47,13 @@ class ResponsesRenderer:
         return _body(self.head(request), self._pieces.render(request), self.first_item(request))
 
     def first_item(self, request: ChatRequest) -> bytes:
-        """Return an item that comes before those of the messages, empty if there is none."""
+        """Return an item that precedes those of the messages, or b""."""
         return b""
 
     def render_compaction(self, request: ChatRequest, instructions: str) -> tuple[bytes, ...]:
         """Return the body that compacts the messages of the request.
 
-        Protected messages are left out: they stay in the history as they are, and would come back a second time.
+        Protected messages are left out: they stay in the history unchanged, and would be returned a second time.
         """
         head: dict[str, Any] = {"model": request.model, **self._cache_key(request)}
         told = "\n\n".join(text for text in (_system_prompt(request), instructions.strip()) if text)
@@ -93,7 +93,7 @@ class ResponsesRenderer:
         return head
 
     def _reasoning(self, model: str, refused: set[str]) -> dict[str, Any]:
-        """Return `reasoning` and `include`; models known not to reason are asked for neither."""
+        """Return `reasoning` and `include`; neither is sent to models known not to reason."""
         parameters = self._settings.parameters
         fields: dict[str, Any] = {}
         include = [name for name in parameters.get("include") or () if name != ENCRYPTED_REASONING]
@@ -108,7 +108,7 @@ class ResponsesRenderer:
         return fields
 
     def _cache_key(self, request: ChatRequest) -> dict[str, str]:
-        """Return the name under which the provider caches the chat: the same for all its requests, telling nothing."""
+        """Return the key of the provider's cache for the chat: constant for its requests, without information."""
         wanted = self._options.prompt_cache_key and "prompt_cache_key" not in self.refused[request.model]
         if not wanted or not request.chat_id or "prompt_cache_key" in self._settings.parameters:
             return {}
@@ -127,7 +127,7 @@ def _without_protected(messages: Any) -> list[Message]:
 
 
 def render_tool(tool: ToolSpec) -> dict[str, Any]:
-    """Return a function as the endpoint wants it described."""
+    """Return the endpoint's description of a function."""
     return {
         "type": "function",
         "name": function_name(tool.name),

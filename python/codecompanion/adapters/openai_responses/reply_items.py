@@ -1,8 +1,8 @@
-"""The items of a reply put together from their events, and what the rest of the host hears of them.
+"""Assembles the items of a reply from their events, and emits the stream events.
 
-Items arrive one after the other, but nothing is lost when an endpoint interleaves them, leaves out the beginning or the
-pieces of an item, or sends all at the end. Calls keep the order in which they began, which is the order in which
-`ToolCallStarted` told of them (`base.py`).
+Items arrive one after the other, but nothing is lost when an endpoint interleaves them, omits the beginning or the
+pieces of an item, or sends all at the end. Calls keep the order in which they began, which is the order of their
+`ToolCallStarted` events (`base.py`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KEPT = ("function_call", "reasoning", "compaction")
 
 
 class ItemBody(msgspec.Struct):
-    """An item, as far as it is read; the bytes are kept beside it for what must go back untouched."""
+    """The fields of an item that are read; the bytes are kept beside it for parts that must be sent back unchanged."""
 
     type: str = ""
     id: Any = None
@@ -42,7 +42,7 @@ class ItemBody(msgspec.Struct):
 
 
 class _Draft:
-    """An item that is arriving. `part` is the part of the reasoning that came last; `streamed`: pieces came."""
+    """An item that is arriving. `part` is the latest part of the reasoning; `streamed`: pieces arrived."""
 
     __slots__ = ("arguments", "call_id", "done", "id", "is_call", "kind", "name", "part", "phase", "streamed")
 
@@ -66,14 +66,14 @@ class Drafts:
         self.refused = False
 
     def take_rest(self, index: int, body: ItemBody, raw: bytes) -> None:
-        """Take in an item of the finished response; what has already arrived is not told again."""
+        """Add an item of the finished response; parts that have already arrived are not emitted again."""
         key = self._key_at_the_end(index, body)
         draft = self._drafts.get(key)
         if draft is None or not draft.done:
             self.take_item(key, body, raw, whole=True)
 
     def take_item(self, key: Any, body: ItemBody, raw: bytes, *, whole: bool) -> None:
-        """Take in an item at its beginning, or `whole`. `key` None: the endpoint numbers nothing."""
+        """Add an item at its beginning, or `whole`. `key` None: the endpoint numbers nothing."""
         key = body.type if key is None else key
         if self._held is not None and self._held[0] != key:
             self.release_compaction()
@@ -98,11 +98,11 @@ class Drafts:
             case "compaction":
                 self._compact(key, body, raw, whole=whole)
             case _:
-                # See `decode.py`: not ours. It is output all the same: a request that made it is not sent again.
+                # Not ours, see `decode.py`. It still counts as output: its request is not sent again.
                 self._out.seen = True
 
     def add_text(self, key: Any, text: object, *, refusal: bool = False) -> None:
-        """Take in a piece of a message; a refusal is shown like text."""
+        """Add a piece of a message; a refusal is shown like text."""
         draft = self._draft(key, "message")
         self.refused = self.refused or refusal
         if isinstance(text, str) and text:
@@ -110,7 +110,7 @@ class Drafts:
             self._out.add_text(text, draft.phase)
 
     def add_reasoning(self, key: Any, text: object, part: str) -> None:
-        """Take in a piece of reasoning; its parts are separated by a blank line."""
+        """Add a piece of reasoning; its parts are separated by a blank line."""
         if not isinstance(text, str) or not text:
             return
         draft = self._draft(key, "reasoning")
@@ -120,25 +120,25 @@ class Drafts:
         self._out.add_reasoning(text)
 
     def add_arguments(self, key: Any, piece: object) -> None:
-        """Take in a piece of a call's arguments."""
+        """Add a piece of a call's arguments."""
         if isinstance(piece, str):
             self._out.charge(len(piece))
             self._draft(key, "function_call").arguments.write(piece)
 
     def set_arguments(self, key: Any, arguments: object) -> None:
-        """Take in the arguments as they stand at their end."""
+        """Set the complete arguments."""
         if isinstance(arguments, str):
             self._out.charge(len(arguments))
             self._draft(key, "function_call").arguments = _begun(arguments)
 
     def begin_compaction(self) -> None:
-        """Tell once that the provider compacts."""
+        """Emit once that the provider compacts."""
         if not self._compacting:
             self._compacting = True
             self._out.put(CompactionBegun())
 
     def release_compaction(self) -> None:
-        """Tell of the compaction whose beginning has arrived, when its end has not."""
+        """Emit the compaction whose beginning has arrived, but not its end."""
         held, self._held = self._held, None
         if held is not None:
             self._told = True
@@ -147,7 +147,7 @@ class Drafts:
     def calls(self, *, cut_by_limit: bool) -> tuple[ToolCall, ...] | None:
         """Return the calls in the order in which they began, None when one is without a name or an id.
 
-        With `cut_by_limit` a call whose arguments are no whole JSON object is left out: it cannot be run.
+        With `cut_by_limit` a call whose arguments are not a complete JSON object is left out: it cannot be run.
         """
         made: list[ToolCall] = []
         taken = dict[str, int]()
@@ -168,7 +168,7 @@ class Drafts:
         return tuple(made)
 
     def _draft(self, key: Any, kind: str) -> _Draft:
-        """Return the item a piece belongs to; an endpoint may not have told of its beginning."""
+        """Return the item a piece belongs to; its beginning may not have been reported."""
         key = kind if key is None else key
         draft = self._drafts.get(key)
         if draft is None:
@@ -184,7 +184,7 @@ class Drafts:
         return draft
 
     def _key_at_the_end(self, index: int, body: ItemBody) -> Any:
-        """Return the key under which an item of the finished response arrived, its place when it did not."""
+        """Return the key under which an item of the finished response arrived, or else its place."""
         own = _text(body.id)
         at_index = self._drafts.get(index)
         if at_index is not None and at_index.kind == body.type:
@@ -226,10 +226,10 @@ class Drafts:
             self._out.put(ReasoningDone(self._origin, raw.decode("utf-8", "replace")))
 
     def _compact(self, key: Any, body: ItemBody, raw: bytes, *, whole: bool) -> None:
-        """Take in a compaction. Its content was recorded to change between beginning and end, so the end is told.
+        """Add a compaction. Its content was recorded to change between beginning and end, so the end is emitted.
 
-        What the beginning brought is told when something else comes first, so that a cut stream keeps it (R-539). When
-        a model writes two compactions, the later one covers all: the last one told counts.
+        The content at the beginning is emitted when another item arrives first, so that a cut stream keeps it (R-539).
+        When a model writes two compactions, the later one covers everything: the last one emitted counts.
         """
         self.begin_compaction()
         held, self._held = self._held, None

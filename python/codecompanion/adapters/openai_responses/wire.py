@@ -1,4 +1,4 @@
-"""Responses as a wire format: OpenAI, Azure, and endpoints that speak the same (`providers.md`)."""
+"""Responses as a wire format: OpenAI, Azure, and compatible endpoints (`providers.md`)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _IS_REFUSAL = regex(
     r"|not available|not allowed|must be verified",
     re.IGNORECASE,
 )
-# The fields a request can do without, and how an endpoint names them when it refuses them.
+# The optional fields of a request, and an endpoint's names for them in its refusals.
 _NAMED = {
     "context_management": regex(r"context_management|compact_threshold"),
     "prompt_cache_key": regex(r"prompt_cache_key"),
@@ -69,7 +69,7 @@ class OpenAIResponses(WireFormat):
         self._options = options or ResponsesOptions()
         self._origin = origin_of(self.origin_name, settings.base_url)
         self._renderer = self.renderer(settings, self._options, read_blob, self._origin)
-        # What the endpoint turned out not to have, by model: `compaction` on demand, `count`.
+        # Features that the endpoint turned out to lack, by model: `compaction` on demand, `count`.
         self._missing: set[tuple[str, str]] = set()
 
     def render(self, request: ChatRequest) -> HttpCall:
@@ -90,7 +90,7 @@ class OpenAIResponses(WireFormat):
         return ResponsesDecoder(endpoint, self._origin)
 
     def compacts_natively(self, model: str) -> bool:
-        """Return whether the endpoint compacts by itself (R-534); believed until it refuses."""
+        """Return whether the endpoint compacts by itself (R-534); assumed until it refuses."""
         return self._options.compaction and "context_management" not in self._renderer.refused[model]
 
     def render_compaction(self, request: ChatRequest, instructions: str) -> HttpCall | None:
@@ -100,7 +100,7 @@ class OpenAIResponses(WireFormat):
         return HttpCall(self._below(_COMPACT), self._renderer.render_compaction(request, instructions))
 
     def read_compaction(self, body: bytes, endpoint: Endpoint) -> CompactionDone:
-        """Return the compaction: all items the endpoint answered with, to be sent back as they are."""
+        """Return the compaction: all items in the endpoint's answer, to be sent back unchanged."""
         try:
             answer = typed.read_json(body, type=_Compacted)
             kinds = [typed.read_json(item, type=_Typed).type for item in answer.output]
@@ -120,7 +120,7 @@ class OpenAIResponses(WireFormat):
         return HttpCall(self._below(_COUNT), self._renderer.render_count(request))
 
     def read_count(self, body: bytes) -> int | None:
-        """Return the count, None when the answer holds none."""
+        """Return the count, None when the answer has none."""
         try:
             answer = msgspec.json.decode(body)
         except NOT_READABLE:
@@ -129,11 +129,11 @@ class OpenAIResponses(WireFormat):
         return count if type(count) is int and count >= 0 else None
 
     def read_models(self, body: bytes) -> list[str]:
-        """Return the model names in a listing; it says nothing about their windows."""
+        """Return the model names in a listing; it has no windows."""
         return read_model_names(body)
 
     def learn_refusal(self, error: AdapterError, request: ChatRequest) -> bool:
-        """Leave out a field from now on that the endpoint says this model does not have, or let the roles alternate."""
+        """Leave out a field that the endpoint has rejected for this model from now on, or let the roles alternate."""
         if not is_refusal(error) or isinstance(error, EncryptedRefused):
             return False
         said = str(error)
@@ -149,12 +149,12 @@ class OpenAIResponses(WireFormat):
                 refused.add(field)
                 if self._renderer.head(request) != head:
                     return True
-                # The user asked for it, so the user is told.
+                # The user set it, so the user is notified.
                 refused.discard(field)
         return False
 
     def learn_missing(self, what: Literal["compaction", "count"], error: AdapterError, model: str) -> None:
-        """Remember that the endpoint has no `compaction` on demand or no `count`, when that is what the error says."""
+        """Remember that the endpoint has no `compaction` on demand or no `count`, if the error means that."""
         gone = (
             isinstance(error, ModelNotFound)
             or error.status in (404, 405, 501)

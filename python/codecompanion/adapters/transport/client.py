@@ -1,9 +1,9 @@
 """The exchange over httpx2: address, TLS, proxies and common headers of one endpoint.
 
-It is the transport below the official SDKs, without them: importing `openai` costs 0.65 s of CPU and
-`anthropic` twice that, for one `post` of a body and headers that are made here. What the SDKs add is kept: the version
-of the Messages API, an OpenAI account's organization and project, what counts as a failed connection.
-`exchange.py` says when a request goes through an SDK instead.
+It is the transport below the official SDKs, without them: importing `openai` costs 0.65 s of CPU and `anthropic` twice
+that, for one `post` of a body and headers that are created here. The SDKs' additions are kept: the version of the
+Messages API, an OpenAI account's organization and project, and the definition of a failed connection. `exchange.py`
+says when a request goes through an SDK instead.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     import httpx2
 
 _KEEPALIVE_S = 55.0
-"""Below the minute after which many gateways close idle connections: httpcore2 sees that a server has closed one before
-it is used again, but not one that is being closed just then."""
+"""Below the minute after which many gateways close idle connections: httpcore2 detects a closed connection before
+reusing it, but not one that is being closed at that moment.
+"""
 _SENDING_LIMIT_S = 120.0
 _SLOWEST_UPLOAD = 10_000
 """Bytes per second of the slowest supported upload."""
@@ -99,11 +100,11 @@ class HttpClient:
         return response
 
     def secrets(self) -> frozenset[str]:
-        """Return nothing: the headers are made by the caller, who knows what is in them."""
+        """Return nothing: the caller makes the headers, and knows their content."""
         return frozenset()
 
     def forget_credentials(self) -> None:
-        """Do nothing: it has none."""
+        """Do nothing: it has no credentials."""
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -138,7 +139,7 @@ class Address:
 
 
 def head_limit_s(limits: httpx2.Timeout, body_bytes: int) -> float | None:
-    """Return the time limit of the response head in seconds, None = none: a slow trickle of bytes is never silent."""
+    """Return the time limit of the response head in seconds, None = none: a trickle of bytes is never silent."""
     if limits.read is None:
         return None
     return (limits.connect or 0.0) + (limits.write or 0.0) + limits.read + body_bytes / _SLOWEST_UPLOAD
@@ -153,12 +154,12 @@ async def read_bounded(response: httpx2.Response) -> None:
 
 
 def make_client(settings: AdapterSettings) -> HttpClient:
-    """Import the transport, read the certificates and return the client; takes its time, so in a thread."""
+    """Import the transport, read the certificates and return the client; slow, so call it in a thread."""
     return HttpClient(make_http(settings), settings)
 
 
 def make_http(settings: AdapterSettings) -> httpx2.AsyncClient:
-    """Return the connections of an endpoint, for this exchange and for the SDKs'; takes its time, so in a thread."""
+    """Return the connections of an endpoint, for this exchange and for the SDKs'; slow, so call it in a thread."""
     import_transport()
     import httpcore2
     import httpx2
@@ -168,7 +169,7 @@ def make_http(settings: AdapterSettings) -> httpx2.AsyncClient:
         limits=httpx2.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=_KEEPALIVE_S),
         proxy=settings.proxy or None,
         # A proxy of the environment (HTTP_PROXY) does not know this machine's own servers. Certificates named there
-        # (SSL_CERT_FILE) are trusted all the same.
+        # (SSL_CERT_FILE) are trusted nevertheless.
         trust_env=not is_loopback(settings.base_url),
         verify=_certificates(settings),
     )
@@ -180,14 +181,14 @@ def make_http(settings: AdapterSettings) -> httpx2.AsyncClient:
 
 
 def client_timeout(settings: AdapterSettings, silence_s: float | None) -> httpx2.Timeout:
-    """Return the limits of one request: of connecting, of sending, and of silence."""
+    """Return the limits of one request: connecting, sending, and silence."""
     import httpx2
 
     return httpx2.Timeout(silence_s, connect=settings.connect_timeout_s, write=_SENDING_LIMIT_S, pool=_SENDING_LIMIT_S)
 
 
 def _certificates(settings: AdapterSettings) -> ssl.SSLContext:
-    """Return the context with what is trusted; an empty one where nothing is encrypted: reading them takes 30 ms."""
+    """Return the context with the trusted certificates; an empty one without encryption: reading them takes 30 ms."""
     import httpx2
 
     addresses = (settings.base_url, settings.chat_path, settings.models_path, settings.limits_path, settings.proxy)
@@ -196,13 +197,13 @@ def _certificates(settings: AdapterSettings) -> ssl.SSLContext:
 
 
 def import_transport() -> None:
-    """Import httpx2, and what it would import during the first request: 70 ms of CPU."""
+    """Import httpx2, and the modules it would import during the first request: 70 ms of CPU."""
     for step in transport_steps():
         step()
 
 
 def transport_steps() -> Iterator[Callable[[], object]]:
-    """Yield the parts of `import_transport` in order, for hosts that do something more urgent between them."""
+    """Yield the parts of `import_transport` in order, for hosts with more urgent work in between."""
     for name in ("anyio", "http.cookiejar", "importlib.resources"):  # half of the modules httpx2 imports
         yield partial(import_module, name)
     yield _import_httpx2
@@ -223,7 +224,7 @@ def _touch_anyio() -> None:
 
 
 def _tell_version() -> None:
-    """Give httpx2 its version, which it would read of its metadata (`installed`)."""
+    """Pass httpx2 its version, which it would read from its metadata (`installed`)."""
     edition = "" if "httpx2" in sys.modules else edition_of("httpx2")
     if edition:
         known = ModuleType("httpx2.__version__")
@@ -232,7 +233,7 @@ def _tell_version() -> None:
 
 
 def _common_headers(settings: AdapterSettings) -> dict[str, str]:
-    """Return what every request has, names in lower case."""
+    """Return the headers of every request, names in lower case."""
     headers = {
         "accept": "application/json",
         "accept-encoding": ACCEPT_ENCODING,
@@ -242,7 +243,7 @@ def _common_headers(settings: AdapterSettings) -> dict[str, str]:
     if settings.kind == "anthropic":
         headers["anthropic-version"] = _MESSAGES_VERSION
     if settings.kind in ("openai", "openai_responses"):
-        # What the environment says about an OpenAI account is nobody else's business.
+        # The environment's OpenAI account is sent only to OpenAI.
         account = {"openai-organization": "OPENAI_ORG_ID", "openai-project": "OPENAI_PROJECT_ID"}
         headers |= {name: os.environ[variable] for name, variable in account.items() if variable in os.environ}
         lines = (line.partition(":") for line in os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n"))

@@ -1,6 +1,6 @@
-"""Why an official client could not sign a request: no credentials, expired ones, or nobody who answers for them.
+"""Explains why an official client could not sign a request: no credentials, expired ones, or an unreachable source.
 
-The request was not sent. What the cloud's library says is quoted; what to do about it is said here.
+The request was not sent. The error of the cloud's library is quoted, with a remedy.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from codecompanion.adapters.errors.error_body import quote
 
 _LIBRARIES = ("botocore", "boto3", "google", "azure", "msal", "requests", "urllib3")
 _OWN_WORDS = ("RuntimeError", "ValueError", "AnthropicError", "OpenAIError")
-"""What the official clients raise by themselves before a request is sent."""
+"""Exceptions that the official clients themselves raise before a request is sent."""
 _UNREACHABLE = ("TransportError", "HTTPClientError", "ConnectionError", "ServiceRequestError", "ServiceResponseError")
 _REMEDIES = {
     "AWS": "Log in with aws sso login, or set AWS_PROFILE or a key of AWS",
@@ -27,11 +27,11 @@ _PLACES = (
     *("AWS_ROLE_SESSION_NAME", "AWS_EC2_METADATA_DISABLED", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"),
     *("GOOGLE_APPLICATION_CREDENTIALS", "AZURE_FEDERATED_TOKEN_FILE", "AZURE_TOKEN_CREDENTIALS"),
 )
-"""Variables that say where credentials are, and are none; commands of the model do not get them all the same."""
+"""Variables with the places of credentials, not credentials themselves; commands of the model do not get them."""
 
 
 def show_places(environ: Mapping[str, str]) -> None:
-    """Let the libraries of the clouds see where the user keeps credentials; they read their own process only."""
+    """Let the libraries of the clouds see where the user keeps credentials; they read only their own process."""
     for name in _PLACES:
         if environ.get(name):
             os.environ.setdefault(name, environ[name])
@@ -46,7 +46,7 @@ class NoCredentials(Exception):
 
 
 class CredentialsUnreachable(Exception):
-    """The request was not sent, because nobody answered who gives out tokens; the text completes a sentence."""
+    """The request was not sent, because the token source did not answer; the text completes a sentence."""
 
 
 def is_about_credentials(error: Exception, client: str) -> bool:
@@ -56,7 +56,7 @@ def is_about_credentials(error: Exception, client: str) -> bool:
 
 
 def why_no_credentials(error: Exception, client: str) -> Exception:
-    """Return the exception that says so, and what to do."""
+    """Return the exception with the reason and the remedy."""
     text = next((part for part in error.args if isinstance(part, str)), str(error))
     said = quote(text.strip().partition("\n")[0]).rstrip(". ")
     whose = WHOSE[client]

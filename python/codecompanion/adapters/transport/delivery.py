@@ -1,11 +1,11 @@
-"""Whether a request has left: the fact that decides if it may be sent again.
+"""Whether a request has left: this decides if it may be sent again.
 
-A provider acts on, and bills, a request whose body it has completely; a body that ends too soon is refused or dropped.
-So a request counts as delivered once the last piece of its body was written to the connection. From then on a lost
-connection or a time-out means *perhaps processed*, and the request is never repeated without the user's word.
+A provider acts on, and bills, a request whose body it has completely; an incomplete body is refused or dropped. So a
+request counts as delivered once the last piece of its body was written to the connection. From then on a lost
+connection or a time-out means *perhaps processed*, and the request is repeated only if the user decides so.
 
-The body itself notices: the transport asks it for the piece after the last only when the last one is written. That is
-so for httpx2 and the official clients, HTTP/1.1 and HTTP/2, and through proxies, whose CONNECT has no body of ours.
+The body itself detects this: the transport requests the piece after the last only when the last one is written. That
+applies to httpx2 and the official clients, HTTP/1.1 and HTTP/2, and through proxies, whose CONNECT has no body.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class NotDelivered(Exception):
-    """The endpoint cannot have the whole request: no connection, or it ended too early. `__cause__` says why."""
+    """The endpoint cannot have the whole request: no connection, or it ended too early. `__cause__` is the reason."""
 
 
 class AnswerLost(Exception):
@@ -28,13 +28,13 @@ class AnswerLost(Exception):
 
 
 class Delivery:
-    """How far one request has come. `is_complete`: the endpoint may act on it."""
+    """How far one request has got. `is_complete`: the endpoint may act on it."""
 
     def __init__(self) -> None:
         self.is_complete = False
 
     def failure(self, error: Exception) -> Exception:
-        """Return the exception that says what a failure of the transport means for the request; others unchanged.
+        """Return the exception that describes what a failure of the transport means for the request; others unchanged.
 
         It is one of `NotDelivered`, `AnswerLost`, and httpx2's `ReadTimeout`, which also means that it was delivered,
         `ConnectTimeout`, `WriteTimeout` and `PoolTimeout`, which mean that it was not.
@@ -65,7 +65,7 @@ _followed: ContextVar[Delivery | None] = ContextVar("followed_delivery", default
 
 @contextmanager
 def following(method: str) -> Iterator[Delivery]:
-    """Follow the request that is sent inside of the block, by whatever client; a GET may always be sent again."""
+    """Track the request that is sent inside the block, by any client; a GET may always be sent again."""
     delivery = Delivery()
     token = _followed.set(delivery if method == "POST" else None)
     try:
@@ -75,7 +75,7 @@ def following(method: str) -> Iterator[Delivery]:
 
 
 def report_deliveries(http: httpx2.AsyncClient) -> None:
-    """Let every request of these connections tell the `following` block around it when it has left."""
+    """Let every request of these connections notify the `following` block around it when it has left."""
     import httpx2
 
     class Followed(httpx2.AsyncByteStream):

@@ -1,6 +1,6 @@
 """The body of a Bedrock reply: AWS event-stream frames → the server-sent events in them.
 
-The frames are read by the decoder of Anthropic's client; what is in them is decoded like any other Messages reply.
+Anthropic's client decodes the frames; their content is decoded like any other Messages reply.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _KIND = "application/vnd.amazon.eventstream"
 
 
 def unwrap_frames(response: httpx2.Response) -> None:
-    """Replace a body of frames by one of server-sent events; any other body stays as it is."""
+    """Replace a body of frames by one of server-sent events; any other body is unchanged."""
     import httpx2
 
     if _KIND not in response.headers.get("content-type", ""):
@@ -40,7 +40,7 @@ def unwrap_frames(response: httpx2.Response) -> None:
 
 
 def load_decoder() -> None:
-    """Read what the decoder knows of Bedrock from botocore's files; takes its time, so in a thread."""
+    """Load the decoder's data about Bedrock from botocore's files; slow, so call it in a thread."""
     from anthropic.lib.bedrock._stream_decoder import get_response_stream_shape
 
     get_response_stream_shape()

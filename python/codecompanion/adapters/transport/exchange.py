@@ -1,9 +1,9 @@
 """The seam between an adapter and the network: a rendered body goes in, a response comes out.
 
-Nothing above it knows how the body travelled. httpx2 carries it for everybody (`client.py`). `transport = "sdk"` sends
-the same body through the provider's own client (`sdk_exchange.py`), for endpoints whose requests have to be signed or
-carry a token that only such a client can make. What both have in common: one request is sent once, redirects are not
-followed, time and size are limited here, and failures are those of httpx2.
+Nothing above it knows how the body travelled. httpx2 is the default (`client.py`). `transport = "sdk"` sends the body
+through the provider's own client (`sdk_exchange.py`), for endpoints whose requests must be signed or carry a token that
+only such a client can make. In both: one request is sent once, redirects are not followed, time and size are limited
+here, and failures are those of httpx2.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Exchange(Protocol):
 
         `content` is the request's body, in chunks.
 
-        Raises: NotDelivered, AnswerLost, httpx2.TimeoutException: as `Delivery.failure` says. NoCredentials: the
+        Raises: NotDelivered, AnswerLost, httpx2.TimeoutException: as in `Delivery.failure`. NoCredentials: the
         provider's client could not sign the request, which was not sent. httpx2.HTTPStatusError: the endpoint rejected
         the request; the body has been read. LimitHit, Unreadable: the response is too large, or in an encoding that was
         not requested.
@@ -45,11 +45,11 @@ class Exchange(Protocol):
         ...
 
     def secrets(self) -> frozenset[str]:
-        """Return what it has put into requests by itself and no text may show: tokens."""
+        """Return the secrets it has put into requests by itself, which no text may show: tokens."""
         ...
 
     def forget_credentials(self) -> None:
-        """Look for credentials again before the next request: the endpoint refused them."""
+        """Find credentials again before the next request: the endpoint refused them."""
         ...
 
     async def aclose(self) -> None:
@@ -58,9 +58,9 @@ class Exchange(Protocol):
 
 
 def open_exchange(settings: AdapterSettings, environ: Mapping[str, str]) -> Exchange:
-    """Import what an entry's transport needs and return it; takes its time, so in a thread.
+    """Import the modules of an entry's transport and return it; slow, so call it in a thread.
 
-    `environ` are the variables of the user's environment: a host's process is started without those that are secret.
+    `environ` are the variables of the user's environment: a host's process is started without the secret ones.
 
     Raises:
         NotInstalled: the packages of the extra `sdk` are missing.

@@ -1,8 +1,8 @@
-"""The official client of an entry, made with its settings: OpenAI's and Anthropic's own, and theirs for clouds.
+"""The official client of an entry, created with its settings: OpenAI's and Anthropic's own, and theirs for clouds.
 
-Credentials of a cloud are found by its own library, in the places that its own tools use: an AWS profile, Google's
-application default credentials, Entra ID. Only what is in the user's environment, and for that reason not in the
-host's, is handed on to them. Nothing is kept or logged here.
+A cloud's own library finds its credentials, in the places that its own tools use: an AWS profile, Google's application
+default credentials, Entra ID. Only values that are in the user's environment, and for that reason not in the host's,
+are passed on to them. Nothing is stored or logged here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import httpx2
 
 _NO_KEY = "set-by-the-request"
-"""The clients ask for a key when they are made; the entry's own is among the headers of each request."""
+"""The clients require a key on creation; the entry's own is among the headers of each request."""
 _ENTRA_SCOPES = {
     ".azure.us": "https://cognitiveservices.azure.us/.default",
     ".azure.cn": "https://cognitiveservices.azure.cn/.default",
@@ -33,7 +33,7 @@ LOGGERS = ("openai", "anthropic", "boto3", "botocore", "urllib3", "google", "azu
 
 
 def client_key(settings: AdapterSettings) -> tuple[str, str]:
-    """Return the key of an entry in `CLIENTS`: whose wire format, which cloud."""
+    """Return the key of an entry in `CLIENTS`: its wire format and cloud."""
     return "anthropic" if settings.kind == "anthropic" else "openai", settings.client
 
 
@@ -54,7 +54,7 @@ def _anthropic(settings: AdapterSettings, http: httpx2.AsyncClient, environ: Map
 def _aws_credentials(settings: AdapterSettings, environ: Mapping[str, str]) -> dict[str, Any]:
     """Return the credentials of the environment, which the process of a host is started without; {} for others.
 
-    As AWS's libraries choose: a profile that the entry names comes before the environment.
+    As in AWS's libraries, a profile that the entry names takes precedence over the environment.
     """
     if settings.aws_profile:
         return {"aws_profile": settings.aws_profile}
@@ -71,9 +71,9 @@ def _aws_credentials(settings: AdapterSettings, environ: Mapping[str, str]) -> d
 
 
 def _with_fields(client: type[Any], version: str) -> type[Any]:
-    """Return the class of a client that makes path and body from fields, for bodies that are rendered already.
+    """Return the class of a client that makes path and body from fields, for bodies that are already rendered.
 
-    It walks through the fields, copies and encodes them: of a large body in a thread, to keep the loop free.
+    It walks through the fields, copies and encodes them: for a large body in a thread, to keep the loop free.
     """
 
     class WithFields(client):  # type: ignore[misc]
@@ -154,7 +154,7 @@ def _foundry(settings: AdapterSettings, http: httpx2.AsyncClient, environ: Mappi
 
 
 def _entra_tokens(scope: str, environ: Mapping[str, str]) -> Callable[[], Awaitable[str]]:
-    """Return what gives a token of Entra ID for each request, from azure-identity, which keeps and renews it."""
+    """Return a function that gets an Entra ID token for each request, from azure-identity, which caches them."""
     from azure.identity import ClientSecretCredential, DefaultAzureCredential, get_bearer_token_provider
 
     account = [environ.get(name, "") for name in ("AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET")]

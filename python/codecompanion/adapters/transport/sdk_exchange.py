@@ -1,9 +1,9 @@
 """The exchange through an official client: its low-level call with our body, our time limits and our retries.
 
-The client adds what the cloud asks for: a signature, a token, a path with the model in it. Plain endpoints get the body
-byte for byte; Bedrock and Vertex get the same fields without `model`, which their clients move into the path. The
-connection underneath is the one `client.py` makes, so limits, proxies and certificates are the same, and so is
-what comes back: the response before its body is read, for our own decoders.
+The client adds the cloud's requirements: a signature, a token, a path with the model in it. Plain endpoints get the
+body byte for byte; Bedrock and Vertex get the fields without `model`, which their clients move into the path. The
+connection underneath is the one `client.py` creates, so limits, proxies and certificates do not differ, and the
+response is returned before its body is read, for our own decoders.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class SdkExchange:
         self._client: Any = self._make()
 
     def __repr__(self) -> str:
-        """Show the name only."""
+        """Show only the name."""
         return f"SdkExchange({self._settings.name!r})"
 
     def forget_credentials(self) -> None:
-        """Make a client that looks for credentials again before the next request."""
+        """Create a client that finds credentials again before the next request."""
         self._client = None
 
     def secrets(self) -> frozenset[str]:
@@ -71,7 +71,7 @@ class SdkExchange:
         content: Sequence[bytes] | None = None,
         stream: bool = False,
     ) -> httpx2.Response:
-        """Send one request and return its response, as `Exchange.send` says."""
+        """Send one request and return its response, as in `Exchange.send`."""
         body = None if content is None else b"".join(content)
         failure: Exception | None = None
         with following(method) as delivery:
@@ -85,9 +85,9 @@ class SdkExchange:
             except Exception as error:
                 failure = delivery.failure(self._plain_failure(error))
         if isinstance(failure, NoCredentials):
-            self.forget_credentials()  # the user may have logged in when the next request is sent
+            self.forget_credentials()  # the user may have logged in before the next request
         if failure is not None:
-            # Outside of the block above: the client's own exception holds the request with its headers.
+            # Outside of the block above: the client's own exception contains the request with its headers.
             raise failure
         return response
 
@@ -124,7 +124,7 @@ class SdkExchange:
         return posted
 
     def _plain_failure(self, error: Exception) -> Exception:
-        """Return what the same failure is without an SDK."""
+        """Return the equivalent of the failure without an SDK."""
         import httpx2
 
         response = getattr(error, "response", None)
@@ -138,7 +138,7 @@ class SdkExchange:
         return cause if isinstance(cause, Exception) else error
 
     async def _remember_secrets(self, request: httpx2.Request) -> None:
-        """Take in the tokens of a request that is sent now; a key of the entry is known anyway."""
+        """Remember the tokens of a request that is being sent; a key of the entry is known anyway."""
         if not self._settings.client:
             return
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
@@ -147,7 +147,7 @@ class SdkExchange:
 
 
 async def _bound_error(response: httpx2.Response) -> None:
-    """Limit the body of a refusal, which the client reads by itself."""
+    """Limit the body of a refusal, which the client itself reads."""
     if not response.is_success:
         bound(response, ERROR_BODY)
 
@@ -155,8 +155,8 @@ async def _bound_error(response: httpx2.Response) -> None:
 def _left_out(settings: AdapterSettings) -> dict[str, Any]:
     """Return the headers that a plain client must not add by itself.
 
-    The key is that of the entry, which is among the headers of each request; what the environment says about an OpenAI
-    account goes to OpenAI only.
+    The key is that of the entry, which is among the headers of each request; the environment's OpenAI account is sent
+    only to OpenAI.
     """
     names, variable = ["authorization"], "OPENAI_CUSTOM_HEADERS"
     left_out: Any
@@ -175,11 +175,11 @@ def _left_out(settings: AdapterSettings) -> dict[str, Any]:
 
 
 def open_sdk_exchange(settings: AdapterSettings, environ: Mapping[str, str]) -> SdkExchange:
-    """Import the official client of an entry and return the exchange; takes its time, so in a thread.
+    """Import the official client of an entry and return the exchange; slow, so call it in a thread.
 
     Raises:
         NotInstalled: the packages of the extra `sdk` are missing.
-        NoCredentials: the client cannot be made with what is configured.
+        NoCredentials: the client cannot be created with this configuration.
     """
     try:
         exchange = SdkExchange(settings, make_http(settings), environ)

@@ -18,15 +18,15 @@ from codecompanion.formats.byte_limits import KEEP_ALIVE_S
 
 Place = Literal["loopback", "private", "public"]
 ANSWER_LIMIT_S = 30.0
-"""For what is answered at once: a list of models, a count."""
+"""For requests that are answered at once: a list of models, a count."""
 PRIVATE_SILENCE_S = 1_800.0
 PUBLIC_SILENCE_S = 600.0
 BYTES_READ_IN_A_SECOND = 10_000
-"""Of a prompt, by a slow provider: one of a million tokens (4 MB) gets seven minutes more."""
+"""Reading speed of a slow provider: a prompt of a million tokens (4 MB) gets seven minutes more."""
 
 
 def max_silence_s(settings: AdapterSettings, body_bytes: int) -> float | None:
-    """Return how many seconds nothing may arrive after a request of that size, None = as long as it takes."""
+    """Return the maximum seconds of silence after a request of that size, None = unlimited."""
     if settings.idle_timeout_s:
         return settings.idle_timeout_s
     match place_of(settings.base_url):
@@ -66,7 +66,7 @@ def names_no_server(settings: AdapterSettings) -> bool:
 
 
 def place_of(address: str) -> Place:
-    """Return where an address is; one that cannot be read is somewhere else."""
+    """Return the location of an address; an unreadable one counts as elsewhere."""
     try:
         host = (urlsplit(address).hostname or "").rstrip(".")
     except ValueError:
