@@ -32,7 +32,7 @@ _BODIES = frozenset({"function", "method", "macro", "class", "interface", "type"
 
 
 def active_room(budget_tokens: int, selected: Sequence[Snippet]) -> int:
-    """Return the tokens the active file may take beside what the user chose."""
+    """Return the tokens that the active file may take in addition to the user's choices."""
     frames = sum(chars_to_tokens(frame_chars(one)) for one in selected)
     chosen = sum(one.tokens for one in selected if one.source != "active")
     share = SMALL_SHARE * min(budget_tokens, SMALL_BUDGET) + SHARE_ABOVE * max(0, budget_tokens - SMALL_BUDGET)

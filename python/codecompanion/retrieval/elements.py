@@ -1,7 +1,7 @@
 """The AST search: which classes, functions, methods and variables of found files match the terms (R-222 … R-224).
 
 The files were found by text; here their parse is searched. Scores are the document's points, not 0..1
-(`selection_score`); its two slips are mended: hits in code count as such, classes come before functions and methods.
+(`selection_score`); its two errors are fixed: hits in code count as such, classes come before functions and methods.
 """
 
 from __future__ import annotations

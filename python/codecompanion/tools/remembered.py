@@ -29,7 +29,7 @@ class ProjectMemory(Protocol):
         """Return the real folder of the notes for every project, None = it does not exist."""
 
     def changing(self) -> AbstractContextManager[None]:
-        """Hold the lock of the notes; raises a `CodeCompanionError` if another Neovim holds it for too long."""
+        """Hold the lock of the notes; raises a `CodeCompanionError` if another Neovim keeps it for too long."""
 
     def why_refused(self, text: str) -> str:
         """Return why this text may not be remembered; "" = it may."""

@@ -640,7 +640,7 @@ class LoginCode(Event, frozen=True, kw_only=True, tag="login_code"):
 
 
 class RequestFailed(Event, frozen=True, kw_only=True, tag="request_failed"):
-    """A verb without `id` failed; `verb` says which, `error` is one sentence."""
+    """A verb without `id` failed; `verb` is its name, `error` is one sentence."""
 
     verb: str
     error: str

@@ -36,7 +36,7 @@ _ID_BYTES = encode(_ID)
 class Block(msgspec.Struct, frozen=True):
     """A content block as JSON: `head`, or `head` + id + `tail` when it has an id. `call` is our id of the tool call.
 
-    `instead` replaces an image when there are too many; `is_big`: it is too large beside many others.
+    `instead` replaces an image when there are too many; `is_big`: it is too large in a request with many others.
     """
 
     facts: BlockFacts

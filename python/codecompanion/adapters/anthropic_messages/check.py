@@ -1,4 +1,4 @@
-"""The Messages API's rules for a request beside its messages: tools, thinking, context management, compaction.
+"""The Messages API's rules for a request, apart from its messages: tools, thinking, context management, compaction.
 
 The parts that grow with the conversation are in `block_check.py` and `order_check.py`. Facts that only the server knows
 (whether a signature is genuine, whether a prompt fits) are not checked.
@@ -32,7 +32,7 @@ _EDITS = ("clear_thinking_20251015", "clear_tool_uses_20250919", "compact_202601
 def check_fields(
     fields: Mapping[str, Any], *, has_calls: bool, starts_with_thinking: bool | None, signed: bool
 ) -> list[str]:
-    """Return the errors of a body beside its messages; keys newer than this plugin are accepted.
+    """Return the errors of a body, apart from its messages; keys newer than this plugin are accepted.
 
     starts_with_thinking: whether the running tool turn does, None without one. signed: the messages begin with a
     compaction that was requested.

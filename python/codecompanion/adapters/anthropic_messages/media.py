@@ -89,7 +89,7 @@ def note(text: str) -> dict[str, Any]:
 
 
 def left_out(part: ImagePart) -> dict[str, Any]:
-    """Return the replacement of an excess image, or of one too large beside many others."""
+    """Return the replacement of an excess image, or of one too large for a request with many others."""
     return note(f"The image {_name(part.path or part.sha256[:12])} was not sent again: there are too many images.")
 
 

@@ -1,4 +1,4 @@
-"""All parts of a Messages body beside the messages: limits, thinking, context management, tools, breakpoints, betas.
+"""All parts of a Messages body except the messages: limits, thinking, context management, tools, breakpoints, betas.
 
 Sources: the API reference, the pages "Threshold compaction", "Compaction on demand", "Context editing", "Prompt
 caching", "Thinking" and "Preserved thinking"; R-536, R-540.

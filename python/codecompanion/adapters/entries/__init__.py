@@ -10,7 +10,8 @@ own documentation (2026-11; at `documented_at`). Undocumented facts are learned 
   no table of windows, but in its own list.
 * `send_reasoning = "tool_turns"`: the reasoning of turns that called tools is sent back. DeepSeek and Moonshot refuse
   requests without it; templates of local models place it correctly and drop the rest.
-* `one_system_message`: Gemini keeps one instruction beside the messages; Mistral's format and the templates of local
+* `one_system_message`: Gemini keeps one instruction apart from the messages; Mistral's format and the templates of
+  local
   models put a system message in front or refuse it.
 * `alternate_roles`: the templates of open models (Mistral's, Gemma's) raise an error for two user messages in a row.
 * Mistral reports usage unasked, refuses `max_completion_tokens`, and takes call ids of nine letters and
@@ -22,8 +23,7 @@ own documentation (2026-11; at `documented_at`). Undocumented facts are learned 
   Groq, Together, Cerebras and Nebius document no field to send it back in; none is sent.
 * Z.AI reports usage unasked, documents no `stream_options`, and has no list of its models: ours is used instead.
 * MiniMax writes reasoning into the answer as `<think>` unless the request asks to split it; its `reasoning_details` are
-  then sent
-  back as they came. Its `base_resp` is an error with status 200 (`errors/error_map.py`).
+  then sent back unchanged. Its `base_resp` is an error with status 200 (`errors/error_map.py`).
 * Nebius includes windows in its list if a verbose one is requested.
 * GitHub Models is not here: GitHub closed it on 30 July 2026.
 """

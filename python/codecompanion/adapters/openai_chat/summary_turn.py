@@ -1,7 +1,7 @@
 """A summary in the system role, for endpoints with only one system message, at the front (R-146, pipeline.md 5.6).
 
-Gemini keeps one instruction beside the messages; chat templates of local models refuse or drop a second system message.
-The summary is then sent as a user message, followed by a reply that acknowledges it.
+Gemini keeps one instruction apart from the messages; chat templates of local models refuse or drop a second system
+message. The summary is then sent as a user message, followed by a reply that acknowledges it.
 """
 
 from __future__ import annotations

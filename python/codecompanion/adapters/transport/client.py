@@ -3,7 +3,7 @@
 It is the transport below the official SDKs, without them: importing `openai` costs 0.65 s of CPU and `anthropic` twice
 that, for one `post` of a body and headers that are created here. The SDKs' additions are kept: the version of the
 Messages API, an OpenAI account's organization and project, and the definition of a failed connection. `exchange.py`
-says when a request goes through an SDK instead.
+selects the requests that use an SDK instead.
 """
 
 from __future__ import annotations

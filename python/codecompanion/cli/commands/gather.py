@@ -143,7 +143,7 @@ class _Projects:
 
 
 def as_answer(gathered: Gathered) -> dict[str, Any]:
-    """Return the gathered code under the names of the contract; `notes` and `failed` say what is missing and why."""
+    """Return the gathered code under the contract's names; `notes` and `failed` list missing parts with reasons."""
     return {
         "classification": as_json(gathered.classification, gathered.types),
         "terms": list(gathered.terms),
