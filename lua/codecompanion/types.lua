@@ -12,7 +12,7 @@
 ---@field pid integer
 ---@field mistakes string[]
 
----All that is wrong by now, since more was found while the host runs.
+---The complete list of mistakes, because more were found while the host runs.
 ---
 ---`mistakes` as in `HostReady`; `failures` are sentences on the user's own tools and strategies that failed.
 ---@class CodeCompanion.Event.Mistakes
@@ -32,8 +32,8 @@
 
 ---One sentence for the user.
 ---
----One that is told `while_paused` is removed when the meter says that nothing is paused, one that is told
----`until_compacted` when a compaction succeeds, one that is told `until_restored` when no chat is missing any more.
+---With `while_paused` it is removed when the meter shows that nothing is paused, with `until_compacted` when a
+---compaction succeeds, with `until_restored` when no chat is missing any more.
 ---@class CodeCompanion.Event.Notice
 ---@field type "notice"
 ---@field chat string
@@ -43,17 +43,17 @@
 ---@field until_compacted boolean
 ---@field until_restored boolean
 
----A submit that was stored before the host could say so.
+---A submit that was stored before the host could confirm it.
 ---@class CodeCompanion.Wire.StoredSubmit
 ---@field key string
 ---@field message_id string
 ---@field text string
 ---@field tokens? integer
 
----The chat exists in the log (new or resumed). `draft` is what stood in the input region when it was last saved.
+---The chat exists in the log (new or resumed). `draft` is the text of the input region when it was last saved.
 ---
----`beside`: what was typed into copies that could only be read and are gone. `stored`: those of the request's
----`unconfirmed` submits that are in the log, in its order.
+---`beside`: text typed into read-only copies that are gone. `stored`: the request's `unconfirmed` submits that are in
+---the log, in its order.
 ---@class CodeCompanion.Event.ChatOpened
 ---@field type "chat_opened"
 ---@field chat string
@@ -68,18 +68,18 @@
 ---@field beside string
 ---@field stored CodeCompanion.Wire.StoredSubmit[]
 
----The chat is called this from now on.
+---The chat has this title from now on.
 ---@class CodeCompanion.Event.TitleChanged
 ---@field type "title_changed"
 ---@field chat string
 ---@field title string
 
----The buffer is drawn again: what follows is all there is (context block, marks, pieces, what is running).
+---The buffer is redrawn: the following events have all of it (context block, marks, pieces, running work).
 ---@class CodeCompanion.Event.Redrawn
 ---@field type "redrawn"
 ---@field chat string
 
----The chat talks to another adapter or model from now on.
+---The chat uses another adapter or model from now on.
 ---@class CodeCompanion.Event.ModelChanged
 ---@field type "model_changed"
 ---@field chat string
@@ -87,14 +87,14 @@
 ---@field model string
 ---@field window integer
 
----The chat's context is managed by another policy from now on.
+---The chat uses another policy from now on.
 ---@class CodeCompanion.Event.PolicyChanged
 ---@field type "policy_changed"
 ---@field chat string
 ---@field policy string
 ---@field description string
 
----The session's state; `label` says what happens in words (`running grep_search`), "" when idle.
+---The session's state; `label` describes the activity (`running grep_search`), "" when idle.
 ---@class CodeCompanion.Event.State
 ---@field type "state"
 ---@field chat string
@@ -107,7 +107,7 @@
 ---@field chat string
 ---@field submit_id integer
 
----A user message is durable: it may now be shown as sent. `number`: which of the user's messages it is, from 1.
+---A user message is durable and may be shown as sent. `number`: its position among the user's messages, from 1.
 ---@class CodeCompanion.Event.MessageSent
 ---@field type "message_sent"
 ---@field chat string
@@ -118,18 +118,18 @@
 ---@field tokens integer
 ---@field number integer
 
----What goes along with a submit is gathered: until `message_sent` or `submit_failed` it is a draft.
+---Attachments of a submit are being gathered: until `message_sent` or `submit_failed` it is a draft.
 ---
----`what` it waits for, in two words.
+---`what`: the pending step, in two words.
 ---@class CodeCompanion.Event.Gathering
 ---@field type "gathering"
 ---@field chat string
 ---@field submit_id integer
 ---@field what string
 
----Code stands before the message sent last (R-253): one line, and its pieces in a fold.
+---Code was placed before the message sent last (R-253): one line, and its pieces in a fold.
 ---
----`title` says how much it is, `body` has a line for each piece, which begins with its place (`path:10-40`).
+---`title` shows the amount, `body` has a line for each piece, which begins with its place (`path:10-40`).
 ---@class CodeCompanion.Event.CodeGathered
 ---@field type "code_gathered"
 ---@field chat string
@@ -139,7 +139,7 @@
 ---@field tokens integer
 ---@field duration_ms integer
 
----What has changed in a live attachment stands before the message sent last: one line, and the diff in a fold.
+---The changes of a live attachment were placed before the message sent last: one line, and the diff in a fold.
 ---@class CodeCompanion.Event.FileUpdated
 ---@field type "file_updated"
 ---@field chat string
@@ -148,7 +148,7 @@
 ---@field body string
 ---@field tokens integer
 
----What the message sent last mentions of the editor stands before it: one line, and its first lines in a fold.
+---Editor content mentioned in the message sent last was placed before it: one line, its first lines in a fold.
 ---@class CodeCompanion.Event.EditorContextSent
 ---@field type "editor_context_sent"
 ---@field chat string
@@ -157,7 +157,7 @@
 ---@field body string
 ---@field tokens integer
 
----A submit could not be stored; the text goes back into the input region.
+---A submit could not be stored; the text returns to the input region.
 ---@class CodeCompanion.Event.SubmitFailed
 ---@field type "submit_failed"
 ---@field chat string
@@ -165,22 +165,22 @@
 ---@field text string
 ---@field error string
 
----The model's side begins (once a provider request); a header is drawn if none stands for this turn yet.
+---The model's side begins (once per provider request); a header is drawn unless this turn already has one.
 ---@class CodeCompanion.Event.ReplyStarted
 ---@field type "reply_started"
 ---@field chat string
 ---@field adapter string
 ---@field model string
 
----A piece of the reply, appended where the reply ends.
+---A piece of the reply, appended at its end.
 ---@class CodeCompanion.Event.Text
 ---@field type "text"
 ---@field chat string
 ---@field text string
 
----Lines of the code that arrives for an edit in place, indented as its file is; `edit_ended` brings all of them.
+---Lines of arriving code for an edit in place, with the file's indentation; `edit_ended` brings all of them.
 ---
----The first `kept` of the lines that were told before stay, and `lines` follow them.
+---The first `kept` of the lines sent before stay, and `lines` follow them.
 ---@class CodeCompanion.Event.EditText
 ---@field type "edit_text"
 ---@field chat string
@@ -188,10 +188,11 @@
 ---@field kept integer
 ---@field placement "after"|"before"|"chat"|"new"|"replace"
 
----The reply to an edit in place: exactly one for each, after the end of its turn.
+---The reply to an edit in place: exactly one per edit, after the end of its turn.
 ---
----`proposal`: `lines` for `placement`, in `language` (as the reply calls it); `note` is a sentence of warning.
----`answer`: it is to be read in the chat. `failed`: nothing came of it, `error` says why ("" = it was cancelled).
+---`proposal`: `lines` for `placement`, in `language` (as the reply names it); `note` is a sentence of warning.
+---`answer`: a text to read in the chat. `failed`: no edit was produced, for the reason `error` ("" = it was
+---cancelled).
 ---@class CodeCompanion.Event.EditEnded
 ---@field type "edit_ended"
 ---@field chat string
@@ -223,10 +224,10 @@
 ---A question of a tool to the editor, answered by the verb `answer` with this `ask_id` (0 = no answer wanted).
 ---
 ---`look`: which of `paths` are open (without: all files with unsaved changes) → `{files}`. `change`: make `text` the
----content of buffer `buffer` at `tick` → `{state, text, reason}`. `reload`: load again what changed on disk.
----`run_tool`: call the user's own tool `name` with `arguments` → `{text, is_error}`, as late as it likes; `stop_tool`:
----nobody waits for the answer to `ask_id` any more. Once `until_ms` (milliseconds since the epoch, 0 = never) has
----passed it must not be begun: the host has gone on.
+---content of buffer `buffer` at `tick` → `{state, text, reason}`. `reload`: reload files that changed on disk.
+---`run_tool`: call the user's own tool `name` with `arguments` → `{text, is_error}`, at any later time; `stop_tool`:
+---the answer to `ask_id` is no longer needed. After `until_ms` (milliseconds since the epoch, 0 = never) the call must
+---not be started: the host no longer waits.
 ---@class CodeCompanion.Event.Ask
 ---@field type "ask"
 ---@field chat string
@@ -235,7 +236,7 @@
 ---@field until_ms integer
 ---@field fields table<string, any>
 
----Which changes of files are reverted now, as a whole: their folds say so.
+---The complete list of file changes that are reverted now: their folds show it.
 ---@class CodeCompanion.Event.ChangesReverted
 ---@field type "changes_reverted"
 ---@field chat string
@@ -252,9 +253,8 @@
 
 ---A tool call has its result. `summary` is the fold's second half: `120 lines · 1.4k tokens`.
 ---
----`reply_id` is the message that made the call.
----`preview` is what the buffer shows inside the fold (head and tail of a long result), never the whole result. With a
----`change` of a file it is the diff.
+---`reply_id` is the message that made the call. `preview` is the text that the buffer shows inside the fold (head and
+---tail of a long result), never the whole result; for a `change` of a file it is the diff.
 ---@class CodeCompanion.Event.ToolFinished
 ---@field type "tool_finished"
 ---@field chat string
@@ -272,16 +272,17 @@
 
 ---A tool call asks for permission. `body` is the exact command or diff, `filetype` its syntax (`sh`, `diff`).
 ---
----A change of a file also carries its absolute `path` and whole texts with Unix line ends: `before` and `after` are ""
----where there is no file, and both for a file too large to be compared in the editor. `why`: it is asked whatever was
----granted, and `always` grants nothing; `again`: why an earlier grant covers it no more. `covers`: which commands
----`always` could cover besides the exact one, in words that follow "Always allow"; "" when none.
----`narrowed`: which text in the context keeps anything from being granted, in one line.
----`kind` "compact": a request does not fit while compaction is paused; "once" compacts and sends it, `reason` says
----what the summary should take care of. "sampling": a server wants a reply of the model; "elicitation": values of the
----user, `form` is a JSON list of `{name, label, default, choices, required, secret}` and the answer's `text` a JSON
----object of texts by name. `place`: where a command runs (`ApprovalQuestion`), `note`: why it wants the network, in a
----sentence; `retry`: it failed in the sandbox and would run again there.
+---A change of a file also has its absolute `path` and whole texts with Unix line ends: `before` and `after` are "" for
+---a missing file, and both for a file too large to compare in the editor. `why`: the reason to ask regardless of
+---grants, so that `always` grants nothing; `again`: why an earlier grant no longer covers it. `covers`: which commands
+---`always` could cover besides the exact one, as text after "Always allow"; "" = none. `narrowed`: the text in the
+---context because of which nothing can be granted, in one line.
+---
+---`kind` "compact": a request does not fit while compaction is paused; "once" compacts and sends it, `reason` is the
+---focus of the summary. "sampling": a server wants a reply of the model; "elicitation": values from the user, `form`
+---is a JSON list of `{name, label, default, choices, required, secret}` and the answer's `text` a JSON object of texts
+---by name. `place`: where a command runs (`ApprovalQuestion`), `note`: why it needs the network, in a sentence;
+---`retry`: it failed in the sandbox and would run again there.
 ---@class CodeCompanion.Event.ApprovalRequested
 ---@field type "approval_requested"
 ---@field chat string
@@ -304,7 +305,7 @@
 ---@field hosts string[]
 ---@field retry boolean
 
----The question was answered (or the turn cancelled): the block goes away.
+---The question was answered (or the turn cancelled): its block is removed.
 ---@class CodeCompanion.Event.ApprovalClosed
 ---@field type "approval_closed"
 ---@field chat string
@@ -335,7 +336,7 @@
 
 ---One line of the context block: `kind` is the message tag, `label` the path or name, `note` more to show.
 ---
----`live`: the model is told what changes in it.
+---`live`: the model receives its changes.
 ---@class CodeCompanion.Wire.ContextItem
 ---@field id string
 ---@field kind string
@@ -344,19 +345,17 @@
 ---@field note? string
 ---@field live? boolean
 
----The whole context block as it is now: attachments and rules in the order they are sent.
+---The complete context block: attachments and rules in the order they are sent.
 ---@class CodeCompanion.Event.ContextItems
 ---@field type "context_items"
 ---@field chat string
 ---@field items CodeCompanion.Wire.ContextItem[]
 
----So many tool results were cleared from the view (R-516), or cut. `call_ids` name the folds concerned.
+---`cleared` tool results were cleared from the view (R-516), or cut. `call_ids` name the folds concerned.
 ---
----`code`: for how many messages code that was gathered was cleared; they count as results.
----`why`: the reason in a few words, "" when there is nothing to say beside what it did.
----
----`changed` are the messages whose text is shorter now, `removed` those that left the view; of those that were cut
----`cut` says how many percent are still sent, by message id (R-524).
+---`code`: the number of messages whose gathered code was cleared; they count as results. `why`: the reason in a few
+---words, "" if the result says enough. `changed` are the messages with a shorter text now, `removed` those that left
+---the view; for cut ones `cut` is the percentage still sent, by message id (R-524).
 ---@class CodeCompanion.Event.ContextEdited
 ---@field type "context_edited"
 ---@field chat string
@@ -371,21 +370,21 @@
 ---@field why string
 ---@field code integer
 
----An answer that another one counts in place of: the ids of its messages.
+---An answer that was replaced by another: the ids of its messages.
 ---
----`undone`: the change was undone, and it is the new answer that does not count.
+---`undone`: the change was undone, so the new answer is the one that does not count.
 ---@class CodeCompanion.Wire.Replaced
 ---@field change_id string
 ---@field items string[]
 ---@field undone? boolean
 
----What stands out in the view, as a whole: sent whenever the user or a change of provider undid or redid something.
+---The complete marks of the view: sent whenever the user or a change of provider undid or redid something.
 ---
 ---`undone` are ids of changes (a compaction's is its `compaction_id`) that do not count now; `cleared` and `pinned`
----are message ids: shorter than they were written, and kept. Of those that were only cut `cut` says how many percent
----are sent, by message id. `gone` are the messages that are not in the view, by the kind of change that took them out.
----`lost` are the messages that name, in place of sending it again, what is not sent any more. `next_undo` and
----`next_redo` can be undone and redone now; `undo_kind` is the kind of the first.
+---are message ids: shortened, and kept. For those that were only cut `cut` is the percentage still sent, by message
+---id. `gone` are the messages that are not in the view, by the kind of change that removed them. `lost` are messages
+---that refer to text which is no longer sent. `next_undo` and `next_redo` can be undone and redone now; `undo_kind` is
+---the kind of the first.
 ---@class CodeCompanion.Event.ViewMarks
 ---@field type "view_marks"
 ---@field chat string
@@ -400,7 +399,7 @@
 ---@field undo_kind string
 ---@field lost string[]
 
----A compaction runs (R-543); exactly one `compacted` or `compaction_failed` follows. `label` is what to show.
+---A compaction runs (R-543); exactly one `compacted` or `compaction_failed` follows. `label` is the text shown.
 ---@class CodeCompanion.Event.CompactionStarted
 ---@field type "compaction_started"
 ---@field chat string
@@ -418,10 +417,10 @@
 
 ---The history up to here was replaced in the view by `summary` (R-543).
 ---
----`removed` are the messages that left the view, `summary_ids` those that came in their place, `before` the message
----that follows them in the view ("" = none that is drawn): above it the card stands. `title` and `folded` say how the
----card looks (with CoWork's title it says what its document has there, R-453), `sections` what it folds. `tier` > 0:
----which of the policy's tiers it was, with the `counts` of messages before and after (R-137).
+---`removed` are the messages that left the view, `summary_ids` those that replaced them, `before` the message that
+---follows them in the view ("" = none that is drawn): the card is placed above it. `title` and `folded` describe the
+---card (with CoWork's title it shows its document's text, R-453), `sections` its folds. `tier` > 0: which of the
+---policy's tiers it was, with the `counts` of messages before and after (R-137).
 ---@class CodeCompanion.Event.Compacted
 ---@field type "compacted"
 ---@field chat string
@@ -459,10 +458,10 @@
 ---@field fields table<string, any>
 ---@field compaction_id string
 
----The provider request failed in a way that trying again can mend; the next attempt is in `wait_ms`.
+---The provider request failed with an error worth retrying; the next attempt is in `wait_ms`.
 ---
----`reason` is the whole sentence, `brief` the same in two or three words, "" when nobody has any. `waiting`: what is
----waited for while a server on this machine starts; the event comes again with every look.
+---`reason` is the whole sentence, `brief` its short form in two or three words, "" if there is none. `waiting`: the
+---pending condition while a local server starts; the event repeats with every check.
 ---@class CodeCompanion.Event.Retrying
 ---@field type "retrying"
 ---@field chat string
@@ -474,7 +473,8 @@
 
 ---Control is back with the user. `error` is one sentence when `reason` is `failed` or `limit`.
 ---
----`unsent`: the message was not sent, which holds until it is; `stopped` before that, there is nothing to ask again.
+---`unsent`: the message was not sent, so the error applies until it is; if `stopped` before that, there is no reply to
+---regenerate.
 ---@class CodeCompanion.Event.TurnFinished
 ---@field type "turn_finished"
 ---@field chat string
@@ -483,7 +483,7 @@
 ---@field unsent boolean
 ---@field duration_ms integer
 
----A change of a file that a tool made: `change_id` names it for `revert_changes` and `show_change`.
+---A change of a file that a tool made: `change_id` identifies it in `revert_changes` and `show_change`.
 ---@class CodeCompanion.Wire.FileChange
 ---@field change_id string
 ---@field path string
@@ -494,12 +494,12 @@
 ---One entry of a restored chat, in buffer order.
 ---
 ---kind: `user` | `updated` | `gathered` | `mentioned` | `reply` | `reasoning` | `tool` | `edited` | `compacted` |
----`cleared` | `changed` | `note`; fields as in the live events. `change_id` names the change that made `edited`,
----`compacted` and `cleared`, `undone` that it does not count now. `gone`: the message is not in the view, by the kind
----of change that took it out. `opens`: the model's side of a turn, or a new answer to the same message, begins with
----it. `kept_percent`: so much is still sent of a tool result that was cut, or of each that an edit cut. `level` is
----that of a note; one that tells of the end of a turn has in `ended` how that was. `changes`: what the tools of a turn
----that ends here did to files.
+---`cleared` | `changed` | `note`; fields as in the live events. `change_id` identifies the change that made `edited`,
+---`compacted` and `cleared`, `undone` means that it does not count now. `gone`: the message is not in the view; the
+---value is the kind of change that removed it. `opens`: the model's side of a turn, or a new answer to the same
+---message, begins with it. `kept_percent`: the percentage still sent of a tool result that was cut, or of each one
+---that an edit cut. `level` is that of a note; a note on the end of a turn has its outcome in `ended`. `changes`: file
+---changes by the tools of a turn that ends here.
 ---@class CodeCompanion.Wire.Entry
 ---@field kind string
 ---@field text? string
@@ -540,9 +540,9 @@
 ---@field change? CodeCompanion.Wire.FileChange|nil
 ---@field changes? CodeCompanion.Wire.FileChange[]
 
----A piece of a restored chat: pieces come newest first, each one goes above those before it.
+---A piece of a restored chat: pieces arrive newest first, each one belongs above those before it.
 ---
----The first piece (`first`) is enough to fill a screen; `last` closes the restore.
+---The first piece (`first`) is enough to fill a screen; `last` ends the restore.
 ---@class CodeCompanion.Event.Restored
 ---@field type "restored"
 ---@field chat string
@@ -550,10 +550,10 @@
 ---@field first boolean
 ---@field last boolean
 
----How far the code index of the folder `root` is: `done` of `total` files while it is built (total 0: not counted).
+---Progress of the code index of `root`: `done` of `total` files while it is built (total 0: not counted).
 ---
----`why`: one sentence, when the index cannot be used or was not finished. `of_vectors`: it is about the vectors of the
----pieces of code, and `done` and `total` count these.
+---`why`: one sentence, when the index cannot be used or was not finished. `of_vectors`: the event is about the vectors
+---of the pieces of code, and `done` and `total` count these.
 ---@class CodeCompanion.Event.IndexProgress
 ---@field type "index_progress"
 ---@field chat string
@@ -564,10 +564,10 @@
 ---@field why string
 ---@field of_vectors boolean
 
----A login waits for the user: `code` is typed into the page `url`, within `expires_s` seconds; "" = there is none.
+---A login waits for the user: enter `code` on the page `url` within `expires_s` seconds; "" = no code.
 ---
----`comes_back`: the page ends by itself at an address of this machine; where it cannot (the browser is elsewhere), the
----user may give that address (`login` with `answer`). `account` is asked for, `accounts` are others known here.
+---`comes_back`: the page redirects to an address of this machine; if that fails (the browser is elsewhere), the user
+---may enter that address (`login` with `answer`). `account` is the requested one, `accounts` are other known ones.
 ---@class CodeCompanion.Event.LoginCode
 ---@field type "login_code"
 ---@field chat string
@@ -579,14 +579,14 @@
 ---@field account string
 ---@field accounts string[]
 
----A verb without `id` failed; `verb` says which, `error` is one sentence.
+---A verb without `id` failed; `verb` is its name, `error` is one sentence.
 ---@class CodeCompanion.Event.RequestFailed
 ---@field type "request_failed"
 ---@field chat string
 ---@field verb string
 ---@field error string
 
----The state of an MCP server, or what it offers, is another one.
+---The state of an MCP server, or its list of tools, resources or prompts, has changed.
 ---@class CodeCompanion.Event.McpChanged
 ---@field type "mcp_changed"
 ---@field chat string
@@ -599,7 +599,7 @@
 ---@field waits string
 ---@field count integer
 
----Something that is wanted needs the packages of an extra (`:CodeCompanion install`).
+---A requested feature needs the packages of an extra (`:CodeCompanion install`).
 ---@class CodeCompanion.Event.PackagesMissing
 ---@field type "packages_missing"
 ---@field chat string
@@ -607,11 +607,11 @@
 
 ---First request: the user's settings (see `settings.py`), folders, the Neovim version, shell and language.
 ---
----`shell` is the value of Neovim's option, `language` the configured one or the locale, "" = unknown.
----`adapters`: the user's own entries by name (`adapters/entries`), `proxy`: for all of them, "" = none.
----`environment`: what the process was started without, because programs of the same user could read it there.
----`mistakes`: what the editor found wrong with the settings that a chat has to say before it is used;
----`wrong_options`: what it found wrong with options that policies read, each sentence beginning with its key.
+---`shell` is the value of Neovim's option, `language` the configured one or the locale, "" = unknown. `adapters`: the
+---user's own entries by name (`adapters/entries`), `proxy`: for all of them, "" = none. `environment`: variables
+---withheld from the process at start, because programs of the same user could read them there. `mistakes`: errors in
+---the settings found by the editor, which a chat must show before it is used; `wrong_options`: its errors in options
+---that policies read, each sentence beginning with its key.
 ---@class CodeCompanion.Request.Hello
 ---@field id? integer
 ---@field chat? string
@@ -645,11 +645,12 @@
 ---@field message string
 ---@field source? string
 
----What Python may know of the editor, taken at one moment; no call-backs during a turn.
+---The state of the editor for Python, taken at one moment; no call-backs during a turn.
 ---
----`cursor` is (row, column) in the file `current`, `visible` the first and last of its lines on the screen and how
----many it has; rows and lines are 1-based. `send_code` False: the user lets no code leave (`opts.send_code`).
----The editor sends the `buffers` with unsaved changes; the bridge adds the others, which `GiveOpenFiles` names.
+---`cursor` is (row, column) in the file `current`, `visible` the first and last of its lines on the screen and its
+---number of lines; rows and lines are 1-based. `send_code` False: the user does not allow code to be sent
+---(`opts.send_code`). The editor sends the `buffers` with unsaved changes; the bridge adds the others, which
+---`GiveOpenFiles` names.
 ---@class CodeCompanion.Wire.Snapshot
 ---@field cwd? string
 ---@field buffers? CodeCompanion.Wire.Buffer[]
@@ -661,12 +662,12 @@
 
 ---Open a new chat (`chat` is made by the editor), or the stored chat `resume`, which is then the chat's id too.
 ---
----`unconfirmed`: keys of submits of which the editor does not know whether they were stored. `copy`: which copy of
----the chat this is, unique among all editors; its own draft stands in its input. `shown`: what it shows of the reply
----that a host was receiving when it was killed. `purpose`: a chat without a window, for requests of one kind. It is
----in the list of chats only once the user gives it a title or opens it in a window. `edit_in_place` is a chat like any
----other; with another purpose the system prompt is `prompts/purpose_<purpose>.md`, and there are no tools, no rules
----and no gathered code.
+---`unconfirmed`: keys of submits for which the editor does not know whether they were stored. `copy`: the id of this
+---copy of the chat, unique among all editors; its input has its own draft. `shown`: the part it shows of the reply
+---that a host was receiving when it was killed. `purpose`: a chat without a window, for requests of one kind. It
+---appears in the list of chats only after the user gives it a title or opens it in a window. `edit_in_place` is a chat
+---like any other; with another purpose the system prompt is `prompts/purpose_<purpose>.md`, and there are no tools, no
+---rules and no gathered code.
 ---@class CodeCompanion.Request.OpenChat
 ---@field id? integer
 ---@field chat? string
@@ -679,10 +680,10 @@
 ---@field copy? string
 ---@field shown? string
 
----A text of the editor. `title` says what it is, before the file and its lines.
+---A text of the editor. `title` describes it, before the file and its lines.
 ---
----`path` is the file it is of, "" = none; `first` the 1-based line at which it begins there, 0 = it is no text of the
----file; `whole`: it is all of it, `partial`: its lines are parts of the file's. `language` marks the fence.
+---`path` is its file, "" = none; `first` the 1-based line at which it begins there, 0 = it is not text of the file;
+---`whole`: it is all of the file, `partial`: its lines are parts of the file's. `language` marks the fence.
 ---@class CodeCompanion.Wire.EditorText
 ---@field text string
 ---@field title? string
@@ -693,11 +694,11 @@
 ---@field unsaved? boolean
 ---@field partial? boolean
 
----What a message mentions of the editor (`written`: `#{diff:staged}`), as it was when the message was sent.
+---Editor content that a message mentions (`written`: `#{diff:staged}`), as it was when the message was sent.
 ---
----Without `texts` there is nothing to show, and `nothing` says why. `error` says why the message cannot be sent.
----Where it does not fit, its `keep` stays. `comes`: with a later request (`editor_context`), or the host reads it
----itself by `name` and `argument`.
+---Without `texts` there is no content, for the reason `nothing`. `error` is the reason why the message cannot be sent.
+---If the content does not fit, the end named by `keep` is kept. `comes`: it follows in a later request
+---(`editor_context`), or the host reads it itself by `name` and `argument`.
 ---@class CodeCompanion.Wire.EditorItem
 ---@field written string
 ---@field name string
@@ -711,8 +712,8 @@
 ---Send the text of the input region. `submit_id` rises by one per submit of the chat: sent exactly once.
 ---
 ---`key` is unique among all editors; it is logged with the message. With `edit` the text is the instruction of an edit
----in place: no tools are offered in its turn, and its reply also comes as `edit_text` and `edit_ended`.
----`items`: what it mentions of the editor.
+---in place: no tools are offered in its turn, and its reply is also sent as `edit_text` and `edit_ended`. `items`: the
+---editor content it mentions.
 ---@class CodeCompanion.Request.Submit
 ---@field id? integer
 ---@field chat? string
@@ -723,21 +724,21 @@
 ---@field edit? CodeCompanion.Wire.EditTarget|nil
 ---@field items? CodeCompanion.Wire.EditorItem[]
 
----What a submit mentions, and what was not known yet when it was made; it waits for that.
+---Editor content that a submit mentions and that was not ready at the time; the submit waits for it.
 ---@class CodeCompanion.Request.EditorContext
 ---@field id? integer
 ---@field chat? string
 ---@field submit_id integer
 ---@field items CodeCompanion.Wire.EditorItem[]
 
----Stop whatever runs in the chat (stream, tool, compaction, retry wait). Queued submits go back as drafts.
+---Stop all running work in the chat (stream, tool, compaction, retry wait). Queued submits become drafts again.
 ---@class CodeCompanion.Request.Cancel
 ---@field id? integer
 ---@field chat? string
 
----`/compact [instructions]` (R-533). The question whether to is asked by the editor.
+---`/compact [instructions]` (R-533). The editor asks the user for confirmation.
 ---
----With `go_on` the model goes on afterwards, also in an idle chat (R-528).
+---With `go_on` the model continues afterwards, also in an idle chat (R-528).
 ---@class CodeCompanion.Request.Compact
 ---@field id? integer
 ---@field chat? string
@@ -746,14 +747,14 @@
 
 ---→ `{label, tokens}`. Attach a file, a buffer, an image … to the next request; 0 tokens while a turn is running.
 ---
----`text` is its content, of what the host does not read.
+---`text` is its content, for kinds that the host does not read.
 ---
----The host reads a `file`, an `image`, the `symbols` of a file, and a `diff`: there `path` is which one, "" = all that
----is not committed.
+---The host reads a `file`, an `image`, the `symbols` of a file, and a `diff`: there `path` selects the diff, "" = all
+---uncommitted changes.
 ---
----Only what is attached as a `file` or a `buffer` is live; a `text` stays what it is, whatever it is called.
+---Only attachments of the kind `file` or `buffer` are live; a `text` never changes, whatever its label.
 ---
----A file that is a PDF by its name is attached as a document. `live`: the model is told when the file or buffer
+---A file with the extension of a PDF is attached as a document. `live`: the model is notified when the file or buffer
 ---changes; None = as configured.
 ---@class CodeCompanion.Request.Attach
 ---@field id? integer
@@ -763,7 +764,7 @@
 ---@field text? string
 ---@field live? boolean|nil
 
----→ one sentence. Attach the readable text of a page (`/fetch`); `again`: not the one kept of the last hour.
+---→ one sentence. Attach the readable text of a page (`/fetch`); `again`: ignore the copy of the last hour.
 ---@class CodeCompanion.Request.FetchPage
 ---@field id? integer
 ---@field chat? string
@@ -775,13 +776,13 @@
 ---@field id? integer
 ---@field chat? string
 
----Remove context items (a line of the context block was deleted) from the next request.
+---Remove context items (deleted lines of the context block) from the next request.
 ---@class CodeCompanion.Request.Detach
 ---@field id? integer
 ---@field chat? string
 ---@field items string[]
 
----→ one sentence. Tell the model what changes in these context items from here on, or no more.
+---→ one sentence. Start or stop sending the model the changes of these context items.
 ---@class CodeCompanion.Request.SetLive
 ---@field id? integer
 ---@field chat? string
@@ -796,8 +797,8 @@
 
 ---Answer an approval. `always` counts for this tool (for a shell: this command) in this chat.
 ---
----`text`: the proposal (`after`) as the user left it; it is written instead, and the model is shown the difference.
----`family` with `always`: the commands that `ApprovalRequested.covers` names run without asking in this chat.
+---`text`: the proposal (`after`) as edited by the user; it is written instead, and the model sees the difference.
+---`family` with `always`: the commands in `ApprovalRequested.covers` run without asking in this chat.
 ---@class CodeCompanion.Request.Approve
 ---@field id? integer
 ---@field chat? string
@@ -807,7 +808,7 @@
 ---@field text? string|nil
 ---@field family? boolean
 
----The answer to an `ask` event; `error` says why it could not be done.
+---The answer to an `ask` event; `error` is the reason for a failure.
 ---@class CodeCompanion.Request.Answer
 ---@field id? integer
 ---@field chat? string
@@ -816,7 +817,7 @@
 ---@field error? string
 ---@field result? any
 
----Switch approvals off (`on`) or on again for the chat.
+---Turn approvals off (`on`) or on again for the chat.
 ---@class CodeCompanion.Request.SetYolo
 ---@field id? integer
 ---@field chat? string
@@ -830,7 +831,7 @@
 ---@field model? string
 ---@field secrets? table<string, string>
 
----Manage the chat's context by another policy (`/policy`); "" = as configured.
+---Use another policy in the chat (`/policy`); "" = as configured.
 ---@class CodeCompanion.Request.SetPolicy
 ---@field id? integer
 ---@field chat? string
@@ -841,20 +842,20 @@
 ---@field id? integer
 ---@field chat? string
 
----Keys that functions of the configuration returned, by adapter name: for adapters `hello` did not bring.
+---Keys that functions of the configuration returned, by adapter name: for adapters not in `hello`.
 ---@class CodeCompanion.Request.GiveSecrets
 ---@field id? integer
 ---@field chat? string
 ---@field secrets table<string, string>
 
----Variables of the kind of `Hello.environment` that have changed in the editor since, and those that are gone.
+---Variables of the kind in `Hello.environment` that have changed in the editor since, and those that are gone.
 ---@class CodeCompanion.Request.GiveEnvironment
 ---@field id? integer
 ---@field chat? string
 ---@field changed? table<string, string>
 ---@field gone? string[]
 
----The names of all listed file buffers; sent when they changed, before the request whose snapshot needs them.
+---The names of all listed file buffers; sent after changes, before the request whose snapshot needs them.
 ---@class CodeCompanion.Request.GiveOpenFiles
 ---@field id? integer
 ---@field chat? string
@@ -862,7 +863,7 @@
 
 ---Evaluated functions of the config (R-502, R-503): the subtree `context_management` for this chat.
 ---
----`wrong`: a sentence for each function that failed or returned a value of the wrong type, beginning with its key.
+---`wrong`: a sentence for each function that failed or returned a value of the wrong type; it begins with the key.
 ---@class CodeCompanion.Request.SetOverrides
 ---@field id? integer
 ---@field chat? string
@@ -880,25 +881,25 @@
 ---@field chat? string
 ---@field snapshot CodeCompanion.Wire.Snapshot
 
----Let the model go on with its last reply, which was cut off or ended at the output limit.
+---Continue the model's last reply, which was cut off or ended at the output limit.
 ---@class CodeCompanion.Request.GoOn
 ---@field id? integer
 ---@field chat? string
 ---@field snapshot CodeCompanion.Wire.Snapshot
 
----Tell the editor everything the chat's buffer shows, from `redrawn` on.
+---Send the editor the whole content of the chat's buffer, from `redrawn` on.
 ---@class CodeCompanion.Request.RedrawChat
 ---@field id? integer
 ---@field chat? string
 
----The buffer is gone; give the chat back.
+---The buffer is gone; release the chat.
 ---@class CodeCompanion.Request.CloseChat
 ---@field id? integer
 ---@field chat? string
 
----Keep the text of the input region (debounced by the editor).
+---Save the text of the input region (debounced by the editor).
 ---
----`copy` when the chat can only be read there: its owner's draft is another one.
+---`copy`: the chat is read-only there, and its owner has a different draft.
 ---@class CodeCompanion.Request.SaveDraft
 ---@field id? integer
 ---@field chat? string
@@ -907,8 +908,8 @@
 
 ---→ `[{id, title, updated, created, messages, cwd, adapter, model, owned, first_question, last_question, …}]`.
 ---
----Newest first; times in seconds since the epoch. `forked_from` and `family` name other chats ("" = no branch).
----With `chat` only that one, also when nothing was said in it.
+---Newest first; times in seconds since the epoch. `forked_from` and `family` name other chats ("" = no branch). With
+---`chat` only that one, even if it is empty.
 ---@class CodeCompanion.Request.ListSessions
 ---@field id? integer
 ---@field chat? string
@@ -927,16 +928,16 @@
 ---@field id? integer
 ---@field chat? string
 
----→ one sentence. Give the stored chat `chat` another title; it need not be open.
+---→ one sentence. Give the stored chat `chat` another title; it does not have to be open.
 ---@class CodeCompanion.Request.RenameSession
 ---@field id? integer
 ---@field chat? string
 ---@field title string
 
----→ `{path, text}`: write a stored chat to a file that can be shared; `text` is one sentence.
+---→ `{path, text}`: write a stored chat to a shareable file; `text` is one sentence.
 ---
----`path` is absolute, "" = a name of the chat's title in `cwd`. A file that is there is not written over. Keys are
----hidden, the home folder is `~`.
+---`path` is absolute, "" = a name derived from the chat's title in `cwd`. An existing file is not overwritten. Keys
+---are masked, and the home folder becomes `~`.
 ---@class CodeCompanion.Request.ExportChat
 ---@field id? integer
 ---@field chat? string
@@ -944,14 +945,15 @@
 ---@field path? string
 ---@field form? "html"|"md"
 
----→ one sentence. Delete the stored chat `chat` for good; an open one is refused. The editor has asked before.
+---→ one sentence. Permanently delete the stored chat `chat`; an open one is refused. The editor asks before.
 ---@class CodeCompanion.Request.DeleteSession
 ---@field id? integer
 ---@field chat? string
 
----→ id of the branch. Copy the chat up to its message `at` (not in it), or whole, into the new chat `fork`.
+---→ id of the branch. Copy the chat up to (not including) its message `at`, or whole, into the new chat `fork`.
 ---
----`draft` is stored with it. Asked again for a branch that exists, nothing happens; `fork` "" = the host finds an id.
+---`draft` is stored with it. Repeating the request for an existing branch does nothing; `fork` "" = the host finds an
+---id.
 ---@class CodeCompanion.Request.ForkChat
 ---@field id? integer
 ---@field chat? string
@@ -971,7 +973,7 @@
 ---@field chat? string
 ---@field of? string
 
----→ `{chat, source, note}`. Make a chat of a checkpoint (`<chat>/<name>`) or of the best there is (`<chat>`).
+---→ `{chat, source, note}`. Create a chat from a checkpoint (`<chat>/<name>`) or from the best one (`<chat>`).
 ---@class CodeCompanion.Request.RestoreChat
 ---@field id? integer
 ---@field chat? string
@@ -980,11 +982,11 @@
 
 ---→ `{folder, user, project, unused, of, others, entries}`: the memory of a project; with a `query` the best hits.
 ---
----The project is that of the chat, `cwd` where the host has no such chat open. `folder` is that of the project's
----notes, `user` and `project` are the files the user writes ("" = not used), `unused` are sentences on files that are
----not used, `of` counts all entries, `others` those of other projects, which `everything` adds. `entries`: `{path,
----line, origin, scope, is_private, title, first, time, can_delete}`, newest first, at most 500; `origin` is "you",
----"model" or "compaction".
+---The project is that of the chat, or `cwd` if the host has no such chat open. `folder` is that of the project's
+---notes, `user` and `project` are the files the user writes ("" = not used), `unused` are sentences on unused files,
+---`of` counts all entries, `others` those of other projects, which `everything` adds. `entries`: `{path, line, origin,
+---scope, is_private, title, first, time, can_delete}`, newest first, at most 500; `origin` is "you", "model" or
+---"compaction".
 ---@class CodeCompanion.Request.ShowMemory
 ---@field id? integer
 ---@field chat? string
@@ -992,7 +994,7 @@
 ---@field query? string
 ---@field everything? boolean
 
----→ a sentence. Delete a file of the memory that no person writes (`can_delete`).
+---→ a sentence. Delete a file of the memory that was not written by a person (`can_delete`).
 ---@class CodeCompanion.Request.DeleteMemory
 ---@field id? integer
 ---@field chat? string
@@ -1017,10 +1019,10 @@
 
 ---→ `{user, models, problem, notice}`: log in to an adapter that has a login in place of a key.
 ---
----Event `login_code` tells what the user has to do where; `account` "" = the one used last, "new" = another one, else
----one of its `accounts`. `notice` is a `{title, text}` that a first login has to show, or empty. `answer` gives the
----`address` that the browser ended at. `stop` ends it; the request that waits fails then. `forget` removes our own
----login, → `{forgotten, note}`.
+---The event `login_code` tells the user what to do; `account` "" = the one used last, "new" = another one, else one of
+---its `accounts`. `notice` is a `{title, text}` to show at a first login, or empty. `answer` passes the `address` at
+---which the browser ended. `stop` ends the login; the waiting request then fails. `forget` deletes our own login, →
+---`{forgotten, note}`.
 ---@class CodeCompanion.Request.Login
 ---@field id? integer
 ---@field chat? string
@@ -1037,9 +1039,9 @@
 
 ---→ `{prompts: [{name, description, alias, messages, origin, label, path, sha256, state, …}], problems}`.
 ---
----The prompt files of `own_folder` and `folders`, and those of the project below `cwd`. `state` of a project's is
----"allowed" or "waits" for the user's trust (`show_trust`); `messages` of those are empty. `problems`: a sentence for
----each file that cannot be used; `notes` of a prompt: what of it is not.
+---The prompt files of `own_folder` and `folders`, and those of the project below `cwd`. `state` of a project's prompt
+---is "allowed" or "waits" for the user's trust (`show_trust`); the latter have no `messages`. `problems`: a sentence
+---for each unusable file; `notes` of a prompt: its unusable parts.
 ---@class CodeCompanion.Request.ListPrompts
 ---@field id? integer
 ---@field chat? string
@@ -1049,7 +1051,7 @@
 
 ---→ `{folder, why, since, identity, files, others, waiting, silenced, problem}`: a folder's files, all decisions.
 ---
----The folder is that of the chat, `cwd` where the host has no such chat open; `why` it is trusted: "" (it is not),
+---The folder is that of the chat, or `cwd` if the host has no such chat open; `why` it is trusted: "" (it is not),
 ---"user", "setup" (`trust.folders`) or "off" (`trust.enabled`). `files`: `{kind, label, path, sha256, text, does,
 ---is_trusted, runs, leads_out, cut}`, `others`: `{path, kind, since, here}` of every decision. `folders` and
 ---`own_folder` are those of prompts (`list_prompts`).
@@ -1068,7 +1070,7 @@
 ---→ one sentence. Trust a folder or files, revoke that, or silence the reminder of waiting files (`silence`).
 ---
 ---`folder` and `identity`: the folder that was shown, "" = that of the chat, or of `cwd`. `files`: the files trusted
----with the content shown; with what "folder", all files shown. `path`: a file to trust with its current content, or
+---with the content shown; if `what` is "folder", all files shown. `path`: a file to trust with its current content, or
 ---the subject of `revoke`, "" = the folder.
 ---@class CodeCompanion.Request.ChangeTrust
 ---@field id? integer
@@ -1082,7 +1084,7 @@
 ---@field folders? string[]
 ---@field own_folder? string
 
----→ `{written: why}`: what a text from outside mentions beyond the project below `cwd`, or of secret files.
+---→ `{written: why}`: mentions in an external text that lead outside the project below `cwd`, or to secrets.
 ---@class CodeCompanion.Request.CheckMentions
 ---@field id? integer
 ---@field chat? string
@@ -1091,9 +1093,9 @@
 
 ---→ `{rows: [{id, role, tag, name, tokens, cycle, age, state, preview, cache, cost}], total, window, cost}`.
 ---
----The next request, message by message; `cache` is `hit`, `miss` or "", `cost` US dollars or null. With `request` the
----one of that number (from 1, −1 = the newest) as it was sent, with its `turn`, or what it `asked` for if that was a
----summary, a `note`, how many `requests`, and whether its `total` is `exact`.
+---The next request, message by message; `cache` is `hit`, `miss` or "", `cost` US dollars or null. With `request`, the
+---request of that number (from 1, −1 = the newest) as it was sent, with its `turn`, or its purpose `asked` for a
+---summary, a `note`, the number of `requests`, and whether its `total` is `exact`.
 ---@class CodeCompanion.Request.Inspect
 ---@field id? integer
 ---@field chat? string
@@ -1101,7 +1103,7 @@
 
 ---→ `{title, text, filetype, state}`: the body of a request as JSON, 0 = the next one; or one message of it.
 ---
----The text differs from the bytes that were sent by white space between JSON values alone. `item`: id of a message,
+---The text differs from the bytes that were sent only in white space between JSON values. `item`: id of a message,
 ---`system` or `tools`.
 ---@class CodeCompanion.Request.ShowRequest
 ---@field id? integer
@@ -1109,15 +1111,15 @@
 ---@field request? integer
 ---@field item? string
 
----→ `{title, text, filetype, state}`: what the policy would change, as a diff; nothing is sent (R-546).
+---→ `{title, text, filetype, state}`: the policy's next changes, as a diff; nothing is sent (R-546).
 ---
----Against `last_request`: how the next request differs from the one that was sent last.
+---With `last_request`: the difference between the next request and the last one sent.
 ---@class CodeCompanion.Request.Preview
 ---@field id? integer
 ---@field chat? string
 ---@field against? "last_request"|"policy"
 
----→ `{before, after, pins, rules, why}`: about what /compact would come to now, for the question before it.
+---→ `{before, after, pins, rules, why}`: an estimate of the effect of /compact now, for its confirmation.
 ---@class CodeCompanion.Request.ForecastCompaction
 ---@field id? integer
 ---@field chat? string
@@ -1128,7 +1130,7 @@
 ---@field chat? string
 ---@field item string
 
----→ `{title, text, spans}`: what the chat has cost, as Markdown (R-356). Read from the log: it need not be open.
+---→ `{title, text, spans}`: the cost of the chat, as Markdown (R-356). Read from the log; the chat may be closed.
 ---
 ---`spans` are the colours of its chart: (line from 0, first byte, end, ink). `ascii`: drawn without Braille.
 ---@class CodeCompanion.Request.ShowCost
@@ -1137,7 +1139,7 @@
 ---@field width? integer
 ---@field ascii? boolean
 
----→ `{title, text, turn, turns}`: a turn call by call, the newest without a number (R-357). Read from the log.
+---→ `{title, text, turn, turns}`: a turn call by call, without a number the newest (R-357). Read from the log.
 ---@class CodeCompanion.Request.ShowTrace
 ---@field id? integer
 ---@field chat? string
@@ -1156,19 +1158,19 @@
 ---@field id? integer
 ---@field chat? string
 
----→ one sentence: what was undone. `change_id` "" = the newest change (R-545); another one is refused.
+---→ one sentence naming the undone change. `change_id` "" = the newest change (R-545); any other is refused.
 ---@class CodeCompanion.Request.UndoChange
 ---@field id? integer
 ---@field chat? string
 ---@field change_id? string
 
----→ one sentence: which change counts again.
+---→ one sentence naming the change that counts again.
 ---@class CodeCompanion.Request.RedoChange
 ---@field id? integer
 ---@field chat? string
 ---@field change_id? string
 
----→ one sentence. Put the original of a message or call id back into the view (R-516).
+---→ one sentence. Restore the original of a message or call id to the view (R-516).
 ---@class CodeCompanion.Request.RestoreMessage
 ---@field id? integer
 ---@field chat? string
@@ -1180,10 +1182,10 @@
 ---@field chat? string
 ---@field item string
 
----→ one sentence. Pin a message or call id, the newest message without one, or `text` as an instruction (R-361).
+---→ one sentence. Pin a message or call id, without one the newest message, or `text` as an instruction (R-361).
 ---
----`source`: the file of the project that the instruction is from, "" = it is the user's own. `again`: one that is
----pinned already stays, and that is no mistake.
+---`source`: the project file that the instruction is from, "" = it is the user's own. `again`: pinning an already
+---pinned message succeeds without effect.
 ---@class CodeCompanion.Request.Pin
 ---@field id? integer
 ---@field chat? string
@@ -1204,30 +1206,30 @@
 ---@field id? integer
 ---@field chat? string
 
----→ `{rows: [{key, id, title, cycle, tokens, removed, changed, snippet}], total}`: what left the view, by words.
+---→ `{rows: [{key, id, title, cycle, tokens, removed, changed, snippet}], total}`: removed messages, by words.
 ---@class CodeCompanion.Request.Recall
 ---@field id? integer
 ---@field chat? string
 ---@field words? string
 
----→ `{title, head, rows, text, root, can_choose}`: what code would be gathered for a question (`/context`).
+---→ `{title, head, rows, text, root, can_choose}`: the code that would be gathered for a question (`/context`).
 ---
----Without a question for the newest message of the user; nothing is sent. A row is `{path, start, end, what, source,
----score, tokens, state, why, kind, name, anchor, anchor_at, chosen_at}`. `state` is "in", "out" (`why` says why),
----"left out" or "pinned" by the user; `chosen_at` is the line by which it was pinned, 0 = `start`.
+---Without a question, for the user's newest message; nothing is sent. A row is `{path, start, end, what, source,
+---score, tokens, state, why, kind, name, anchor, anchor_at, chosen_at}`. `state` is "in", "out" (`why` is the reason),
+---or "left out" or "pinned" by the user; `chosen_at` is the line by which it was pinned, 0 = `start`.
 ---@class CodeCompanion.Request.PreviewCode
 ---@field id? integer
 ---@field chat? string
 ---@field snapshot CodeCompanion.Wire.Snapshot
 ---@field question? string
 
----→ as `preview_code`: what was gathered for a message; `item` is the gathered message.
+---→ as `preview_code`: the code gathered for a message; `item` is the gathered message.
 ---@class CodeCompanion.Request.ShowGathered
 ---@field id? integer
 ---@field chat? string
 ---@field item string
 
----→ one sentence. Leave a piece out of the next question, or pin it in this chat; "" = neither any more.
+---→ one sentence. Leave a piece out of the next question, or pin it in this chat; "" = reset to neither.
 ---@class CodeCompanion.Request.ChooseCode
 ---@field id? integer
 ---@field chat? string
@@ -1242,14 +1244,14 @@
 
 ---→ `[{change_id, path, name, turn, turn_id, question, tool, added, removed, state, reverted, time, places}]`.
 ---
----The changes of files that tools made in this chat, and their reverts, newest first. With `hunks` each row has
----`places`, as `tools.files.diff.Hunk`, and whether each is `reverted`.
+---The file changes that tools made in this chat, and their reverts, newest first. With `hunks` each row has `places`,
+---as `tools.files.diff.Hunk`, and whether each is `reverted`.
 ---@class CodeCompanion.Request.ListChanges
 ---@field id? integer
 ---@field chat? string
 ---@field hunks? boolean
 
----→ `{title, text, filetype, state}`: the whole diff of a change of a file.
+---→ `{title, text, filetype, state}`: the whole diff of a file change.
 ---
 ---With `texts` also `before` and `after`: the whole texts.
 ---@class CodeCompanion.Request.ShowChange
@@ -1260,9 +1262,9 @@
 
 ---→ `{text, reverted, conflicts: [{path, name, reason, changes, can_compare, can_mark}]}`.
 ---
----Take back changes of files, three-way against what came later; files where that overlaps stay as they are. With
----`markers` the conflict is put into the file's buffer, unsaved. `hunk`: only this place of the one change, counted
----from 0 as in the `places` of `list_changes`; one that is reverted is brought back.
+---Revert file changes with a three-way merge against later changes; files with conflicts are unchanged. With `markers`
+---the conflict is put into the file's buffer, unsaved. `hunk`: only this hunk of the one change, counted from 0 as in
+---the `places` of `list_changes`; a reverted one is applied again.
 ---@class CodeCompanion.Request.RevertChanges
 ---@field id? integer
 ---@field chat? string
@@ -1270,30 +1272,30 @@
 ---@field markers? boolean
 ---@field hunk? integer|nil
 
----→ `[{grant, tool, what, configured}]`: what runs without asking in this chat; `what` is "" for every call.
+---→ `[{grant, tool, what, configured}]`: calls allowed without asking in this chat; `what` "" = every call.
 ---@class CodeCompanion.Request.ListGrants
 ---@field id? integer
 ---@field chat? string
 
----→ `{tools, groups, tokens, all_tokens, is_default, note, coming}`: tools and groups, what each costs, what is on.
+---→ `{tools, groups, tokens, all_tokens, is_default, note, coming}`: tools and groups, costs, which are on.
 ---
----`sent`: the tool is part of the next request; `why_not` says why one that is on is not. `coming`: name and state of
----servers whose tools nobody knows yet.
+---`sent`: the tool is part of the next request; `why_not` is the reason why one that is on is not. `coming`: name and
+---state of servers whose tools are not known yet.
 ---@class CodeCompanion.Request.ListTools
 ---@field id? integer
 ---@field chat? string
 
----→ one sentence. Offer these tools and groups in the chat from now on, or not.
+---→ one sentence. Enable or disable these tools and groups in the chat from now on.
 ---
----`how`: `on` and `off` switch them, `toggle` the other way; `only` offers just these, without a name what the
----configuration says.
+---`how`: `on` and `off` switch them, `toggle` inverts each; `only` offers just these, without names those of the
+---configuration.
 ---@class CodeCompanion.Request.ChooseTools
 ---@field id? integer
 ---@field chat? string
 ---@field names string[]
 ---@field how? "off"|"on"|"only"|"toggle"
 
----→ one sentence. Ask again before what `grant` allowed.
+---→ one sentence. Ask again before the calls that `grant` allowed.
 ---@class CodeCompanion.Request.RevokeGrant
 ---@field id? integer
 ---@field chat? string
@@ -1304,7 +1306,7 @@
 ---@field id? integer
 ---@field chat? string
 
----Return the MCP servers of a folder, a table each: state, tools with their sizes, resources, prompts, log.
+---Return the MCP servers of a folder, one table each: state, tools with their sizes, resources, prompts, log.
 ---
 ---The folder (`root`) is that of the chat, or `cwd` if the host has no such chat open. `files` are the files that name
 ---servers: path, names of the servers, whether it is trusted, its problem.
@@ -1313,7 +1315,7 @@
 ---@field chat? string
 ---@field cwd? string
 
----Start, stop or restart an MCP server, or offer one of its tools (by the server's own name) or no longer.
+---Start, stop or restart an MCP server, or enable or disable one of its tools (by the server's own name).
 ---@class CodeCompanion.Request.ChangeMcp
 ---@field id? integer
 ---@field chat? string
@@ -1322,9 +1324,9 @@
 ---@field tool? string
 ---@field cwd? string
 
----Return the text of a resource (`uri`), or of a prompt with its arguments filled in (`prompt`), of a server.
+---Return the text of a resource (`uri`) of a server, or of a prompt with its arguments filled in (`prompt`).
 ---
----It is started when it was not. With `attach` the resource joins the next request of the chat in place of that.
+---A stopped server is started. With `attach` the resource is attached to the next request of the chat instead.
 ---@class CodeCompanion.Request.ReadMcp
 ---@field id? integer
 ---@field chat? string
@@ -1339,9 +1341,9 @@
 ---
 ---The code index.
 ---
----`start`: build it in the background if it is not true to the disk; `rebuild`: from scratch. Events
----`index_progress` tell how far that is. With neither, only what is there is told, and in `left_out`, one sentence,
----which files are not searched and why. `no_vectors`: why making vectors ended early the last time, "" = it did not.
+---`start`: build it in the background if it is out of date; `rebuild`: from scratch. Events `index_progress` report
+---the progress. With neither, only the current index is reported, and in `left_out`, one sentence, which files are not
+---searched and why. `no_vectors`: why making vectors ended early the last time, "" = it did not.
 ---@class CodeCompanion.Request.IndexProject
 ---@field id? integer
 ---@field chat? string
@@ -1366,7 +1368,7 @@
 ---@field chat? string
 ---@field cwd string
 
----Files (absolute paths) that the editor has written, or found changed: their indexes look at them first.
+---Files (absolute paths) that the editor has written, or found changed: their indexes check them first.
 ---@class CodeCompanion.Request.FilesChanged
 ---@field id? integer
 ---@field chat? string
@@ -1378,16 +1380,16 @@
 ---@field start integer
 ---@field end integer
 
----→ `{items: [{text}], model, ms, cached, why, failed, off}`: what could stand at the cursor, or why not.
+---→ `{items: [{text}], model, ms, cached, why, failed, off}`: completions at the cursor, or the reason for none.
 ---
----`failed`: the server could not be asked or answered with an error; the editor says `why` once and waits before it
----asks again. `off`: this file never gets any (a secret file); the editor does not ask for it again.
+---`failed`: the server was unreachable or answered with an error; the editor shows `why` once and waits before the
+---next request. `off`: this file never gets any (a secret file); the editor stops asking for it.
 ---
----`before`: the text before the cursor (≤ 8,000 characters), `after`: the text after it (≤ 2,000), `head`: what stands
+---`before`: the text before the cursor (≤ 8,000 characters), `after`: the text after it (≤ 2,000), `head`: the text
 ---above `before`, from the top of the file (≤ 20,000). `line` and `column` of the cursor are 0-based, in bytes.
----`recent`: newest first. `manual`: the user asked for it. `count`: how many different ones; 0 asks nobody,
----and is only about whether anybody could be asked. A newer request of the same editor cancels this one, whose answer
----then has neither items nor a reason.
+---`recent`: newest first. `manual`: the user asked for it. `count`: number of different completions; 0 sends no
+---request and only checks whether a server is available. A newer request of the same editor cancels this one, whose
+---answer then has neither items nor a reason.
 ---@class CodeCompanion.Request.CompleteCode
 ---@field id? integer
 ---@field chat? string
@@ -1403,7 +1405,7 @@
 ---@field manual? boolean
 ---@field count? integer
 
----Stop the completion that request `of` asked for (0 = whichever runs); its connection is closed.
+---Stop the completion that request `of` asked for (0 = the running one); its connection is closed.
 ---@class CodeCompanion.Request.CancelCompletion
 ---@field id? integer
 ---@field chat? string
