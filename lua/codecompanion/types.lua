@@ -1017,7 +1017,7 @@
 ---@field chat? string
 ---@field adapters string[]
 
----→ `{user, models, problem, notice}`: log in to an adapter that has a login in place of a key.
+---→ `{user, models, problem, notice}`: log in to an adapter that uses a login instead of a key.
 ---
 ---The event `login_code` tells the user what to do; `account` "" = the one used last, "new" = another one, else one of
 ---its `accounts`. `notice` is a `{title, text}` to show at a first login, or empty. `answer` passes the `address` at

@@ -118,7 +118,7 @@ class ReplyRequests:
         timer = self._reply_timer(request) if self._models.is_own else None
         response = await connection.send(call, endpoint, stream=True)
         if self._models.is_own:
-            self._server.read_prompt(request.chat_id or request.purpose, request.model)
+            self._models.server.read_prompt(request.chat_id or request.purpose, request.model)
         endpoint = connection.with_secrets(endpoint)
         decoder = self._wire.decoder(endpoint)
         error: errors.AdapterError | None = None

@@ -12,13 +12,14 @@ import logging
 from collections.abc import Collection, Sequence
 from functools import partial, reduce
 
+from codecompanion.adapters.transport.time_limits import is_loopback
 from codecompanion.context.shape_request import Shaped
 from codecompanion.context.work import Messages
 from codecompanion.counting.calibration import wants_provider_count
 from codecompanion.errors import AdapterError, ContextOverflow, NetworkFailed, ServerLoading
 from codecompanion.model.messages import GATHERED_TAG, Message, goes_along, is_protected
 from codecompanion.model.view import View, append
-from codecompanion.session.accounts.local_models import is_local, runs_on_own_server
+from codecompanion.session.accounts.local_models import runs_on_own_server
 from codecompanion.session.compaction.dry_run import dry_run
 from codecompanion.session.window.chat_model import ChatModel
 from codecompanion.session.window.native_side import NativeSide
@@ -213,7 +214,8 @@ class Fitting:
 
         A server on this machine may see everything.
         """
-        if is_local(self._chat.services.adapters, *self._chat.named):
+        adapters, (name, model) = self._chat.services.adapters, self._chat.named
+        if is_loopback(adapters.settings(name).base_url) and runs_on_own_server(adapters, name, model):
             return True
         sent = self._shaper.sent_contents()
         new = [message for message in messages if sent.get(message.id) != message.content]
