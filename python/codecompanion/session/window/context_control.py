@@ -19,7 +19,6 @@ from codecompanion.context.stage_report import Preparation, Prepared
 from codecompanion.context.work import StageEvent
 from codecompanion.errors import ConfigError, ContextOverflow, EncryptedRefused, RequestRejected, StoreError
 from codecompanion.model.messages import Usage
-from codecompanion.session.accounts.local_models import runs_on_own_server
 from codecompanion.session.accounts.usage_check import sentence
 from codecompanion.session.compaction.announcer import Announcer
 from codecompanion.session.compaction.compaction import Compactor, Summariser
@@ -322,19 +321,8 @@ class ContextControl(ChatModel):
             prepared = await compactor.run(preparation, self.policy)
         finally:
             self._refusal, self._has_told_failure = compactor.refusal, compactor.has_told
-        self.watch.see_writer(prepared, lambda: self._summariser(False).label)
-        self._share_verdict(prepared)
+        self.plans.see_writer(prepared)
         return prepared
-
-    def _share_verdict(self, prepared: Prepared) -> None:
-        """Let other chats know whether the model writes summaries: on the user's own server each attempt takes long."""
-        if not any(report.asked for report in prepared.reports):
-            return
-        known = self.services.unusable_writers
-        if self.watch.unusable_writer and runs_on_own_server(self.services.adapters, *self.writer):
-            known.add(self.writer)
-        elif self.watch.writer_is_proven:
-            known.discard(self.writer)
 
     def _as_sent(self) -> ChatRequest:
         """Return the chat as it would be sent now, up to the newest reply or result."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from codecompanion.context.pipeline import compact, last_tier, prepare, recover
-from codecompanion.context.stage_report import Preparation
+from codecompanion.context.stage_report import Preparation, Prepared
 from codecompanion.context.work import Env
 from codecompanion.model.view import View
+from codecompanion.session.accounts.local_models import runs_on_own_server
 from codecompanion.session.compaction.watch import CompactionWatch
 from codecompanion.session.window.chat_model import ChatModel
 from codecompanion.session.window.native_side import NativeSide
@@ -51,8 +52,27 @@ class Plans:
         asks = self._watch.allows_asking(chat.log.view.cycle, chat.measured().tokens)
         unusable = self._watch.unusable_writer
         if not unusable and chat.writer in chat.services.unusable_writers:
-            unusable = chat.writer[1] or chat.writer[0]
+            unusable = self._writer_label
         return msgspec.structs.replace(env, asks_models=asks, unusable_writer=unusable)
+
+    @property
+    def _writer_label(self) -> str:
+        adapter, model = self._chat.writer
+        return model or adapter
+
+    def see_writer(self, prepared: Prepared) -> None:
+        """Remember whether the model wrote a usable summary; on the user's own server, for all chats.
+
+        There each attempt takes long.
+        """
+        chat, watch = self._chat, self._watch
+        watch.see_writer(prepared, lambda: self._writer_label)
+        if not any(report.asked for report in prepared.reports):
+            return
+        if watch.unusable_writer and runs_on_own_server(chat.services.adapters, *chat.writer):
+            chat.services.unusable_writers.add(chat.writer)
+        elif watch.writer_is_proven:
+            chat.services.unusable_writers.discard(chat.writer)
 
     def compaction(self, instructions: str = "") -> Preparation:
         """Return a compaction at any token count (R-533)."""

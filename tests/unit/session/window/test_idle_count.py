@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from codecompanion.adapters.base import AdapterSettings, ChatRequest
+from codecompanion.adapters.base import AdapterSettings, ChatRequest, OnWait
 from codecompanion.errors import Overloaded
 from codecompanion.model.messages import Message, Usage, with_changes
 from codecompanion.session import session as session_module
@@ -138,7 +138,7 @@ async def test_a_provider_does_not_see_what_its_requests_left_out(
 class Hanging(ScriptedAdapter):
     """Does not say how large the first prompt is."""
 
-    async def count_tokens(self, request: ChatRequest) -> int:
+    async def count_tokens(self, request: ChatRequest, on_wait: OnWait | None = None) -> int:
         if not self.counted:
             self.counted.append(request)
             await asyncio.Event().wait()
