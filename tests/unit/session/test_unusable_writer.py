@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codecompanion.adapters.base import ChatRequest
+from codecompanion.adapters.base import AdapterSettings, ChatRequest
 from codecompanion.context.policy.policy_catalog import policy_names
 from codecompanion.errors import NetworkFailed
 from codecompanion.wire.events import Compacted
@@ -98,3 +98,17 @@ async def test_strict_asks_as_its_document_says(tmp_path: Path) -> None:
     before = chat.asked
     await chat.until_compacted(2)
     assert chat.asked > before
+
+
+@pytest.mark.parametrize("is_own", [True, False], ids=["own server", "provider"])
+async def test_a_model_of_an_own_server_is_not_asked_in_the_next_chat_either(tmp_path: Path, is_own: bool) -> None:
+    chat = Played(tmp_path, "adaptive", 8_192)
+    if is_own:
+        entry = AdapterSettings(name="s", kind="offline", base_url="http://localhost:8080", local_server=True)
+        chat.bench.services.adapters.add(chat.bench.adapter, entry)
+    await chat.start()
+    await chat.until_compacted(1)
+    first, chat.number = chat.asked, 0
+    chat.session = await chat.bench.open("chat-2")
+    await chat.until_compacted(2)
+    assert (chat.asked == first) is is_own
