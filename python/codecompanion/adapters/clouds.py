@@ -42,7 +42,7 @@ _VERTEX_AREAS = {"global": "aiplatform", "us": "aiplatform.us.rep", "eu": "aipla
 
 
 def credentials_of(client: str) -> str:
-    """Return the name of a cloud's request signature for sentences, "" for none."""
+    """Return the phrase for a cloud's credentials in sentences, "" for none."""
     return f"the credentials of {WHOSE[client]}" if client else ""
 
 

@@ -52,7 +52,7 @@ def assemble(
 
 
 def section_of(one: Snippet) -> str:
-    """Return a text that is not lines of a file as the block renders it, separators included; "" for all others."""
+    """Return a text that is not lines of a file as the block renders it, heading included; "" for all others."""
     title = TITLES.get(one.source, "")
     return f"\n\n## {title}\n\n{one.text}\n\n" if title and one.text.strip() else ""
 

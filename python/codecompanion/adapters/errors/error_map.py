@@ -53,8 +53,8 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True):
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """The facts about an endpoint for sentences. `secrets` must not occur in any text; it has no `repr`.
 
-    `signed_with` names the signature of requests that use no key ("" = a key, or nothing). `start_command` starts the
-    server, if it is on this machine ("" = unknown, None = it is elsewhere).
+    `signed_with` names the credentials that sign requests instead of a key ("" = a key, or nothing). `start_command`
+    starts the server, if it is on this machine ("" = unknown, None = it is elsewhere).
     """
 
     name: str

@@ -3,10 +3,10 @@
 Chat Completions is copied by many servers, each with gaps, and behind a gateway they change with the model. Facts known
 beforehand are data of the entry (`builtin_adapters.json`); this is for the rest. Sources: the error texts of OpenAI
 ("Unsupported parameter"), pydantic servers ("Extra inputs are not permitted": Mistral, vLLM), DeepSeek and Moonshot
-("reasoning_content … must be passed back", "… is missing"), Gemini ("missing a thought_signature"), OpenAI behind
-gateways ("tool_calls[0].id: string too long"), Mistral's models behind gateways ("must be a-z, A-Z, 0-9, with a length
-of 9", "Unexpected role 'user' after role 'tool'"), chat templates of Mistral's and Gemma's models ("roles must
-alternate"; llama.cpp and Ollama answer 500).
+("reasoning_content … must be passed back", "… is missing"), Gemini ("missing a thought_signature"), OpenAI via gateways
+("tool_calls[0].id: string too long"), Mistral's models via gateways ("must be a-z, A-Z, 0-9, with a length of 9",
+"Unexpected role 'user' after role 'tool'"), chat templates of Mistral's and Gemma's models ("roles must alternate";
+llama.cpp and Ollama answer 500).
 """
 
 from __future__ import annotations
