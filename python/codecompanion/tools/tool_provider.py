@@ -47,7 +47,8 @@ class SettlingProvider(LateProvider, Protocol):
         """Return whether its list of tools is final; called before each request."""
 
     async def settle(self, root: Path) -> None:
-        """Complete the list of tools. A request waits a few seconds for this; then it continues in the background."""
+        """Complete the list of tools. A request waits for this for a few seconds; it then continues in the background.
+        """
 
 
 NOT_STARTED = "not started"

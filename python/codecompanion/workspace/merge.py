@@ -1,7 +1,7 @@
 """Three-way merge of texts, by `git merge-file`: its results are familiar, and it needs no repository.
 
-The pure-Python alternative on PyPI (merge3) is under the GPL, which is incompatible with this project's licence.
-Without git, only text that was not changed since can be reverted; the user sees a note.
+The pure-Python alternative on PyPI (merge3) is under the GPL, which does not fit this project's licence. Without git,
+only text that was not changed since can be reverted; the user sees a note.
 """
 
 from __future__ import annotations

@@ -219,7 +219,7 @@ class MessagesDecoder(ReplyDecoder):
         self._out.add_reasoning(text, THINKING_FIELD)
 
     def _close(self, events: list[StreamEvent]) -> None:
-        """Append `Finished`, or raise the reason why the reply is not complete."""
+        """Append `Finished`, or record why the reply is not complete."""
         if not self.seen_done:
             self.problem = self._why_incomplete()
             return

@@ -231,7 +231,7 @@ class ChatDecoder(ReplyDecoder):
         return "tool_calls" if self._calls else "stop"
 
     def _close(self, events: list[StreamEvent]) -> None:
-        """Append `Finished`, or raise the reason why the reply is not complete."""
+        """Append `Finished`, or record why the reply is not complete."""
         reason = self._finish_reason or self._reason_of_the_parts()
         if not reason or reason == "error":
             self.problem = self._why_incomplete()

@@ -161,7 +161,7 @@ class ResponsesDecoder(ReplyDecoder):
         self.seen_done = True
 
     def _close(self, events: list[StreamEvent]) -> None:
-        """Append `Finished`, or raise the reason why the reply is not complete."""
+        """Append `Finished`, or record why the reply is not complete."""
         response = self._last
         if response is None:
             self.problem = self._why_incomplete()

@@ -60,7 +60,7 @@ def question_about(arguments: dict[str, Any], context: ToolContext) -> ApprovalQ
 
 
 def _proposal(path: Path, name: str) -> Proposal:
-    """Return the deletion; a link, or a file that is not text, counts as empty."""
+    """Return the proposed deletion; it has no content for a link, or for a file that is not text."""
     before = None
     if not path.is_symlink():
         with contextlib.suppress(text_files.UnreadableFile):
