@@ -8,8 +8,8 @@ before** (no summary can contain unseen names), the share found in the summary i
 too. Files count by their base name; identifiers are camelCase, snake_case or contain digits.
 
 `--form below` measures only the ledger below a model's prose (`append_ledger`). Goals at 4000 tokens of sections:
-`all_files` ≥ 0.73, `all_names` ≥ 0.66. A file is a chat in the project's transcript format; `python -m codecompanion
-import` makes one of other agents' transcripts.
+`all_files` ≥ 0.73, `all_names` ≥ 0.66. A file is a chat in the project's transcript format;
+`python -m codecompanion import` makes one of other agents' transcripts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """CPU from the first request of a process to the first piece of its reply: over httpx2, and through official clients.
 
-Each figure is from new processes, in turn, against a loopback server, without the import of our own modules. `python -m
-bench.bench_transports [RUNS]`.
+Each figure is from new processes, in turn, against a loopback server, without the import of our own modules.
+`python -m bench.bench_transports [RUNS]`.
 """
 
 from __future__ import annotations

@@ -47,8 +47,7 @@ class SettlingProvider(LateProvider, Protocol):
         """Return whether its list of tools is final; called before each request."""
 
     async def settle(self, root: Path) -> None:
-        """Complete the list of tools. A request waits for this for a few seconds; it then continues in the background.
-        """
+        """Complete the list of tools. A request waits a few seconds for this, which then continues by itself."""
 
 
 NOT_STARTED = "not started"
