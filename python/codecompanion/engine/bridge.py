@@ -50,7 +50,7 @@ class Runtime(Protocol):
     """The methods of `engine.runtime.Runtime` that the bridge uses."""
 
     async def handle(self, request: requests.Request) -> object:
-        """Carry out one request; the value goes into its `reply`."""
+        """Handle one request; the result is sent in its `reply`."""
 
     async def aclose(self) -> None:
         """Finish writing and release everything."""

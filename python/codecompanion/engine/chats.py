@@ -35,7 +35,7 @@ async def open_chat(services: Services, request: requests.OpenChat) -> Session |
 
 
 async def carry_out(services: Services, session: Session, request: requests.Request) -> object:
-    """Carry out one request about an open chat and return its result; raises `CodeCompanionError`."""
+    """Handle one request about an open chat and return its result; raises `CodeCompanionError`."""
     if isinstance(
         request,
         requests.RedrawChat

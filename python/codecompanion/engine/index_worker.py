@@ -24,7 +24,7 @@ NICENESS = 15
 
 
 def main() -> int:
-    """Carry out one job; return the exit status."""
+    """Run one job; return the exit status."""
     line = sys.stdin.buffer.readline()
     try:
         job = typed.read_json(line, type=IndexJob)

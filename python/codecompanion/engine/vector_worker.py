@@ -19,7 +19,7 @@ from codecompanion.session.vectors.vector_process import VectorJob, carry_out
 
 
 def main() -> int:
-    """Carry out one job; return the exit status."""
+    """Run one job; return the exit status."""
     try:
         job = typed.read_json(sys.stdin.buffer.readline(), type=VectorJob)
     except NOT_READABLE:

@@ -21,7 +21,7 @@ MAX_CHARS = 16_000
 
 
 async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
-    """Carry out one call; raises `ToolError`."""
+    """Run one call; raises `ToolError`."""
     kind = arguments.get("kind", "any")
     below = ""
     if "path" in arguments:

@@ -36,7 +36,7 @@ def _target(arguments: dict[str, Any], context: ToolContext) -> Path:
 
 
 async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
-    """Carry out one call; raises `ToolError`."""
+    """Run one call; raises `ToolError`."""
     path = await asyncio.to_thread(_target, arguments, context)
     return await change_file(partial(_plan, arguments), context, path)
 

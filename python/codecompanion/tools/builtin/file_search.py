@@ -60,7 +60,7 @@ def _alternatives(pattern: str) -> list[str]:
 
 
 async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
-    """Carry out one call; raises `ToolError`."""
+    """Run one call; raises `ToolError`."""
     return await in_thread(lambda check: _search(arguments, context, check))
 
 

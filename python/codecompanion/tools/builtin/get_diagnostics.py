@@ -17,7 +17,7 @@ _OTHER_NAMES = {"err": "error", "warn": "warning", "info": "information"}
 
 
 async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
-    """Carry out one call; raises `ToolError`."""
+    """Run one call; raises `ToolError`."""
     reported = await context.editor.diagnostics()
     if reported is None:
         return ToolOutput(text="The editor did not answer in time.", is_error=True, summary="no answer")

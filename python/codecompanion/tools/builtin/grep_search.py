@@ -139,7 +139,7 @@ def _cut(line: str, start_byte: int) -> str:
 
 
 async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
-    """Carry out one call; raises `ToolError`."""
+    """Run one call; raises `ToolError`."""
     files, unsaved = await in_thread(lambda check: _files(arguments, context, check))
     hits = _Hits(files, arguments.get("max_results", DEFAULT_LINES))
     on_disk = [name for name in files.names if name not in unsaved]

@@ -39,7 +39,7 @@ def _edit(arguments: dict[str, Any], context: ToolContext) -> tuple[Proposal, Ed
 
 
 async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
-    """Carry out one call; raises `ToolError`."""
+    """Run one call; raises `ToolError`."""
     path = await asyncio.to_thread(context.resolve, arguments["path"])
     return await change_file(partial(_plan, arguments), context, path)
 

@@ -47,7 +47,7 @@ class _Folders(msgspec.Struct, frozen=True):
 
 
 async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
-    """Carry out one call; raises `ToolError`."""
+    """Run one call; raises `ToolError`."""
     _require(arguments)
     return await in_thread(lambda check: _perform(arguments, context, check))
 

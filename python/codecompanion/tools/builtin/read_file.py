@@ -28,7 +28,7 @@ _SHA256 = regex("[0-9a-f]{64}")
 
 
 async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
-    """Carry out one call; raises `ToolError`."""
+    """Run one call; raises `ToolError`."""
     return await in_thread(lambda check: _read(arguments, context, check))
 
 

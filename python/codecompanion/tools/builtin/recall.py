@@ -21,7 +21,7 @@ LISTED = 20
 
 
 async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
-    """Carry out one call; raises `ToolError`."""
+    """Run one call; raises `ToolError`."""
     if ("key" in arguments) == ("query" in arguments):
         raise ToolError("recall takes either `query` to search or `key` to read.")
     return await in_thread(lambda check: _answer(arguments, context, check))

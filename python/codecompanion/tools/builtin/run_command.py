@@ -114,7 +114,7 @@ def _readable(output: bytes | bytearray) -> str:
 
 
 async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
-    """Carry out one call; raises `ToolError`."""
+    """Run one call; raises `ToolError`."""
     cwd = folder_of(arguments, context)
     place, allowed = await asyncio.to_thread(decided, arguments, context)
     refusal = context.sandbox.refuses if context.sandbox is not None else ""
