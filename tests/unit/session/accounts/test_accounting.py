@@ -1,4 +1,4 @@
-"""What a chat writes down of its provider requests (R-356, R-357, R-360)."""
+"""The log entries of a chat's provider requests (R-356, R-357, R-360)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def logged(bench, kind):
     return [event.payload for event in bench.store.load_events("chat-1") if isinstance(event.payload, kind)]
 
 
-async def test_a_request_is_logged_with_its_parts_its_retries_its_end_and_its_price(tmp_path):
-    """R-357: request mix, route attempts and result; the price is that of the day it was paid (R-359)."""
+async def test_a_request_is_logged_with_its_parts_retries_end_and_price(tmp_path):
+    """R-357: request mix, route attempts and result; the price is the one valid on the day of the request (R-359)."""
     reply = (RetryScheduled("rate limited", 1, 500), *says("hello", USAGE))
     bench = Bench(tmp_path, ScriptedAdapter("s", [reply]))
     bench.services.price = lambda adapter, model, passes: sum(
@@ -87,8 +87,8 @@ async def test_a_request_without_a_known_price_has_none(tmp_path):
     assert (reported.cost_usd, reported.prices) == (None, None)
 
 
-async def test_asking_for_a_summary_is_a_request_like_any_other(tmp_path):
-    """R-357: its model, its time and its end; the first one failed, its retry was told."""
+async def test_a_summary_request_is_logged_like_any_other(tmp_path):
+    """R-357: with its model, duration and end; the first attempt failed and its retry was reported."""
     summary = "1. **Primary Request and Intent**\nRead.\n9. **Optional Next Step**\nGo on."
     replies = [
         says("long " * 400, USAGE),
@@ -112,7 +112,7 @@ async def test_asking_for_a_summary_is_a_request_like_any_other(tmp_path):
     assert all(call.ended is not None for call in record.calls)
 
 
-async def test_a_request_that_failed_or_was_stopped_says_so(tmp_path):
+async def test_a_failed_or_stopped_request_is_logged_as_such(tmp_path):
     """R-357: every request that began has an end in the log."""
     waits = asyncio.Event()
     replies = [(NetworkFailed("no network"),), (TextDelta("begin"), waits, Finished("stop"))]

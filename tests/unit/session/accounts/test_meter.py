@@ -45,7 +45,7 @@ LINE = "def add(left, right):  # adds\n    return left + right\n"
 
 @dataclasses.dataclass
 class Provider:
-    """Counts `ratio` tokens per estimated one, and `hidden` for all that is no message (fixed part, own words).
+    """Counts `ratio` tokens per estimated one, and `hidden` for everything but messages (fixed part, own words).
 
     `extra`: what single messages have besides, by id.
     """
@@ -62,7 +62,7 @@ class Provider:
 
 
 class Chat:
-    """A chat whose every reply is reported by the provider and told to the meter."""
+    """A chat whose replies all carry usage that is fed to the meter."""
 
     def __init__(self, provider: Provider, calibration: Calibration | None = None) -> None:
         self.provider, self.view = provider, View()
@@ -102,8 +102,8 @@ def talk(provider: Provider, steps: int = 6, calibration: Calibration | None = N
 
 
 @pytest.mark.parametrize("ratio", [0.8, 1.0, 1.22, 1.6])
-def test_the_count_before_each_request_is_right_within_the_goal(ratio: float) -> None:
-    """Whatever the tokenizer: the reply is known, only the newest result is estimated, with the learned ratio."""
+def test_the_count_before_each_request_is_within_the_goal(ratio: float) -> None:
+    """For any tokenizer: the reply is known, only the newest result is estimated, with the learned ratio."""
     chat = talk(Provider(ratio), steps=20)
     for _ in range(10):
         chat.add(LINE * 15)
@@ -116,8 +116,8 @@ def test_the_count_before_each_request_is_right_within_the_goal(ratio: float) ->
 
 @pytest.mark.slow("a chat of many turns")
 @pytest.mark.parametrize("reminders", [(0, 90), (0, 0, 0, 700), (250, 310)])
-def test_what_a_provider_adds_unseen_soon_lies_within_the_bounds(reminders: tuple[int, ...]) -> None:
-    """On 9,836 requests of others the truth was above the upper bound in 37 %: the band follows what is reported."""
+def test_hidden_tokens_of_a_provider_soon_lie_within_the_bounds(reminders: tuple[int, ...]) -> None:
+    """In 37 % of 9,836 recorded requests the truth was above the upper bound: the band follows the reports."""
     chat, missed, wide = talk(Provider(1.2), steps=3), 0, 0
     for step in range(120):
         chat.add(LINE * 8)
@@ -132,7 +132,7 @@ def test_what_a_provider_adds_unseen_soon_lies_within_the_bounds(reminders: tupl
 
 
 @pytest.mark.sweep
-def test_the_bounds_of_a_provider_that_adds_nothing_become_narrow() -> None:
+def test_the_bounds_become_narrow_if_the_provider_adds_nothing() -> None:
     chat = talk(Provider(1.2), steps=3)
     chat.add(LINE * 8)
     first = chat.meter.count(chat.view)
@@ -154,8 +154,8 @@ def test_after_a_reply_the_count_is_exact() -> None:
     assert not chat.meter.count(chat.view).exact
 
 
-def test_the_first_request_knows_what_another_chat_taught() -> None:
-    """What the provider adds by itself is part of every chat with the model."""
+def test_a_first_request_uses_what_another_chat_learned() -> None:
+    """Text that the provider adds is part of every chat with the model."""
     taught = talk(Provider(1.3, hidden=3000)).meter.calibration
     chat = Chat(Provider(1.3, hidden=3000), taught)
     chat.add("Please read the files.", "user")
@@ -166,7 +166,7 @@ def test_the_first_request_knows_what_another_chat_taught() -> None:
 
 
 def test_a_first_request_teaches_the_extra_unless_nearly_all_of_it_is_messages() -> None:
-    """What nobody sees must not be taken for a tokenizer that cuts finer."""
+    """Hidden text must not be mistaken for a tokenizer that produces more tokens."""
     short, long = Chat(Provider(1.0, hidden=800)), Chat(Provider(1.5, hidden=800))
     short.add(LINE * 50, "user")
     short.reply()
@@ -191,13 +191,13 @@ def test_a_changed_fixed_part_shows_at_once() -> None:
     assert not after.exact
 
 
-def test_the_more_was_taken_out_the_wider_the_bounds() -> None:
+def test_the_bounds_widen_with_the_amount_removed() -> None:
     chat = talk(Provider(1.0), steps=12)
     little, much = (chat.meter.count(with_messages(chat.view, chat.view.messages[:length])) for length in (-1, 2))
     assert much.upper - much.tokens > little.upper - little.tokens > 0
 
 
-def test_an_edit_takes_out_what_was_counted_not_what_was_estimated() -> None:
+def test_an_edit_subtracts_the_counted_size_not_the_estimate() -> None:
     """Lesson 45: the results have another ratio than the rest, as real ones do."""
     chat = Chat(Provider(1.0))
     chat.add("Please read.", "user")
@@ -215,8 +215,8 @@ def test_an_edit_takes_out_what_was_counted_not_what_was_estimated() -> None:
     assert chat.meter.measure(edited.messages).tokens == chat.meter.count(edited).tokens
 
 
-def test_what_an_edit_shows_to_be_wrong_is_not_booked_to_the_fixed_part() -> None:
-    """Of two results in one report the first costs more than its share: what is known of the other was too much."""
+def test_an_error_exposed_by_an_edit_is_not_booked_to_the_fixed_part() -> None:
+    """The first of two results in one report costs more than its share, so the other one was overestimated."""
     chat = talk(Provider(1.0))
     base = chat.meter.measure(()).tokens
     expensive, cheap = chat.add("{[(<x>)]}" * 400), chat.add(LINE * 200)
@@ -252,7 +252,7 @@ def test_reports_of_an_endpoint_without_usage_change_nothing() -> None:
     assert (chat.meter.count(chat.view), chat.meter.calibration) == (before, ratio)
 
 
-def test_another_model_starts_from_what_is_known_of_it() -> None:
+def test_another_model_starts_from_its_own_calibration() -> None:
     chat = talk(Provider(1.3))
     chat.meter.switch_model(Calibration(1.0, 9))
     count = chat.meter.count(chat.view)
@@ -260,8 +260,8 @@ def test_another_model_starts_from_what_is_known_of_it() -> None:
     assert count.tokens == chat.meter.estimated_prompt(chat.view)
 
 
-def test_reasoning_that_is_not_sent_back_is_no_part_of_the_next_prompt() -> None:
-    """Chat Completions; encrypted reasoning goes back and counts. An endpoint may not say how much it was."""
+def test_reasoning_that_is_not_sent_back_is_not_counted_in_the_next_prompt() -> None:
+    """Chat Completions; encrypted reasoning is sent back and counts. An endpoint may omit its size."""
     thought = "Let me think about it. " * 100
     for part, told, kept, returns in (
         (ReasoningPart(thought), 700, 100, False),
@@ -279,7 +279,7 @@ def test_reasoning_that_is_not_sent_back_is_no_part_of_the_next_prompt() -> None
         assert abs(chat.meter.count(chat.view).tokens - before - kept) <= 150
 
 
-def test_what_is_counted_by_size_class_teaches_nothing_about_the_tokenizer() -> None:
+def test_messages_counted_by_size_class_do_not_calibrate_the_tokenizer() -> None:
     chat = talk(Provider(1.2))
     before = chat.meter.calibration
     estimated = chat.meter.estimated_prompt(chat.view)
@@ -290,7 +290,7 @@ def test_what_is_counted_by_size_class_teaches_nothing_about_the_tokenizer() -> 
     assert chat.meter.estimated_prompt(chat.view) > estimated
 
 
-def test_a_view_that_changed_while_the_reply_came_teaches_nothing() -> None:
+def test_a_view_that_changed_during_the_reply_teaches_nothing() -> None:
     chat = talk(Provider(1.2))
     before = chat.meter.calibration
     sent, prompt = chat.meter.estimated_prompt(chat.view), chat.truth
@@ -301,7 +301,7 @@ def test_a_view_that_changed_while_the_reply_came_teaches_nothing() -> None:
     assert chat.error < 0.05
 
 
-def test_short_messages_teach_the_tokenizer_of_a_small_window() -> None:
+def test_short_messages_calibrate_a_model_with_a_small_window() -> None:
     """Issue 24: in a small window no message is long; after five replies the estimate of a text is within 3 %."""
     chat = Chat(Provider(1.09))
     for number in range(5):
@@ -325,8 +325,8 @@ def test_a_providers_count_is_the_count() -> None:
     assert chat.meter.count(chat.view) == count
 
 
-def test_after_a_providers_own_compaction_the_meter_shows_what_is_left() -> None:
-    """R-538: the last pass counted its block and the fixed part; what is sent again keeps the size it had."""
+def test_after_a_providers_own_compaction_the_meter_shows_the_remainder() -> None:
+    """R-538: the last pass counted its block and the fixed part; messages that are sent again keep their size."""
     chat = talk(Provider(1.4), steps=8)
     base, before = chat.truth - sum(map(chat.provider.size, chat.view.messages)), chat.view
     kept = chat.view.messages[-2:]
@@ -342,8 +342,8 @@ def test_after_a_providers_own_compaction_the_meter_shows_what_is_left() -> None
     assert reply in chat.view.messages
 
 
-def test_a_long_reply_behind_a_compaction_is_not_taken_for_a_shorter_one_and_the_block() -> None:
-    """R-538: whether the output holds the block is told by what the model makes of the reply, not by the estimate."""
+def test_a_long_reply_after_a_compaction_is_not_mistaken_for_a_short_one_and_the_block() -> None:
+    """R-538: the model's handling of the reply shows whether the output includes the block; the estimate does not."""
     chat = talk(Provider(1.2), steps=8, calibration=Calibration(1.2, 20_000))
     base = chat.truth - sum(map(chat.provider.size, chat.view.messages))
     block = Message(id="block", role="assistant", content=(CompactionPart("anthropic", "[]", text="Summary. " * 500),))
@@ -356,7 +356,7 @@ def test_a_long_reply_behind_a_compaction_is_not_taken_for_a_shorter_one_and_the
     assert abs(chat.meter.count(chat.view).tokens / wanted - 1) < 0.03
 
 
-def test_a_compaction_in_the_first_reply_is_taken_in_too() -> None:
+def test_a_compaction_in_the_first_reply_is_counted() -> None:
     chat = Chat(Provider(1.0))
     part = CompactionPart("anthropic", "[]", text="A summary. " * 40)
     message = Message(id="r", role="assistant", content=(part, TextPart("Going on.")))
@@ -365,8 +365,8 @@ def test_a_compaction_in_the_first_reply_is_taken_in_too() -> None:
     assert chat.meter.count(chat.view).tokens == 920
 
 
-def test_a_provider_that_counts_what_came_in_says_nothing_of_its_block() -> None:
-    """Recorded of OpenAI: the usage of a reply that compacted is that of the whole prompt, the block in the output."""
+def test_a_provider_that_reports_input_tokens_does_not_report_its_block() -> None:
+    """Recorded from OpenAI: the usage of a reply that compacted covers the whole prompt, the block in the output."""
     chat = talk(Provider(1.0), steps=30)
     base = chat.truth - sum(map(chat.provider.size, chat.view.messages))
     came, estimated = chat.truth, chat.meter.estimated_prompt(chat.view)
@@ -383,7 +383,7 @@ def test_a_provider_that_counts_what_came_in_says_nothing_of_its_block() -> None
 
 
 class Thinker(Chat):
-    """A chat with a model that thinks; `forgets`: it reads no thoughts of earlier turns."""
+    """A chat with a reasoning model; `forgets`: it does not read reasoning of earlier turns."""
 
     def __init__(self, *, forgets: bool, thoughts: int = 400) -> None:
         super().__init__(Provider(1.0, hidden=900))
@@ -408,7 +408,7 @@ class Thinker(Chat):
         self.meter.learn(Usage(prompt, output, reasoning_tokens=self.thoughts), estimated, self.view)
 
     def turn(self) -> list[float]:
-        """Ask and let tools run; return how far the count was off before each request."""
+        """Ask and run the tools; return the error of the count before each request."""
         errors = []
         self.add("And what about the next one?", "user")
         for _ in range(4):
@@ -421,8 +421,8 @@ class Thinker(Chat):
 
 
 @pytest.mark.parametrize("forgets", [True, False])
-def test_reasoning_that_a_model_forgets_is_left_out_from_the_second_time_on(forgets: bool) -> None:
-    """GPT-5 and Claude before 4.5 read only the reasoning of the turn that is on; a turn here thinks 2,000 tokens."""
+def test_forgotten_reasoning_is_left_out_from_the_second_time_on(forgets: bool) -> None:
+    """GPT-5 and Claude before 4.5 read only the current turn's reasoning; a turn here has 2,000 tokens of it."""
     chat = Thinker(forgets=forgets)
     chat.turn()
     second = chat.turn()
@@ -437,16 +437,16 @@ def test_reasoning_that_a_model_forgets_is_left_out_from_the_second_time_on(forg
     assert chat.meter.measure(messages[-3:]).tokens < chat.meter.measure(messages).tokens
 
 
-def test_little_reasoning_teaches_nothing() -> None:
-    """Less than the estimate of what is new may be off says nothing about what the model reads."""
+def test_a_little_reasoning_teaches_nothing() -> None:
+    """If it is smaller than the possible error of the estimate, it does not show whether the model reads it."""
     chat = Thinker(forgets=False, thoughts=2)
     for _ in range(4):
         chat.turn()
     assert not chat.meter._sizes.forgets_thoughts
 
 
-def test_a_server_that_cuts_the_history_does_not_empty_the_meter() -> None:
-    """Ollama truncates silently (lessons 30, 58): what is sent is what must fit, and nothing is learned from it."""
+def test_a_server_that_truncates_the_history_does_not_empty_the_meter() -> None:
+    """Ollama truncates silently (lessons 30, 58): the full text must fit, and nothing is learned from the report."""
     chat = talk(Provider(1.0))
     before = chat.meter.calibration
     chat.add("And now?", "user")
@@ -462,7 +462,7 @@ def test_a_server_that_cuts_the_history_does_not_empty_the_meter() -> None:
 
 
 def events_of(chat: Chat) -> list[LogEvent]:
-    """Return the log of the chat's messages, a report after each reply that has usage."""
+    """Return the log of the chat's messages with a report after each reply that has usage."""
     payloads: list[EventPayload] = []
     view = View()
     for message in chat.view.messages:
@@ -489,8 +489,8 @@ def test_a_restored_chat_counts_as_before_and_teaches_nothing_twice() -> None:
     assert other.count(chat.view).tokens == other.calibration.count(chat.view.tokens).tokens
 
 
-def test_an_edit_of_something_old_is_followed_in_a_restored_chat() -> None:
-    """The result was more expensive than its estimate; forty reports later that is still known."""
+def test_an_edit_of_an_old_result_is_counted_in_a_restored_chat() -> None:
+    """The result was larger than its estimate; forty reports later the real size is still known."""
     chat = talk(Provider(1.0, extra={"m4": 300}), steps=2)
     expensive = chat.view.messages[4]
     for _ in range(40):
@@ -504,8 +504,8 @@ def test_an_edit_of_something_old_is_followed_in_a_restored_chat() -> None:
 
 
 @pytest.mark.slow("a chat of many turns")
-def test_a_long_chat_restored_knows_what_always_goes_along_from_its_first_report() -> None:
-    """What the provider adds by itself was told then; after a compaction it is most of the prompt."""
+def test_a_restored_long_chat_learns_the_fixed_part_from_its_first_report() -> None:
+    """That report included the provider's own text; after a compaction it is most of the prompt."""
     chat = talk(Provider(1.0, hidden=2500), steps=1)
     chat.add(LINE * 1500)
     for _ in range(160):
@@ -519,7 +519,7 @@ def test_a_long_chat_restored_knows_what_always_goes_along_from_its_first_report
     assert abs(restored.count(chat.view).tokens - chat.truth) <= 1
 
 
-def test_a_chat_restored_behind_an_undo_counts_what_came_back() -> None:
+def test_a_chat_restored_after_an_undo_counts_the_restored_messages() -> None:
     chat = talk(Provider(1.3), steps=3)
     events = events_of(chat)
     result = next(m for m in chat.view.messages if m.role == "tool")
@@ -534,8 +534,8 @@ def test_a_chat_restored_behind_an_undo_counts_what_came_back() -> None:
     assert restored.count(chat.view).tokens == chat.truth
 
 
-def test_a_chat_restored_behind_a_providers_compaction_counts_what_is_left() -> None:
-    """R-538: the report of the reply that compacted is about its block and the fixed part, not about the whole view."""
+def test_a_chat_restored_after_a_providers_compaction_counts_the_remainder() -> None:
+    """R-538: the report of the reply that compacted covers its block and the fixed part, not the whole view."""
     chat = talk(Provider(1.3), steps=3)
     events = events_of(chat)
     *gone, rules = chat.view.messages
@@ -559,8 +559,8 @@ def test_a_chat_restored_behind_a_providers_compaction_counts_what_is_left() -> 
 
 
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=8), st.floats(0.6, 2.2), st.integers(0, 5000))
-def test_the_shares_always_add_up_to_what_was_reported(sizes: list[int], ratio: float, hidden: int) -> None:
-    """However the tokens were shared out, the sum over a reported prompt is the report."""
+def test_the_shares_always_add_up_to_the_report(sizes: list[int], ratio: float, hidden: int) -> None:
+    """For any distribution of the tokens, the sum over a reported prompt equals the report."""
     chat = Chat(Provider(ratio, hidden))
     for size in sizes:
         chat.add(LINE * size)
@@ -573,8 +573,8 @@ def test_the_shares_always_add_up_to_what_was_reported(sizes: list[int], ratio: 
 
 
 @given(st.lists(st.tuples(st.sampled_from(["grow", "edit", "drop", "report"]), st.integers(0, 30)), max_size=25))
-def test_a_count_that_goes_on_from_the_last_one_is_the_count_from_scratch(steps: list[tuple[str, int]]) -> None:
-    """Only what is new is looked at, so that a turn does not cost more in a longer chat; the figure is the same."""
+def test_an_incremental_count_equals_the_count_from_scratch(steps: list[tuple[str, int]]) -> None:
+    """Only new messages are counted, so a turn costs the same in a long chat; the figure is identical."""
     meter, view = ContextMeter(MessageCounter(), Calibration()), View()
     for number, (step, place) in enumerate(steps):
         messages = view.messages
@@ -595,8 +595,8 @@ def test_a_count_that_goes_on_from_the_last_one_is_the_count_from_scratch(steps:
 
 
 @pytest.mark.parametrize("ratio", [0.6, 0.8])
-def test_a_first_report_never_makes_the_fixed_part_nothing(ratio: float) -> None:
-    """Lesson 8: a chat that changes its model each time has only first reports; a summary is not free after one."""
+def test_a_first_report_never_sets_the_fixed_part_to_zero(ratio: float) -> None:
+    """Lesson 8: a chat that changes its model each time has only first reports; a summary keeps a size after one."""
     provider, meter = Provider(ratio, hidden=500), ContextMeter(MessageCounter(), Calibration())
     meter.set_fixed_part(SYSTEM, (TOOL,))
     view = View()
@@ -609,8 +609,8 @@ def test_a_first_report_never_makes_the_fixed_part_nothing(ratio: float) -> None
     assert meter.measure(()).tokens > 0.4 * meter.estimated_prompt(View())
 
 
-def test_a_refusal_with_an_absurd_figure_does_not_make_the_fixed_part_nothing() -> None:
-    """R-535, lesson 8: the next true report takes it back, and what a compaction leaves is never 0 tokens."""
+def test_a_refusal_with_an_absurd_figure_does_not_set_the_fixed_part_to_zero() -> None:
+    """R-535, lesson 8: the next true report corrects it, and the remainder of a compaction is never 0 tokens."""
     provider, meter = Provider(1.0, hidden=500), ContextMeter(MessageCounter(), Calibration())
     meter.set_fixed_part(SYSTEM, (TOOL,))
     view = append(View(), meter.counted(Message(id="u", role="user", content=LINE * 200)))
@@ -624,7 +624,7 @@ def test_a_refusal_with_an_absurd_figure_does_not_make_the_fixed_part_nothing() 
 
 
 def test_a_message_is_searched_for_punctuation_once(monkeypatch):
-    """The first report about a long chat is taken in while other chats stream: 10 MB were searched twice then."""
+    """The first report about a long chat arrives while other chats stream: 10 MB used to be searched twice."""
     searched = []
     marks = MessageCounter.marks
     monkeypatch.setattr(MessageCounter, "marks", lambda self, one: (searched.append(one.id), marks(self, one))[1])

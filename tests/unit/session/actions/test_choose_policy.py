@@ -23,8 +23,8 @@ def configure(bench: Bench, **fields: Any) -> None:
     services.settings = msgspec.structs.replace(services.settings, chat=chat)
 
 
-async def test_a_chat_goes_on_with_the_policy_it_chose(tmp_path: Path) -> None:
-    """Also after a restart; the editor is told, and the triggers are the policy's own."""
+async def test_a_chat_keeps_the_policy_it_chose(tmp_path: Path) -> None:
+    """Also after a restart; the editor is notified, and the triggers are those of the policy."""
     bench = Bench(tmp_path, ScriptedAdapter("first", [says("hi")]))
     configure(bench, policies={"mine": MINE})
     session = await bench.open()
@@ -42,7 +42,7 @@ async def test_a_chat_goes_on_with_the_policy_it_chose(tmp_path: Path) -> None:
     assert reopened.control.policy.name == "codecompanion"
 
 
-async def test_a_policy_that_is_gone_is_replaced_and_said_so(tmp_path: Path) -> None:
+async def test_a_missing_policy_is_replaced_and_reported(tmp_path: Path) -> None:
     """The configuration changed while the chat was closed."""
     bench = Bench(tmp_path, ScriptedAdapter("first", []))
     configure(bench, policies={"mine": MINE})
@@ -55,7 +55,7 @@ async def test_a_policy_that_is_gone_is_replaced_and_said_so(tmp_path: Path) -> 
 
 
 async def test_an_unknown_policy_changes_nothing(tmp_path: Path) -> None:
-    """The error names what there is."""
+    """The error names the available policies."""
     bench = Bench(tmp_path, ScriptedAdapter("first", []))
     session = await bench.open()
     with pytest.raises(ConfigError, match="codecompanion"):
@@ -65,7 +65,7 @@ async def test_an_unknown_policy_changes_nothing(tmp_path: Path) -> None:
 
 
 async def test_an_adapter_may_have_a_policy_of_its_own(tmp_path: Path) -> None:
-    """It follows the adapter; what the chat chose itself counts more."""
+    """The policy follows the adapter; the chat's own choice takes precedence."""
     bench = Bench(tmp_path, ScriptedAdapter("first", []))
     bench.services.adapters.add(
         ScriptedAdapter("other", []), AdapterSettings(name="other", base_url="", kind="offline")
@@ -81,8 +81,8 @@ async def test_an_adapter_may_have_a_policy_of_its_own(tmp_path: Path) -> None:
     assert session.control.policy.name == "codecompanion"
 
 
-async def test_settings_made_for_another_policy_are_said_to_be_unused(tmp_path: Path) -> None:
-    """Nothing is silently ignored; what both understand still counts."""
+async def test_settings_made_for_another_policy_are_reported_as_unused(tmp_path: Path) -> None:
+    """Nothing is silently ignored; settings that both policies have still apply."""
     bench = Bench(tmp_path, ScriptedAdapter("first", []))
     configure(bench, context_management={"editing": {"trigger": 0.4}, "enabled": False})
     session = await bench.open()
@@ -96,7 +96,7 @@ async def test_settings_made_for_another_policy_are_said_to_be_unused(tmp_path: 
 
 
 async def test_a_policy_may_name_another_for_chats_without_tools(tmp_path: Path) -> None:
-    """R-460: what such a chat uses follows from its tools being off."""
+    """R-460: the policy of such a chat follows from its tools being off."""
     bench = Bench(tmp_path, ScriptedAdapter("first", []))
     services = bench.services
     base = services.policy({})
@@ -114,8 +114,8 @@ async def test_a_policy_may_name_another_for_chats_without_tools(tmp_path: Path)
         assert services.policy({}).name == "plain"
 
 
-async def test_a_chat_may_be_managed_as_the_document_has_it(tmp_path: Path) -> None:
-    """The strict form is offered, chosen, named, and still there after a restart."""
+async def test_a_chat_may_use_the_strict_form_of_a_policy(tmp_path: Path) -> None:
+    """The strict form is offered, chosen, named, and still active after a restart."""
     bench = Bench(tmp_path, ScriptedAdapter("first", [says("hi")]))
     session = await bench.open()
     names = [row["name"] for row in list_policies(session.control)]
@@ -131,7 +131,7 @@ async def test_a_chat_may_be_managed_as_the_document_has_it(tmp_path: Path) -> N
 
 
 async def test_all_chats_may_be_strict(tmp_path: Path) -> None:
-    """A policy of our own cannot be; then that is said."""
+    """Except under our own policy; then that is reported."""
     bench = Bench(tmp_path, ScriptedAdapter("first", []))
     configure(bench, context_management={"strict": True})
     session = await bench.open()
@@ -148,8 +148,8 @@ async def test_all_chats_may_be_strict(tmp_path: Path) -> None:
     assert bench.services.policy({}, "cowork").name == "cowork_chat strict"
 
 
-async def test_strict_forms_are_told_apart_and_errors_name_what_was_typed(tmp_path: Path) -> None:
-    """A list in which two rows say the same, or a key that no configuration has, helps nobody."""
+async def test_strict_forms_are_distinguishable_and_errors_name_the_typed_text(tmp_path: Path) -> None:
+    """A list must not have two identical rows, and an error must not name a key that no configuration has."""
     session = await Bench(tmp_path, ScriptedAdapter("first", [])).open()
     descriptions = [row["description"] for row in list_policies(session.control) if "strict" not in row["name"]]
     (strict,) = {row["description"] for row in list_policies(session.control) if "strict" in row["name"]}

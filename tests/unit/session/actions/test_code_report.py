@@ -1,4 +1,4 @@
-"""`/context`, `K` below a message, and `/trace`: what was gathered, or would be, and why (R-268)."""
+"""`/context`, `K` below a message, and `/trace`: code that was or would be gathered, and why (R-268)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def preview(session, question=""):
     return preview_code(session, PreviewCode(chat="chat-1", question=question, snapshot=Snapshot()))
 
 
-async def test_a_preview_shows_what_would_go_and_sends_nothing(tmp_path):
+async def test_a_preview_shows_the_code_and_sends_nothing(tmp_path):
     gatherer = FakeGatherer("auto", timed_out=("search",))
     bench, session = await bench_with(tmp_path, gatherer)
     report = await preview(session, "how does it start?")
@@ -66,7 +66,7 @@ async def test_a_preview_shows_what_would_go_and_sends_nothing(tmp_path):
         ("codecompanion", "where are the help texts wrapped?", "no code. To send what stands below"),
     ],
 )
-async def test_a_preview_says_what_sending_it_would_do(tmp_path, policy, question, said):
+async def test_a_preview_reports_the_effect_of_sending_it(tmp_path, policy, question, said):
     """R-201: the rows are what `#{codebase}` would send; whether the question gets them is decided as for a message."""
     forced = Classification(is_codebase_related=True, source="forced", overruled="keywords")
     gatherer = FakeGatherer("auto", classification=forced)
@@ -78,7 +78,7 @@ async def test_a_preview_says_what_sending_it_would_do(tmp_path, policy, questio
     assert report.head[0].startswith("Sent as it is: no code") == ("#{codebase}" not in question)
 
 
-async def test_without_a_question_it_is_about_the_newest_message(tmp_path):
+async def test_without_a_question_the_report_is_about_the_newest_message(tmp_path):
     gatherer = FakeGatherer()
     bench, session = await bench_with(tmp_path, gatherer)
     with pytest.raises(InputError, match="write a question after /context"):
@@ -89,7 +89,7 @@ async def test_without_a_question_it_is_about_the_newest_message(tmp_path):
     assert not any("#{codebase}" in line for line in report.head)
 
 
-async def test_it_says_when_gathering_is_off_or_nothing_has_room(tmp_path):
+async def test_a_report_says_when_gathering_is_off_or_nothing_fits(tmp_path):
     _, session = await bench_with(tmp_path, FakeGatherer(False))
     with pytest.raises(InputError, match=r"context\.enabled is false"):
         await preview(session, "q")
@@ -98,7 +98,7 @@ async def test_it_says_when_gathering_is_off_or_nothing_has_room(tmp_path):
         await preview(session, "word " * 3000)
 
 
-async def test_it_looks_where_the_editor_is_now(tmp_path):
+async def test_the_report_uses_the_current_folder_of_the_editor(tmp_path):
     """After a :cd, before the next message."""
     gatherer = FakeGatherer()
     bench, session = await bench_with(tmp_path, gatherer)
@@ -110,13 +110,13 @@ async def test_it_looks_where_the_editor_is_now(tmp_path):
     assert gatherer.questions[-1].root == tmp_path / "other"
 
 
-async def test_a_home_directory_is_said(tmp_path, monkeypatch):
+async def test_a_home_directory_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
     _, session = await bench_with(tmp_path, FakeGatherer())
     assert any("is no project" in line for line in (await preview(session, "q")).head)
 
 
-async def test_pieces_are_left_out_and_pinned_for_the_messages_to_come(tmp_path):
+async def test_pieces_are_excluded_and_pinned_for_later_messages(tmp_path):
     gatherer = FakeGatherer()
     bench, session = await bench_with(tmp_path, gatherer)
     assert await choose(session, F0, "left_out") == "Left out of the next question: src/0.py:1 f0"
@@ -132,8 +132,8 @@ async def test_pieces_are_left_out_and_pinned_for_the_messages_to_come(tmp_path)
     assert not gatherer.questions[-1].pinned
 
 
-async def test_a_choice_while_code_is_gathered_begins_no_turn(tmp_path):
-    """A stop then: nothing was asked, so there was no turn, and the pin is kept."""
+async def test_a_choice_during_gathering_begins_no_turn(tmp_path):
+    """After a stop nothing was asked, so there is no turn, and the pin is kept."""
     gatherer = FakeGatherer(holds=asyncio.Event())
     bench, session = await bench_with(tmp_path, gatherer)
     session.submit(ask("do not lose me"))
@@ -146,7 +146,7 @@ async def test_a_choice_while_code_is_gathered_begins_no_turn(tmp_path):
     assert session.log.chosen.pinned == (F1,)
 
 
-async def test_while_a_reply_streams_it_can_be_looked_at_and_chosen(tmp_path):
+async def test_the_report_can_be_read_and_changed_while_a_reply_streams(tmp_path):
     gatherer, going = FakeGatherer(), asyncio.Event()
 
     def reply(request):
@@ -164,7 +164,7 @@ async def test_while_a_reply_streams_it_can_be_looked_at_and_chosen(tmp_path):
 
 
 async def test_a_choice_is_in_the_log(tmp_path):
-    """A killed host, a chat that is opened again, a branch: what was pinned is pinned."""
+    """The pin survives a killed host, reopening the chat, and a branch."""
     gatherer = FakeGatherer()
     bench, session = await bench_with(tmp_path, gatherer)
     await asked(bench, session, ask("first"), ask("second", 2))
@@ -182,7 +182,7 @@ async def test_a_choice_is_in_the_log(tmp_path):
 
 
 async def test_clearing_the_chat_keeps_the_pins(tmp_path):
-    """`/clear` empties what the model sees; what the user wants in every question is wanted in the next one, too."""
+    """`/clear` empties the model's view; a pin applies to every question, also the next one."""
     gatherer = FakeGatherer()
     bench, session = await bench_with(tmp_path, gatherer)
     await asked(bench, session, ask("first"))
@@ -194,7 +194,7 @@ async def test_clearing_the_chat_keeps_the_pins(tmp_path):
     assert (await bench.resume("chat-1")).log.chosen.pinned == (F1,)
 
 
-async def test_the_edited_question_has_what_was_left_out_of_it(tmp_path):
+async def test_the_edited_question_includes_the_excluded_code(tmp_path):
     bench, session = await bench_with(tmp_path, FakeGatherer())
     await choose(session, F0, "left_out")
     await asked(bench, session, ask("first"))
@@ -219,7 +219,7 @@ async def test_a_pin_that_was_not_found_has_a_row_to_unpin_it(tmp_path):
     assert (await preview(session, "q")).title == "2 snippets from 2 files"
 
 
-async def test_what_went_can_be_looked_at_also_after_it_was_cleared(tmp_path):
+async def test_sent_code_can_be_viewed_after_it_was_cleared(tmp_path):
     bench, session = await bench_with(tmp_path, FakeGatherer(text="### File: src/0.py\n" * 50))
     await asked(bench, session, ask("why?"))
     item = session.log.view.messages[0].id
@@ -240,7 +240,7 @@ async def test_what_went_can_be_looked_at_also_after_it_was_cleared(tmp_path):
 
 @pytest.mark.parametrize("ratio", [0.8, 1.35])
 async def test_the_line_the_list_and_the_inspector_count_alike(tmp_path, ratio):
-    """Lesson 8: an estimate is scaled as the meter scales it, when it is sent and when the chat is drawn again."""
+    """Lesson 8: an estimate is scaled as in the meter, when it is sent and when the chat is redrawn."""
     bench, session = await bench_with(tmp_path, FakeGatherer(text="### File: src/0.py\n" * 500))
     session.meter.calibration = msgspec.structs.replace(session.meter.calibration, ratio=ratio)
     await asked(bench, session, ask("why?"))
@@ -257,7 +257,7 @@ async def test_the_line_the_list_and_the_inspector_count_alike(tmp_path, ratio):
     assert next(entry.tokens for entry in drawn if entry.kind == "gathered") == shown
 
 
-async def test_the_inspector_names_it(tmp_path):
+async def test_the_inspector_names_the_gathered_code(tmp_path):
     bench, session = await bench_with(tmp_path, FakeGatherer())
     await asked(bench, session, ask("why?"))
     row = next(row for row in inspect(session.control, session.log)["rows"] if row["tag"] == "gathered_context")
@@ -317,8 +317,8 @@ async def test_prompt_compiled_has_the_pieces_of_its_turn(tmp_path):
     ]
 
 
-async def test_a_preview_can_run_beside_a_turn(tmp_path):
-    """It touches nothing of the chat."""
+async def test_a_preview_can_run_during_a_turn(tmp_path):
+    """It does not touch the chat."""
     held = asyncio.Event()
     gatherer = FakeGatherer(holds=held)
     bench, session = await bench_with(tmp_path, gatherer)

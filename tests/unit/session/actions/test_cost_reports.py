@@ -1,4 +1,4 @@
-"""Reports are written again and again while a chat goes on: only what is new is read, the result is the same."""
+"""Reports are rebuilt often as a chat grows: only new events are read, and the result is identical."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from codecompanion.wire.requests import ShowCost, ShowTrace
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
 
 
-async def test_a_report_that_followed_the_chat_is_the_one_of_a_fresh_start(tmp_path, monkeypatch):
-    """R-360: what was read before is not read again."""
+async def test_an_incremental_report_equals_one_from_scratch(tmp_path, monkeypatch):
+    """R-360: events that were already read are not read again."""
     bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: says("hello", Usage(900, 20))))
     session = await bench.open()
     following, read = Reports(), []
@@ -33,7 +33,7 @@ async def test_a_report_that_followed_the_chat_is_the_one_of_a_fresh_start(tmp_p
     assert trace["turns"] == 3
 
 
-async def test_only_a_few_chats_stay_read(tmp_path):
+async def test_only_a_few_chats_stay_cached(tmp_path):
     bench = Bench(tmp_path, ScriptedAdapter("s", []))
     reports = Reports()
     for number in range(MAX_CHATS + 3):
@@ -41,8 +41,8 @@ async def test_only_a_few_chats_stay_read(tmp_path):
     assert len(reports._readers) == MAX_CHATS
 
 
-async def test_an_exact_count_stands_beside_the_estimate(tmp_path):
-    """`tokenizer = "exact"`: of the messages in the context, as they are now."""
+async def test_an_exact_count_is_shown_beside_the_estimate(tmp_path):
+    """`tokenizer = "exact"`: of the messages currently in the context."""
     bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: says("hello", Usage(900, 20))))
     session = await bench.open()
     session.submit(submit("question " * 50, 1))

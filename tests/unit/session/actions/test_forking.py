@@ -54,8 +54,8 @@ def texts(session) -> list[str]:
     return [message.text for message in session.log.view.messages]
 
 
-async def test_an_edited_message_and_all_after_it_are_not_in_the_branch(tmp_path: Path) -> None:
-    """The model gets what stands before the message, then the new text; the old chat keeps everything."""
+async def test_a_branch_excludes_the_edited_message_and_all_after_it(tmp_path: Path) -> None:
+    """The model gets the messages before it, then the new text; the old chat keeps everything."""
     bench = Bench(tmp_path, chatter())
     session = await talked(bench)
     before = bench.store.load_events(CHAT)
@@ -75,8 +75,8 @@ async def test_an_edited_message_and_all_after_it_are_not_in_the_branch(tmp_path
 
 
 @pytest.mark.parametrize("settings", [EDITS, KEEP_ALL])
-async def test_every_message_can_be_edited_whatever_happened_to_it_since(tmp_path: Path, settings) -> None:
-    """Behind edits, compactions, pins and undos the branch is the chat as it stood before the message, and sound."""
+async def test_every_message_can_be_edited_after_any_later_change(tmp_path: Path, settings) -> None:
+    """After edits, compactions, pins and undos the branch is the chat as it was before the message, and valid."""
     bench = Bench(tmp_path, reader(), settings=settings)
     session = await talked(bench, 3)
     await ask(session, Pin(chat=CHAT, text="use tabs"))
@@ -103,7 +103,7 @@ async def test_every_message_can_be_edited_whatever_happened_to_it_since(tmp_pat
 
 
 async def test_a_branch_of_the_whole_chat_reads_no_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows are copied where they are, and the totals are those of the other chat."""
+    """Rows are copied inside the database, and the totals equal those of the other chat."""
     bench = Bench(tmp_path, chatter())
     await talked(bench)
     with monkeypatch.context() as unread:
@@ -120,7 +120,7 @@ async def test_a_branch_of_the_whole_chat_reads_no_log(tmp_path: Path, monkeypat
 
 
 async def test_undo_works_across_the_fork(tmp_path: Path) -> None:
-    """What was compacted before the fork comes back in the branch, and stays compacted in the other chat."""
+    """Messages compacted before the fork are restored in the branch and stay compacted in the other chat."""
     bench = Bench(tmp_path, reader(), settings=KEEP_ALL)
     session = await talked(bench)
     originals = session.log.view.messages
@@ -135,8 +135,8 @@ async def test_undo_works_across_the_fork(tmp_path: Path) -> None:
     assert session.log.view.messages == compacted
 
 
-async def test_attachments_of_the_message_stay_and_what_is_attached_now_joins(tmp_path: Path) -> None:
-    """Detaching for the edited message counts too; a newer file takes the place of the older one."""
+async def test_attachments_of_the_message_are_kept_and_new_ones_added(tmp_path: Path) -> None:
+    """Attachments can be detached from the edited message; a newer file replaces the older one."""
     bench = Bench(tmp_path, chatter())
     session = await bench.open()
     services = bench.services
@@ -156,8 +156,8 @@ async def test_attachments_of_the_message_stay_and_what_is_attached_now_joins(tm
     assert [m.cycle for m in branch.log.view.messages[-2:]] == [1, 1]
 
 
-async def test_a_message_that_came_in_the_middle_of_a_turn_can_be_edited(tmp_path: Path) -> None:
-    """The turn it was queued for ends in the branch where it stood: nothing is open, nothing is repaired."""
+async def test_a_message_sent_during_a_turn_can_be_edited(tmp_path: Path) -> None:
+    """The turn it was queued for ends in the branch at that point: nothing is left open or repaired."""
     gate = asyncio.Event()
     adapter = ScriptedAdapter("s", [(gate, *says("first")), says("second"), says("third")])
     bench = Bench(tmp_path, adapter)
@@ -173,7 +173,7 @@ async def test_a_message_that_came_in_the_middle_of_a_turn_can_be_edited(tmp_pat
     assert violations(branch.log.view.messages) == []
 
 
-async def test_only_own_messages_are_edited(tmp_path: Path) -> None:
+async def test_only_user_messages_can_be_edited(tmp_path: Path) -> None:
     bench = Bench(tmp_path, chatter())
     session = await talked(bench, 1)
     for wrong in (session.log.view.messages[-1].id, "nowhere"):
@@ -184,8 +184,8 @@ async def test_only_own_messages_are_edited(tmp_path: Path) -> None:
     assert [info.id for info in bench.store.list_sessions()] == [CHAT]
 
 
-async def test_titles_of_branches(tmp_path: Path) -> None:
-    """Numbered like copies, as the user says, or, with the first message edited, after its new words."""
+async def test_branches_get_titles(tmp_path: Path) -> None:
+    """Numbered like copies, as given by the user, or, if the first message was edited, from its new words."""
     bench = Bench(tmp_path, chatter())
     await talked(bench)
     await fork(bench.services, request(to="b"))
@@ -203,8 +203,8 @@ async def test_titles_of_branches(tmp_path: Path) -> None:
     assert (await opened(bench, "f")).log.title == "Mine (2)"
 
 
-async def test_the_tree_of_branches(tmp_path: Path) -> None:
-    """From any of them; a deleted one leaves its branches whole, and together."""
+async def test_the_tree_of_branches_is_listed(tmp_path: Path) -> None:
+    """From any branch; deleting one keeps its own branches connected and intact."""
     bench = Bench(tmp_path, chatter())
     session = await talked(bench)
     for number, (to, source) in enumerate((("b", CHAT), ("c", "b"), ("d", CHAT), ("e", "b"))):
@@ -222,8 +222,8 @@ async def test_the_tree_of_branches(tmp_path: Path) -> None:
     assert await list_branches(bench.services, "nowhere") == []
 
 
-async def test_what_was_paid_before_the_fork_is_counted_once(tmp_path: Path) -> None:
-    """`/cost`, the budgets and the totals of all chats; the meter is as exact as it was."""
+async def test_costs_before_the_fork_are_counted_once(tmp_path: Path) -> None:
+    """In `/cost`, the budgets and the totals of all chats; the meter is as exact as before."""
     bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: says("a", usage=USAGE)))
     session = await talked(bench, 2)
     paid = bench.store.spent()
@@ -241,8 +241,8 @@ async def test_what_was_paid_before_the_fork_is_counted_once(tmp_path: Path) -> 
     assert "1 provider call in 1 turn" in Reports().show_cost(bench.services, ShowCost(chat="branch"))["text"]
 
 
-async def test_the_buffer_shows_what_the_branch_holds(tmp_path: Path) -> None:
-    """What is drawn is what the model gets, with one line that says where the branch comes from."""
+async def test_the_buffer_shows_the_messages_of_the_branch(tmp_path: Path) -> None:
+    """The buffer shows the model's view, with one line that names the branch's origin."""
     bench = Bench(tmp_path, chatter())
     await talked(bench)
     await fork(bench.services, request(typed(bench)[1].id))
@@ -253,8 +253,8 @@ async def test_the_buffer_shows_what_the_branch_holds(tmp_path: Path) -> None:
     assert "Forked from “question 1”" in shown[-1].text
 
 
-async def test_asking_twice_for_the_same_branch_makes_one(tmp_path: Path) -> None:
-    """The answer to the first request was lost with the host: the editor asks again with the same id."""
+async def test_a_repeated_request_makes_one_branch(tmp_path: Path) -> None:
+    """The host died before the first answer arrived: the editor asks again with the same id."""
     bench = Bench(tmp_path, chatter())
     await talked(bench)
     message = typed(bench)[1].id
@@ -265,7 +265,7 @@ async def test_asking_twice_for_the_same_branch_makes_one(tmp_path: Path) -> Non
     assert bench.store.load_draft("branch") == "y"
 
 
-async def test_words_of_a_branch_are_found_in_it(tmp_path: Path) -> None:
+async def test_messages_of_a_branch_are_found_by_search(tmp_path: Path) -> None:
     bench = Bench(tmp_path, chatter())
     await talked(bench)
     await fork(bench.services, request(typed(bench)[1].id))
@@ -287,8 +287,8 @@ for number in range(10_000):
 
 
 @pytest.mark.parametrize("kill_after", [2, 5, 9])
-def test_a_killed_host_leaves_no_branch_or_a_whole_one(desk: Desk, start: Start, kill_after: int) -> None:
-    """Every row, the totals, the draft and the search index, or nothing of them."""
+def test_a_killed_host_leaves_no_branch_or_a_complete_one(desk: Desk, start: Start, kill_after: int) -> None:
+    """All rows, the totals, the draft and the search index, or none of them."""
     process = start(FORK_FOREVER)
     assert process.stdout is not None
     for _ in range(kill_after):

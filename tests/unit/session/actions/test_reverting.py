@@ -1,4 +1,4 @@
-"""Taking one change out of a file as it is now (issue 8, section 3)."""
+"""Reverting one change in the current text of a file (issue 8, section 3)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EDITS = st.lists(
 )
 
 
-def test_what_is_unchanged_goes_back_exactly() -> None:
+def test_an_unchanged_file_is_reverted_exactly() -> None:
     assert taken_back(AFTER, BEFORE, AFTER) == BEFORE
     assert taken_back(BEFORE, BEFORE, AFTER) == BEFORE
     assert taken_back("new\n", None, "new\n") is None
@@ -40,7 +40,7 @@ def test_what_is_unchanged_goes_back_exactly() -> None:
         (AFTER.replace("four", "mine"), BEFORE, AFTER, "later changes overlap"),
     ],
 )
-def test_what_would_lose_later_changes_is_refused(now, before, after, reason) -> None:
+def test_a_revert_that_would_lose_later_changes_is_refused(now, before, after, reason) -> None:
     with pytest.raises(Clash, match=reason):
         taken_back(now, before, after)
 
@@ -48,7 +48,7 @@ def test_what_would_lose_later_changes_is_refused(now, before, after, reason) ->
 @given(EDITS)
 @settings(max_examples=60, deadline=None)
 def test_later_edits_are_never_lost(edits: list[tuple[str, int]]) -> None:
-    """Each later line is in the text without the change, or in the one with the conflict markers."""
+    """Each later line is in the reverted text, or in the one with conflict markers."""
     lines = AFTER.splitlines(keepends=True)
     typed = []
     for number, (kind, at) in enumerate(edits):
@@ -107,8 +107,8 @@ CHANGES = [
 
 @pytest.mark.parametrize("inside", [False, True])
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: f"{change[0]} {change[1]['path']}")
-async def test_a_revert_does_not_go_through_a_folder_that_became_a_link(tmp_path, change, inside):
-    """Out of the workspace, or within it to where something runs the file: neither was agreed to."""
+async def test_a_revert_does_not_follow_a_folder_that_became_a_link(tmp_path, change, inside):
+    """Out of the workspace, or within it to a file that something runs: the user agreed to neither."""
     root, session, ids = await _changed(tmp_path, change)
     elsewhere = root / ".git" if inside else tmp_path / "outside"
     elsewhere.mkdir()
@@ -124,8 +124,8 @@ async def test_a_revert_does_not_go_through_a_folder_that_became_a_link(tmp_path
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: f"{change[0]} {change[1]['path']}")
 @pytest.mark.parametrize("there", [True, False])
-async def test_a_revert_does_not_write_through_a_link_in_place_of_the_file(tmp_path, change, there):
-    """Also not through one that dangles: what it names would be made."""
+async def test_a_revert_does_not_write_through_a_link_that_replaced_the_file(tmp_path, change, there):
+    """Nor through a dangling link: its target would be created."""
     root, session, ids = await _changed(tmp_path, change)
     target = tmp_path / "target"
     if there:
@@ -140,8 +140,8 @@ async def test_a_revert_does_not_write_through_a_link_in_place_of_the_file(tmp_p
     assert not there or target.read_text() == "two\n"
 
 
-async def test_of_two_changes_in_a_file_the_one_that_is_not_overlapped_goes_back(tmp_path):
-    """The other one is named, and can be compared or marked like a single one."""
+async def test_of_two_changes_in_a_file_the_one_without_overlap_is_reverted(tmp_path):
+    """The other one is named, and can be compared or marked like a single change."""
     edits = [
         ("create_file", {"path": "b.txt", "content": BEFORE}),
         ("insert_edit", {"path": "b.txt", "old_text": "line 2\n", "new_text": "two\n"}),
@@ -167,7 +167,7 @@ async def test_of_two_changes_in_a_file_the_one_that_is_not_overlapped_goes_back
 
 
 async def _two_places(tmp_path):
-    """Return the workspace and chat with one change of two places, its id, and what the model is told of it."""
+    """Return the workspace and chat with one change of two hunks, its id, and the tool result the model receives."""
     text = BEFORE.replace("line 1\n", "first\n").replace("line 10\n", "last\n")
     made = ("create_file", {"path": "b.txt", "content": BEFORE})
     edited = ("insert_edit", {"path": "b.txt", "old_text": BEFORE, "new_text": text})
@@ -184,8 +184,8 @@ async def _is_reverted(session, change_id):
     return next(row["reverted"] for row in rows if row["change_id"] == change_id)
 
 
-async def test_a_change_counts_as_reverted_when_its_last_place_is_taken_back(tmp_path):
-    """And it is brought back whole, not only by the place that was the last one."""
+async def test_a_change_counts_as_reverted_once_its_last_hunk_is_reverted(tmp_path):
+    """And it is reapplied as a whole, not only its last hunk."""
     path, session, change, text = await _two_places(tmp_path)
     answer = await session.changes.carry_out(RevertChanges(changes=(change,), hunk=0))
     assert answer["text"] == "Reverted one place of b.txt."
@@ -220,8 +220,8 @@ async def _reverts(session):
 @pytest.mark.parametrize("how", ["its place", "its revert"])
 @pytest.mark.parametrize("whole", ["place by place", "the rest at once"])
 @pytest.mark.parametrize("place", [0, 1])
-async def test_a_place_that_is_brought_back_makes_its_change_count_again(tmp_path, how, whole, place):
-    """What counts is what the file holds, whichever of the places comes back, and in which way."""
+async def test_a_change_counts_again_once_a_hunk_is_reapplied(tmp_path, how, whole, place):
+    """The file's content decides, whichever hunk is reapplied, and in whichever way."""
     path, session, change, text = await _two_places(tmp_path)
     places = [BEFORE.replace("line 1\n", "first\n"), BEFORE.replace("line 10\n", "last\n")]
     first = 1 - place if whole == "place by place" else place
@@ -239,7 +239,7 @@ async def test_a_place_that_is_brought_back_makes_its_change_count_again(tmp_pat
     assert not await _is_reverted(session, change)
     assert await _places(session, change) == [place != 0, place != 1]
     assert "reapplied a part of your change of `b.txt`" in _told(session)[-1]
-    # and taken back once more
+    # and reverted once more
     answer = await session.changes.carry_out(RevertChanges(changes=(change,)))
     assert answer["text"] == "Reverted b.txt."
     assert path.read_text() == BEFORE
@@ -251,8 +251,8 @@ async def test_a_place_that_is_brought_back_makes_its_change_count_again(tmp_pat
 
 
 @pytest.mark.parametrize("seed", range(8))
-async def test_what_counts_is_what_the_file_holds(tmp_path, seed):
-    """After any sequence of reverts: of places, of the change, and of reverts."""
+async def test_the_state_follows_the_content_of_the_file(tmp_path, seed):
+    """After any sequence of reverts: of hunks, of the change, and of reverts."""
     path, session, change, _ = await _two_places(tmp_path)
     choose = random.Random(seed)
     for _ in range(8):
@@ -269,7 +269,7 @@ async def test_what_counts_is_what_the_file_holds(tmp_path, seed):
         assert await _is_reverted(session, change) is all(gone)
 
 
-async def test_one_place_of_a_change_that_was_reverted_at_once_comes_back(tmp_path):
+async def test_one_hunk_of_a_fully_reverted_change_can_be_reapplied(tmp_path):
     path, session, change, _ = await _two_places(tmp_path)
     await session.changes.carry_out(RevertChanges(changes=(change,)))
     answer = await session.changes.carry_out(RevertChanges(changes=(change,), hunk=1))
@@ -278,8 +278,8 @@ async def test_one_place_of_a_change_that_was_reverted_at_once_comes_back(tmp_pa
     assert await _places(session, change) == [True, False]
 
 
-async def test_a_revert_that_is_taken_back_twice_is_a_revert_again(tmp_path):
-    """The sentence for the user and the one for the model say what was done to the file."""
+async def test_a_revert_undone_twice_is_a_revert_again(tmp_path):
+    """The sentences for the user and for the model state what was done to the file."""
     path, session, change, text = await _two_places(tmp_path)
     await session.changes.carry_out(RevertChanges(changes=(change,)))
     for verb, now in (("Reapplied", text), ("Reverted", BEFORE), ("Reapplied", text)):
@@ -300,8 +300,8 @@ async def test_later_edits_elsewhere_do_not_keep_a_change_from_counting_as_rever
     assert await _is_reverted(session, change)
 
 
-async def test_what_was_told_of_a_revert_stays_where_it_was_sent(tmp_path):
-    """The next request begins with the whole of the one before (prompt caches)."""
+async def test_a_reported_revert_stays_where_it_was_sent(tmp_path):
+    """The next request begins with the whole previous one (prompt caches)."""
     root = tmp_path / "workspace"
     root.mkdir()
     (root / "b.txt").write_text("one\n")

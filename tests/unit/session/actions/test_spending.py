@@ -1,4 +1,4 @@
-"""Budgets: the next turn is refused before anything is sent, and the message comes back (R-358)."""
+"""Budgets: the next turn is refused before anything is sent, and the message returns to the input (R-358)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def ask(bench, session, number):
     await bench.idle(session)
 
 
-async def test_the_turn_that_reaches_the_budget_ends_well_and_the_next_is_refused(tmp_path):
+async def test_the_turn_that_reaches_the_budget_completes_and_the_next_is_refused(tmp_path):
     """R-358: the hard budget blocks the next turn, before any provider call and before the log."""
     bench = bench_with(tmp_path, budget=2)
     session = await bench.open()
@@ -61,7 +61,7 @@ async def test_the_total_budget_counts_all_chats_of_the_store_also_after_a_resta
     assert len(unlimited.adapter.requests) == 1
 
 
-async def test_a_warning_comes_once_when_its_share_is_reached(tmp_path):
+async def test_a_warning_appears_once_when_its_share_is_reached(tmp_path):
     """R-358: budget_warn is a share of the budget."""
     bench = bench_with(tmp_path, budget=4, budget_warn=0.5)
     session = await bench.open()
@@ -72,8 +72,8 @@ async def test_a_warning_comes_once_when_its_share_is_reached(tmp_path):
     assert warnings == ["50 % of the budget of this chat is used: $2.00 of $4.00 (interactions.chat.opts.budget)."]
 
 
-async def test_an_answer_is_not_thrown_away_for_one_that_may_not_be_asked_for(tmp_path):
-    """R-358: regenerating and going on are turns, too."""
+async def test_an_answer_is_not_discarded_for_one_over_the_budget(tmp_path):
+    """R-358: regenerating and continuing are turns, too."""
     bench = bench_with(tmp_path, budget=1)
     session = await bench.open()
     await ask(bench, session, 1)
@@ -87,8 +87,8 @@ async def test_an_answer_is_not_thrown_away_for_one_that_may_not_be_asked_for(tm
     assert len(bench.adapter.requests) == 1
 
 
-async def test_calls_without_a_price_never_use_a_budget_up(tmp_path):
-    """R-359: an unknown price is not $0, and not the budget's end either: the user is told once, and in the warning."""
+async def test_calls_without_a_price_never_exhaust_a_budget(tmp_path):
+    """R-359: an unknown price is not $0, nor does it exhaust the budget: one message and the warning mention it."""
     bench = bench_with(tmp_path, budget=1, budget_warn=0.5)
     session = await bench.open()
     bench.services.price = lambda adapter, model, passes: None
@@ -105,7 +105,7 @@ async def test_calls_without_a_price_never_use_a_budget_up(tmp_path):
     assert warning.endswith("2 calls without a known price are not counted.")
 
 
-async def test_a_total_budget_says_too_that_it_cannot_count_a_chat(tmp_path):
+async def test_a_total_budget_also_reports_that_it_cannot_count_a_chat(tmp_path):
     """R-359."""
     bench = bench_with(tmp_path, total_budget=5)
     session = await bench.open()
@@ -115,7 +115,7 @@ async def test_a_total_budget_says_too_that_it_cannot_count_a_chat(tmp_path):
     assert unknown.startswith("Price unknown: the budget of all chats ($5.00, interactions.chat.opts.total_budget)")
 
 
-async def test_without_a_budget_the_store_is_not_asked(tmp_path, monkeypatch):
+async def test_without_a_budget_the_store_is_not_queried(tmp_path, monkeypatch):
     bench = bench_with(tmp_path)
     session = await bench.open()
     monkeypatch.setattr(type(bench.store), "spent", lambda *_: pytest.fail("the store was asked"))
@@ -123,8 +123,8 @@ async def test_without_a_budget_the_store_is_not_asked(tmp_path, monkeypatch):
     assert bench.of(TurnFinished)[-1].reason == "done"
 
 
-async def test_a_plan_goes_on_where_a_budget_is_used_up(tmp_path):
-    """What a subscription pays for costs no dollars; its calls are stored as that, and a key's are refused as ever."""
+async def test_a_subscription_continues_when_the_budget_is_used_up(tmp_path):
+    """Calls of a subscription cost no dollars and are stored as such; those of an API key are refused as usual."""
     bench = bench_with(tmp_path, total_budget=1)
     session = await bench.open("chat-1")
     await ask(bench, session, 1)
@@ -143,6 +143,6 @@ async def test_a_plan_goes_on_where_a_budget_is_used_up(tmp_path):
 
 
 def reports(session):
-    """Return what was reported of calls."""
+    """Return the reports about calls."""
     events = session.services.store.load_events(session.chat_id)
     return [event.payload for event in events if isinstance(event.payload, UsageReported)]

@@ -22,7 +22,7 @@ CHAT = "chat-1"
 
 
 async def compacted(bench: Bench, session):
-    """Compact the chat by hand."""
+    """Compact the chat manually."""
     session.compact("")
     await bench.idle(session)
 
@@ -31,8 +31,8 @@ def restore(item: str) -> RestoreMessage:
     return RestoreMessage(chat=CHAT, item=item)
 
 
-async def test_one_cleared_result_comes_back_and_is_not_cleared_again_at_once(tmp_path):
-    """R-516: word for word, counted by the meter; it counts as new, or the next edit would take it again."""
+async def test_a_restored_result_is_not_cleared_again_at_once(tmp_path):
+    """R-516: restored word for word and counted; it counts as new, or the next edit would clear it again."""
     bench = Bench(tmp_path, reader(), settings=EDITS)
     session = await talked(bench)
     gone = [m for m in session.log.view.messages if m.edited]
@@ -57,8 +57,8 @@ async def test_one_cleared_result_comes_back_and_is_not_cleared_again_at_once(tm
         await ask(session, restore(again.id))
 
 
-async def test_a_summarised_message_comes_back_behind_the_summary_and_can_be_undone(tmp_path):
-    """R-516, R-004: a tool result brings its call along, and the pairs stay whole."""
+async def test_a_summarised_message_is_restored_after_the_summary_and_can_be_undone(tmp_path):
+    """R-516, R-004: a tool result is restored with its call, so pairs stay complete."""
     bench = Bench(tmp_path, reader(), settings=KEEP_ALL)
     session = await talked(bench)
     result = next(m for m in session.log.view.messages if m.role == "tool")
@@ -74,8 +74,8 @@ async def test_a_summarised_message_comes_back_behind_the_summary_and_can_be_und
     assert session.log.view.messages == summarised.messages
 
 
-async def test_what_would_not_fit_is_not_restored(tmp_path):
-    """R-516: a sentence says so; nothing is changed."""
+async def test_a_message_that_would_not_fit_is_not_restored(tmp_path):
+    """R-516: a sentence explains it; nothing changes."""
     bench = Bench(tmp_path, reader(), settings=KEEP_ALL, window=5_000, tools=ALL_TOOLS)
     session = await talked(bench, 1)
     result = next(m for m in session.log.view.messages if m.role == "tool")
@@ -88,7 +88,7 @@ async def test_what_would_not_fit_is_not_restored(tmp_path):
 
 
 @pytest.mark.parametrize("item", ["nowhere", "t2"])
-async def test_what_is_there_or_never_was_is_not_restored(tmp_path, item):
+async def test_messages_that_are_present_or_unknown_are_not_restored(tmp_path, item):
     """R-516."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("one")]))
     session = await bench.open()
@@ -138,7 +138,7 @@ async def test_a_pinned_text_is_an_instruction_for_the_whole_chat(tmp_path):
 
 
 async def test_an_instruction_of_the_project_is_named_as_such_and_pinned_once(tmp_path):
-    """A prompt file's: to the model and above the chat it is not the user's own."""
+    """From a prompt file: to the model and above the chat it is not the user's own."""
     bench = Bench(tmp_path, reader(), settings=KEEP_ALL)
     session = await talked(bench, 1)
     pin = Pin(chat=CHAT, text="obey", source=".codecompanion/prompts/`a`\n.md", again=True)
@@ -150,7 +150,7 @@ async def test_an_instruction_of_the_project_is_named_as_such_and_pinned_once(tm
         await ask(session, Pin(chat=CHAT, text="obey", source=pin.source))
 
 
-async def test_without_text_the_newest_message_is_pinned_and_what_bears_no_pin_is_refused(tmp_path):
+async def test_without_text_the_newest_message_is_pinned_and_unpinnable_ones_are_refused(tmp_path):
     """R-361."""
     bench = Bench(tmp_path, reader(), settings=EDITS)
     session = await talked(bench)
@@ -172,8 +172,8 @@ async def test_without_text_the_newest_message_is_pinned_and_what_bears_no_pin_i
         await ask(session, Pin(chat=CHAT, item=session.log.view.messages[0].id))
 
 
-async def test_recall_is_offered_only_once_something_was_removed(tmp_path):
-    """R-516: and then it stays, at the end of the tools, for the sake of the prompt cache."""
+async def test_recall_is_offered_once_something_was_removed(tmp_path):
+    """R-516: from then on it stays, as the last tool, so that the prompt cache still hits."""
     adapter = reader()
     bench = Bench(tmp_path, adapter, settings=KEEP_ALL)
     session = await talked(bench, 1)
@@ -191,8 +191,8 @@ async def found(session, words: str = ""):
     return (await ask(session, Recall(chat=CHAT, words=words)))["rows"]
 
 
-async def test_what_was_removed_is_found_by_its_words_and_read_by_its_key(tmp_path):
-    """R-516: only what the view has lost, flagged when its file has changed since (lesson 24)."""
+async def test_removed_messages_are_found_by_their_words_and_read_by_key(tmp_path):
+    """R-516: only messages that the view lacks, flagged if their file has changed since (lesson 24)."""
     (tmp_path / "b.txt").write_text("the zebra crosses\n")
     script = iter([calls(("c1", "read_file", '{"path": "b.txt"}')), says("seen"), says("SUMMARY"), says("ok")])
     bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: next(script)), settings=KEEP_ALL)
@@ -216,7 +216,7 @@ async def test_what_was_removed_is_found_by_its_words_and_read_by_its_key(tmp_pa
 
 
 async def test_recall_does_not_name_a_compaction_that_was_undone(tmp_path):
-    """What is cleared again after the undo of a compaction is `cleared`, not `summarised`."""
+    """Results that are cleared again after the undo of a compaction are `cleared`, not `summarised`."""
     bench = Bench(tmp_path, reader(), settings=EDITS)
     session = await talked(bench)
     before = {row["id"]: row["how"] for row in await found(session)}
@@ -226,8 +226,8 @@ async def test_recall_does_not_name_a_compaction_that_was_undone(tmp_path):
     assert {row["id"]: row["how"] for row in await found(session)} == before
 
 
-async def test_the_model_recalls_what_was_cleared_without_running_the_tool_again(tmp_path):
-    """R-516, lesson 24: the tool reads the chat's own log; what recall gave is not recalled in turn."""
+async def test_the_model_recalls_a_cleared_result_without_running_the_tool_again(tmp_path):
+    """R-516, lesson 24: the tool reads the chat's own log; recalled text cannot itself be recalled."""
     (tmp_path / "a.txt").write_text("a zebra " + "word " * 2000)
     replies = [calls(("c0", "read_file", '{"path": "a.txt"}')), says("done"), says("SUMMARY")]
     script = iter(replies)
@@ -268,8 +268,8 @@ async def test_pins_survive_a_compaction_under_every_policy(tmp_path, policy):
     assert violations(session.log.view.messages) == []
 
 
-async def test_a_restored_message_is_not_doubled_when_its_providers_summary_ends(tmp_path):
-    """R-542, R-516: the full history comes back, and the restored message is part of it already."""
+async def test_a_restored_message_is_not_duplicated_when_its_providers_summary_ends(tmp_path):
+    """R-542, R-516: the full history is restored, and the message is already part of it."""
     replies = iter([says("one"), (CompactionDone(BLOCK), *says("two"))])
     native = ScriptedAdapter("s", lambda request: next(replies), native=True)
     bench = Bench(tmp_path, native, ScriptedAdapter("other", lambda request: says("ok")))
@@ -289,8 +289,8 @@ async def test_a_restored_message_is_not_doubled_when_its_providers_summary_ends
     assert [m.id for m in again.log.view.messages] == ids
 
 
-async def test_one_result_is_cleared_by_hand_and_that_is_undone(tmp_path):
-    """R-511, R-516, R-545: whatever its age; a short, cleared or pinned one and other messages are refused."""
+async def test_one_result_is_cleared_manually_and_that_is_undone(tmp_path):
+    """R-511, R-516, R-545: at any age; short, cleared or pinned results and other messages are refused."""
     bench = Bench(tmp_path, reader(), settings=KEEP_ALL)
     session = await talked(bench, 2)
     before = session.log.view
@@ -309,7 +309,7 @@ async def test_one_result_is_cleared_by_hand_and_that_is_undone(tmp_path):
 
 
 async def test_the_same_instruction_is_pinned_once(tmp_path):
-    """R-361: said twice it would be sent twice."""
+    """R-361: a second copy would be sent twice."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("one")]))
     session = await bench.open()
     await ask(session, Pin(chat=CHAT, text="use tabs"))

@@ -21,7 +21,7 @@ from tests.unit.session.attachments.test_file_facts import BASELINE, PAGE, pdf
 
 
 def test_a_pdf_is_a_document_with_its_pages() -> None:
-    """The words in front name it; the context block says how long it is."""
+    """The words before it name it; the context block shows its length."""
     data = pdf(PAGE, PAGE)
     message, digest = document_attachment("docs/plan.pdf", data, "m")
     assert digest == hashlib.sha256(data).hexdigest()
@@ -41,7 +41,7 @@ def test_a_pdf_of_unknown_length_is_attached_without_it() -> None:
     assert context_items([message])[0].note == ""
 
 
-def test_compaction_puts_the_placeholder_of_a_file_in_its_place() -> None:
+def test_compaction_replaces_a_file_by_its_placeholder() -> None:
     """R-523: it can be attached again."""
     message, _ = document_attachment("a.pdf", pdf(PAGE), "m")
     assert _placeholder(message, ReplaceAttachments()) == (
@@ -53,14 +53,14 @@ def test_compaction_puts_the_placeholder_of_a_file_in_its_place() -> None:
     ("data", "words"),
     [(b"PK\x03\x04", "is not a PDF"), (b"%PDF-" + b" " * MAX_DOCUMENT_BYTES, "at most 32000000 can be sent")],
 )
-def test_what_no_provider_takes_is_refused(data: bytes, words: str) -> None:
-    """Before it is stored, naming the file."""
+def test_a_type_that_no_provider_accepts_is_refused(data: bytes, words: str) -> None:
+    """Before it is stored, with an error that names the file."""
     with pytest.raises(InputError, match=words):
         document_attachment("a.pdf", data, "m")
 
 
-def test_an_image_brings_its_size() -> None:
-    """Counting needs it (R-505)."""
+def test_an_image_has_its_size() -> None:
+    """The count needs it (R-505)."""
     message, _ = image_attachment("a.jpg", BASELINE, "m")
     image = message.images[0]
     assert isinstance(image, ImagePart)
@@ -69,7 +69,7 @@ def test_an_image_brings_its_size() -> None:
         image_attachment("sound.wav", b"RIFF\x00\x00\x00\x00WAVE", "m")
 
 
-def test_a_document_is_known_by_its_name() -> None:
-    """In any case of letters."""
+def test_a_document_is_recognised_by_its_name() -> None:
+    """Upper or lower case."""
     assert is_document_path("a/B.PDF")
     assert not is_document_path("a.pdf.txt")

@@ -1,4 +1,4 @@
-"""Tools chosen in a chat: what is sent, what the log knows of it, and how it is taken back."""
+"""Tools chosen in a chat: the tools that are sent, their events in the log, and undo."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def block(bench: Bench) -> list[tuple[str, str]]:
     return [(item.kind, item.label) for item in bench.of(ContextItems)[-1].items]
 
 
-async def test_a_message_chooses_from_its_own_request_on(tmp_path: Path) -> None:
-    """All tools are offered until one is named; then just those, and more names add to them."""
+async def test_a_choice_applies_from_the_messages_own_request_on(tmp_path: Path) -> None:
+    """All tools are offered until one is named; then only those, and further names add to them."""
     bench = start(tmp_path)
     session = await bench.open()
     everything = await say(bench, session, "hello")
@@ -62,7 +62,7 @@ ESSENTIAL = ["read_file", "grep_search", "insert_edit", "run_command"]
 
 @pytest.mark.parametrize("window", [2_048, 4_096, 8_192])
 async def test_a_small_window_offers_few_tools_until_some_are_chosen(tmp_path: Path, window: int) -> None:
-    """At 2,048 nothing could be sent with default options: the tools alone were larger than the window."""
+    """With 2,048 tokens and default options nothing could be sent: the tools alone exceeded the window."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("ok")] * 9), window=window)
     session = await bench.open()
     assert await say(bench, session, "hello") == ESSENTIAL
@@ -89,7 +89,7 @@ async def test_a_small_window_offers_few_tools_until_some_are_chosen(tmp_path: P
     assert session.log.tools == ()
 
 
-async def test_configured_tools_are_a_choice_in_a_small_window_too(tmp_path: Path) -> None:
+async def test_configured_tools_count_as_a_choice_in_a_small_window(tmp_path: Path) -> None:
     settings = {"default_tools": ("full",)}
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("ok")]), window=8_192, tools=settings)
     session = await bench.open()
@@ -97,7 +97,7 @@ async def test_configured_tools_are_a_choice_in_a_small_window_too(tmp_path: Pat
     assert session.control.tools.held_back == ()
 
 
-def test_the_system_prompt_is_short_where_it_would_take_more_than_a_twentieth(tmp_path: Path) -> None:
+def test_the_system_prompt_is_short_if_it_would_exceed_a_twentieth(tmp_path: Path) -> None:
     def prompt(window: int) -> str:
         bench = Bench(tmp_path, ScriptedAdapter("s", []), window=window, tools={"enabled": False})
         return asyncio.run(bench.open()).control.system_message.text
@@ -116,8 +116,8 @@ def test_the_system_prompt_is_short_where_it_would_take_more_than_a_twentieth(tm
         ),
     ],
 )
-async def test_a_name_that_means_nothing_is_not_sent(tmp_path: Path, text: str, why: str) -> None:
-    """A mistyped restriction would go out with all tools."""
+async def test_an_unknown_name_is_not_sent(tmp_path: Path, text: str, why: str) -> None:
+    """Otherwise a mistyped restriction would be sent with all tools."""
     bench = start(tmp_path)
     session = await bench.open()
     session.submit(submit(text))
@@ -131,8 +131,8 @@ async def test_a_name_that_means_nothing_is_not_sent(tmp_path: Path, text: str, 
     assert await say(bench, session, "`@{read_onl}` as text, @{read_only}") == READ_ONLY
 
 
-async def test_a_name_that_means_nothing_is_not_sent_in_a_running_turn(tmp_path: Path) -> None:
-    """What waits for the next request goes back alone; what is said besides is sent."""
+async def test_an_unknown_name_is_not_sent_in_a_running_turn(tmp_path: Path) -> None:
+    """Only that queued message is returned; the others are sent."""
     bench = start(tmp_path)
     session = await bench.open()
     session.submit(submit("first", 1))
@@ -144,7 +144,7 @@ async def test_a_name_that_means_nothing_is_not_sent_in_a_running_turn(tmp_path:
     assert said == ["first", "third"]
 
 
-async def test_undo_redo_resume_and_branches_know_the_choice(tmp_path: Path) -> None:
+async def test_undo_redo_resume_and_branches_restore_the_choice(tmp_path: Path) -> None:
     bench = start(tmp_path)
     session = await bench.open()
     everything = await say(bench, session, "hello")
@@ -167,8 +167,8 @@ async def test_undo_redo_resume_and_branches_know_the_choice(tmp_path: Path) -> 
     assert "run_command" not in offered
 
 
-async def test_a_line_of_the_block_takes_its_tools_along(tmp_path: Path) -> None:
-    """`dd`, and `u` brings it back; without any left it is as configured."""
+async def test_removing_a_line_of_the_block_removes_its_tools(tmp_path: Path) -> None:
+    """`dd` removes it and `u` restores it; without any left the configuration applies."""
     bench = start(tmp_path)
     session = await bench.open()
     everything = await say(bench, session, "hello")
@@ -182,7 +182,7 @@ async def test_a_line_of_the_block_takes_its_tools_along(tmp_path: Path) -> None
     assert block(bench) == [("tool", "run_command")]
 
 
-async def test_the_list_switches_and_counts(tmp_path: Path) -> None:
+async def test_the_list_toggles_tools_and_counts_tokens(tmp_path: Path) -> None:
     bench = start(tmp_path)
     bench.services.tools.add(GivenTools("the server demo", [tool("late", "Comes from elsewhere. And more.")]))
     session = await bench.open()
@@ -216,7 +216,7 @@ async def test_the_list_switches_and_counts(tmp_path: Path) -> None:
         await choose("raed_file")
 
 
-async def test_what_the_configuration_offers_is_where_a_chat_begins(tmp_path: Path) -> None:
+async def test_a_chat_begins_with_the_configured_tools(tmp_path: Path) -> None:
     groups = {
         "mine": ToolGroupSettings(
             tools=("read_file", "gone"), description="Mine.", system_prompt="Read first.", collapse=True
@@ -237,7 +237,7 @@ async def test_what_the_configuration_offers_is_where_a_chat_begins(tmp_path: Pa
     assert "Read first." not in bench.adapter.requests[-1].messages[0].text
 
 
-async def test_a_chat_that_chooses_nothing_has_nothing_of_it_in_its_log(tmp_path: Path) -> None:
+async def test_a_chat_without_a_choice_logs_nothing_about_tools(tmp_path: Path) -> None:
     bench = start(tmp_path)
     session = await bench.open()
     await say(bench, session, "hello @you and user@{host}")
@@ -245,7 +245,7 @@ async def test_a_chat_that_chooses_nothing_has_nothing_of_it_in_its_log(tmp_path
     assert block(bench) == [] if bench.of(ContextItems) else True
 
 
-async def test_while_a_turn_runs_nothing_is_switched(tmp_path: Path) -> None:
+async def test_tools_cannot_be_toggled_during_a_turn(tmp_path: Path) -> None:
     import asyncio
 
     gate = asyncio.Event()
@@ -268,10 +268,10 @@ async def shown(bench: Bench, session: Session) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.parametrize("choice", [(), ("files",), ("memory",), ("none",)])
 @pytest.mark.parametrize("removed", [False, True])
-async def test_the_list_marks_just_what_the_next_request_offers(
+async def test_the_list_marks_exactly_the_tools_of_the_next_request(
     tmp_path: Path, choice: tuple[str, ...], removed: bool
 ) -> None:
-    """`recall` too, which no choice names: offered once something was taken out, and not before."""
+    """Including `recall`, which no choice names: offered once something was removed, and not before."""
     bench = start(tmp_path)
     session = await bench.open()
     await say(bench, session, "hello")
@@ -286,7 +286,7 @@ async def test_the_list_marks_just_what_the_next_request_offers(
 
 
 @pytest.mark.parametrize("choice", [(), ("files",), ("none",)])
-async def test_recall_is_switched_like_others(tmp_path: Path, choice: tuple[str, ...]) -> None:
+async def test_recall_is_toggled_like_other_tools(tmp_path: Path, choice: tuple[str, ...]) -> None:
     bench = start(tmp_path)
     session = await bench.open()
     await say(bench, session, "hello")
@@ -300,7 +300,7 @@ async def test_recall_is_switched_like_others(tmp_path: Path, choice: tuple[str,
 
 
 class Late:
-    """A provider that is asked to wait for, with the names of what it would bring."""
+    """A provider that loads late, with the names of its tools."""
 
     source = "your configuration"
 
@@ -322,10 +322,10 @@ class Late:
     ("text", "waited"),
     [("hello", 1), ("@{none}", 0), ("@{files}", 0), ("@{late}", 1), ("@{own}", 1), ("@{files} @{late}", 1)],
 )
-async def test_a_request_waits_for_a_provider_only_where_it_would_send_its_tools(
+async def test_a_request_waits_for_a_provider_only_if_it_would_send_its_tools(
     tmp_path: Path, text: str, waited: int
 ) -> None:
-    """What is not loaded yet can be named, and is there when the request leaves."""
+    """Tools that are not loaded yet can be named, and are ready when the request is sent."""
     provider = Late("late")
     group = ToolGroupSettings(tools=("late",), description="Mine.", system_prompt="", collapse=True)
     bench = start(tmp_path, groups={"own": group})

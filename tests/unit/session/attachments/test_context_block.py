@@ -1,4 +1,4 @@
-"""What is attached joins the view at the next boundary, all of it in one commit (R-548)."""
+"""Attachments join the view at the next boundary, all in one commit (R-548)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def file(name: str, text: str) -> Message:
     return Message(id=f"{name}-{text}", role="user", content=text, tag="file", path=name)
 
 
-async def test_what_is_attached_during_a_turn_joins_in_one_commit(tmp_path):
-    """Issue 10: each had one of its own, which is two milliseconds of a disk that has to be flushed."""
+async def test_attachments_added_during_a_turn_join_in_one_commit(tmp_path):
+    """Issue 10: each used to have its own, at two milliseconds per disk flush."""
     gate = asyncio.Event()
     adapter = ScriptedAdapter("offline", [(gate, *says("first")), says("second")])
     bench = Bench(tmp_path, adapter)

@@ -41,8 +41,8 @@ EXTENDED = b"RIFF\x00\x00\x00\x00WEBPVP8X\n\x00\x00\x00\x10\x00\x00\x00\x7f\x02\
         (b"", "", (0, 0)),
     ],
 )
-def test_an_image_says_its_type_and_size(data: bytes, mime: str, size: tuple[int, int]) -> None:
-    """Width first; a header that is cut says nothing."""
+def test_an_image_reports_its_type_and_size(data: bytes, mime: str, size: tuple[int, int]) -> None:
+    """Width first; a truncated header reports nothing."""
     assert (image_type(data), image_size(data)) == (mime, size)
 
 
@@ -51,8 +51,8 @@ def test_an_image_says_its_type_and_size(data: bytes, mime: str, size: tuple[int
     st.integers(0, 60),
     st.binary(max_size=8),
 )
-def test_a_damaged_image_is_no_error(data: bytes, at: int, rubbish: bytes) -> None:
-    """Nor is any other rubbish: the provider decides."""
+def test_a_damaged_image_is_not_an_error(data: bytes, at: int, rubbish: bytes) -> None:
+    """Nor is any other garbage: the provider decides."""
     width, height = image_size(data[:at] + rubbish + data[at + len(rubbish) :])
     assert width >= 0
     assert height >= 0
@@ -89,13 +89,13 @@ def object_stream(data: bytes) -> bytes:
     ],
 )
 def test_the_pages_of_a_pdf_are_counted(data: bytes, pages: int) -> None:
-    """Plain, linearised, and packed; 0 when they cannot be told."""
+    """Plain, linearised, and compressed; 0 if the count cannot be determined."""
     assert is_pdf(data)
     assert count_pages(data) == pages
 
 
-def test_a_pdf_may_begin_with_something_else() -> None:
-    """Up to a kilobyte, says the standard; a text that speaks of PDFs is none."""
+def test_a_pdf_may_begin_with_other_bytes() -> None:
+    """Up to a kilobyte, by the standard; a text about PDFs is not one."""
     assert is_pdf(b"\x00" * 1000 + b"%PDF-1.4")
     assert not is_pdf(b" " * 2000 + b"%PDF-1.4")
     assert not is_pdf(b"PDF")

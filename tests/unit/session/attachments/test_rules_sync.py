@@ -1,4 +1,4 @@
-"""Groups of rules that are added to a chat (R-549)."""
+"""Groups of rules added to a chat (R-549)."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def keeper(tmp_path) -> RuleKeeper:
     return RuleKeeper(replace(bench.services, settings=load({"rules": rules})))
 
 
-async def test_a_group_that_is_attached_already_is_not_called_missing(tmp_path):
-    """The sentence names the files that are attached, not those of the group that do not exist."""
+async def test_an_attached_group_is_not_reported_as_missing(tmp_path):
+    """The sentence names the attached files, not those of the group that do not exist."""
     rules = keeper(tmp_path)
     await rules._services.trust.trust_folder(folder_of(tmp_path))
     assert [message.path for message in (await rules.autoload(tmp_path))[0]] == ["AGENTS.md"]
     assert await rules.add_group("default", tmp_path) == ([], ("Already attached, nothing changed: AGENTS.md.",))
 
 
-async def test_a_group_without_a_file_names_what_was_looked_for(tmp_path):
+async def test_a_group_without_a_file_names_the_searched_paths(tmp_path):
     with pytest.raises(InputError, match=r"The rules 'none' have no file here; expected one of STYLE\.md\.$"):
         await keeper(tmp_path).add_group("none", tmp_path)
 
@@ -57,14 +57,14 @@ async def _autoloaded(rules: RuleKeeper, root) -> list[str | None]:
     return [message.path for message in messages]
 
 
-async def test_a_trusted_folder_does_not_lead_to_the_users_other_files(tmp_path, monkeypatch):
+async def test_a_trusted_folder_does_not_expose_the_users_other_files(tmp_path, monkeypatch):
     """R-549: a cloned repository must not send the user's diary to a provider."""
     rules, root, _ = _linked(tmp_path, monkeypatch)
     await rules._services.trust.trust_folder(folder_of(root))
     assert await _autoloaded(rules, root) == []
 
 
-async def test_what_the_user_asked_for_is_read_in_later_chats_until_it_changes(tmp_path, monkeypatch):
+async def test_rules_the_user_requested_are_read_in_later_chats_until_they_change(tmp_path, monkeypatch):
     """`/rules` is the user's decision: it applies to the path and its content, in this folder only."""
     rules, root, diary = _linked(tmp_path, monkeypatch)
     messages, _ = await rules.add_group("default", root)

@@ -1,4 +1,4 @@
-"""Whether a file still says what a message brought from it (lesson 24, R-516)."""
+"""Whether a file still has the text that a message quotes (lesson 24, R-516)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_whole_file_is_compared_line_by_line_and_in_length(tmp_path):
     assert state(tmp_path, message, call) == GONE
 
 
-def test_only_the_lines_that_were_read_count(tmp_path):
+def test_only_the_lines_that_were_read_are_compared(tmp_path):
     message, call = read_result(4, 6, "\n[4 more lines up to line 10]", start_line=4, end_line=6)
     file = tmp_path / "a.txt"
     file.write_text(LINES.replace("line 9", "changed") + "more\n")
@@ -48,7 +48,7 @@ def test_only_the_lines_that_were_read_count(tmp_path):
     assert state(tmp_path, message, call) == CHANGED
 
 
-def test_parts_of_lines_are_judged_by_time(tmp_path):
+def test_partial_lines_are_compared_by_time(tmp_path):
     message, call = read_result(1, 1, start_column=2)
     file = tmp_path / "a.txt"
     file.write_text(LINES)
@@ -74,7 +74,7 @@ def test_attached_texts_and_images_are_compared_by_content(tmp_path):
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../a.txt", "stored:abc", 7])
-def test_nothing_is_said_of_what_cannot_be_compared(tmp_path, path):
+def test_incomparable_results_are_not_reported(tmp_path, path):
     message, _ = read_result()
     call = ToolCall("c", "read_file", json.dumps({"path": path}))
     assert state(tmp_path, message, call) == ""

@@ -1,4 +1,4 @@
-"""The newest blocks of a chat from the end of its log are those that the whole log gives."""
+"""The newest blocks read from the end of a log equal those of the whole log."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ STEPS = ("ask", "go_on", "note", "edit", "compact", "old_compact", "clear", "pin
 
 
 class Story:
-    """Writes a log, step by step; `pick` chooses among what there is."""
+    """Writes a log step by step; `pick` chooses among the possible steps."""
 
     def __init__(self, pick):
         self.log: list[EventPayload] = [CREATED]
@@ -141,7 +141,7 @@ class Story:
 
 
 @given(st.data(), st.lists(st.sampled_from(STEPS), max_size=14))
-def test_the_end_of_any_log_shows_what_the_whole_log_shows_or_nothing(data, steps):
+def test_the_end_of_any_log_yields_the_blocks_of_the_whole_log_or_none(data, steps):
     story = Story(lambda among: data.draw(st.sampled_from(list(among))))
     for step in steps:
         story.step(step)
@@ -154,7 +154,7 @@ def test_the_end_of_any_log_shows_what_the_whole_log_shows_or_nothing(data, step
 
 
 def a_log(turns):
-    """Return turns of three blocks: a question, code that was gathered for it, an answer."""
+    """Return turns of three blocks: a question, its gathered code, an answer."""
     story = Story(lambda among: among[0])
     for _ in range(turns):
         story.step("ask")
@@ -170,14 +170,14 @@ def test_the_end_of_an_ordinary_log_is_enough():
     assert newest[-1].kind == "reply"
 
 
-def test_a_log_of_as_many_blocks_as_the_piece_is_read_whole():
+def test_a_log_with_as_many_blocks_as_the_page_is_read_whole():
     events = a_log(20)
     state = TailState().after(events)
     assert newest_entries(events, state) is None
     assert newest_entries(events, state, 58) is not None
 
 
-def test_what_waited_to_be_drawn_with_the_first_question_needs_more_of_the_log():
+def test_blocks_waiting_for_the_first_question_require_more_of_the_log():
     events = a_log(3)
     said = LogEvent(len(events) + 1, 1.0, PolicyEvent(name="told_below_message", fields={"text": "said"}))
     story = Story(lambda among: among[0])
@@ -192,7 +192,7 @@ def test_what_waited_to_be_drawn_with_the_first_question_needs_more_of_the_log()
     assert newest_entries(log[start:], state, 4) == tuple(entries(log)[-4:])
 
 
-def test_a_card_that_may_stand_above_what_is_left_out_needs_more_of_the_log():
+def test_a_card_that_may_be_above_the_omitted_part_requires_more_of_the_log():
     events = a_log(4)
     last = max(at for at, event in enumerate(events) if isinstance(event.payload, TurnStarted))
     questions = [entry.message_id for entry in entries(events) if entry.kind == "user"]
@@ -205,7 +205,7 @@ def test_a_card_that_may_stand_above_what_is_left_out_needs_more_of_the_log():
         assert newest is None or list(newest) == entries(log)[-1:]
 
 
-def test_a_turn_that_began_earlier_needs_more_of_the_log():
+def test_a_turn_that_began_earlier_requires_more_of_the_log():
     events = a_log(3)
     inside = next(at for at, event in enumerate(events) if isinstance(event.payload, TurnStarted)) + 2
     assert newest_entries(events[inside:], TailState().after(events), 1) == tuple(entries(events)[-1:])
@@ -223,7 +223,7 @@ def test_the_model_before_the_newest_events_is_known_up_to_a_number_of_choices()
         assert (newest is None) == (more == MAX_CHOICES)
 
 
-def test_the_state_grows_event_by_event_as_it_is_read_at_once():
+def test_the_incremental_state_equals_the_one_read_at_once():
     events = a_log(3)
     events.append(LogEvent(len(events) + 1, 1.0, TitleSet(title="named")))
     state = TailState()

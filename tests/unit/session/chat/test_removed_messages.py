@@ -1,4 +1,4 @@
-"""What left a chat's view is found and listed; only what is listed is made ready for a list (R-516)."""
+"""Messages removed from a chat's view are found and listed; only listed ones are prepared for display (R-516)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_removed_messages_are_found_by_their_words_with_their_titles(store: Stor
     assert {one.how for one in found} == {"removed by /clear"}
 
 
-def test_a_title_is_made_for_listed_messages_only(
+def test_titles_are_made_for_listed_messages_only(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, title = list[str](), removed_messages._title

@@ -1,4 +1,4 @@
-"""A request is shown as the server got it, under every policy, also after a restart (R-328)."""
+"""A request is shown as the server received it, under every policy, also after a restart (R-328)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def shown(bench: Bench, session, number: int, item: str = "") -> str:
 
 
 @pytest.mark.parametrize("policy", policy_names())
-async def test_a_request_is_shown_as_the_server_got_it(tmp_path, policy):
+async def test_a_request_is_shown_as_the_server_received_it(tmp_path, policy):
     """Prompt, messages after editing, tools: every request of a chat, also from before a restart."""
     (tmp_path / "a.txt").write_text("needle in a haystack of words\n" * 80)
     repository(tmp_path)
@@ -103,7 +103,7 @@ async def chat_of_two(tmp_path, store=None):
 
 
 async def test_the_inspector_lists_a_sent_request(tmp_path):
-    """Its rows are those of that time; a message is shown as it was sent."""
+    """Its rows are those at the time of sending; a message is shown as it was sent."""
     bench, session, adapter = await chat_of_two(tmp_path)
     newest = await look(bench.services, session, Inspect(chat="chat-1", request=-1))
     assert (newest["request"], newest["requests"], newest["turn"], newest["note"]) == (5, 5, "turn-2", "")
@@ -132,7 +132,7 @@ async def test_a_request_that_does_not_exist_is_refused(tmp_path):
 
 
 async def test_prompt_and_tools_are_stored_once(tmp_path):
-    """Unchanged, neither they nor what was shaped are written again with the next request."""
+    """If unchanged, neither they nor shaped messages are written again with the next request."""
     bench, _, _ = await chat_of_two(tmp_path)
     sent = [e.payload for e in bench.store.load_events("chat-1") if isinstance(e.payload, RequestSent)]
     assert len({(one.prompt, one.tools) for one in sent}) == 1
@@ -142,7 +142,7 @@ async def test_prompt_and_tools_are_stored_once(tmp_path):
 
 
 async def test_a_request_of_an_earlier_version_is_shown_with_todays_prompt(tmp_path):
-    """A log without contents is read all the same, and says so."""
+    """A log without contents is still read, with a note."""
     bench, session, _ = await chat_of_two(tmp_path)
     events = [
         msgspec.structs.replace(e, payload=msgspec.structs.replace(e.payload, prompt="", tools="", shaped=None))

@@ -33,36 +33,36 @@ def test_text_alone_is_a_string():
     assert reply().content() == ""
 
 
-def test_plain_reasoning_and_text_that_alternate_stay_one_part_each():
+def test_alternating_plain_reasoning_and_text_stay_one_part_each():
     steps = [("think", "x"), ("text", "a"), ("think", "y"), ("text", "b")]
     assert reply(*steps).content() == (ReasoningPart("xy", "f"), TextPart("ab"))
 
 
-def test_sealed_blocks_and_calls_keep_their_places():
+def test_encrypted_blocks_and_calls_keep_their_order():
     """Responses: reasoning, call, reasoning, call."""
     steps = [("think", "x"), SEALED, "call", ("think", "y"), SEALED, "call"]
     wanted = (ReasoningPart("x", "f", "o", "{}"), CallMark(0), ReasoningPart("y", "f", "o", "{}"))
     assert reply(*steps, finished=TWO_CALLS).content() == wanted
 
 
-def test_a_block_that_says_nothing_readable_is_kept():
+def test_a_block_without_readable_text_is_kept():
     """Anthropic's redacted thinking."""
     content = reply(SEALED, ("text", "a"), finished=Finished("stop")).content()
     assert content == (ReasoningPart("", origin="o", encrypted="{}"), TextPart("a"))
 
 
-def test_text_in_front_of_a_sealed_block_stays_in_front():
+def test_text_before_an_encrypted_block_stays_before_it():
     content = reply(("text", "a"), ("think", "x"), SEALED, ("text", "b"), finished=Finished("stop")).content()
     assert content == (TextPart("a"), ReasoningPart("x", "f", "o", "{}"), TextPart("b"))
 
 
-def test_without_an_end_nothing_encrypted_and_no_call_is_kept():
-    """Lessons 26, 39: what it belonged to may be missing."""
+def test_an_incomplete_reply_keeps_no_encrypted_block_and_no_call():
+    """Lessons 26, 39: the part it belonged to may be missing."""
     assert reply(("think", "x"), SEALED, "call", ("text", "a")).content() == (ReasoningPart("x", "f"), TextPart("a"))
 
 
-def test_marks_of_calls_that_did_not_come_are_left_out():
-    """A limit cut the second call."""
+def test_markers_of_missing_calls_are_dropped():
+    """A limit truncated the second call."""
     one = Finished("length", (ToolCall("a", "t"),))
     assert reply("call", ("text", "a"), "call", ("text", "b"), finished=one).content() == (
         CallMark(0),
@@ -71,6 +71,6 @@ def test_marks_of_calls_that_did_not_come_are_left_out():
     )
 
 
-def test_phases_are_parts_of_their_own():
+def test_phases_are_separate_parts():
     content = reply(("phase", "hm", "commentary"), ("phase", "done", "final_answer")).content()
     assert content == (TextPart("hm", "commentary"), TextPart("done", "final_answer"))

@@ -1,4 +1,4 @@
-"""A summary that is asked for in the chat itself: the server finds its cache, the user sees how (ours)."""
+"""A summary requested in the chat itself: the server hits its cache, and the user sees the progress (ours)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONG = "The port of the parser is 8089, as its settings say. " * 250
 
 
 def answers(summary):
-    """Return a model that talks at length, and answers so when a summary is asked for in the chat."""
+    """Return a model that gives long answers, and this reply when a summary is requested in the chat."""
 
     def answer(request):
         newest = request.json["messages"][-1]["content"]
@@ -42,8 +42,8 @@ async def chat_of_eight(tmp_path, server, **settings):
 
 
 @pytest.mark.parametrize("policy", ["codecompanion", "adaptive"])
-async def test_the_order_stands_behind_what_was_sent_before(tmp_path, policy):
-    """The same tools and messages, byte for byte: what the provider has cached is read again."""
+async def test_the_summary_prompt_follows_the_messages_already_sent(tmp_path, policy):
+    """The same tools and messages, byte for byte: the provider's prompt cache hits."""
     async with ChatServer(default=answers(reply(BRIEF)), window=0) as server:
         bench, session, adapter = await chat_of_eight(tmp_path, server, policy=policy)
         session.compact("")
@@ -63,8 +63,8 @@ async def test_the_order_stands_behind_what_was_sent_before(tmp_path, policy):
         await adapter.aclose()
 
 
-async def test_a_model_that_was_just_chosen_gets_a_transcript(tmp_path):
-    """It has nothing of the chat in its cache."""
+async def test_a_newly_chosen_model_gets_a_transcript(tmp_path):
+    """It has nothing of the chat in its prompt cache."""
     async with ChatServer(default=answers(reply(BRIEF)), window=0) as server:
         bench, session, adapter = await chat_of_eight(tmp_path, server)
         session.control.meter.switch_model(session.control.meter.calibration)
@@ -74,7 +74,7 @@ async def test_a_model_that_was_just_chosen_gets_a_transcript(tmp_path):
         await adapter.aclose()
 
 
-async def test_a_model_that_calls_a_tool_instead_is_not_asked_so_again(tmp_path):
+async def test_a_model_that_calls_a_tool_instead_is_not_asked_that_way_again(tmp_path):
     called = reply(calls=[Call("c1", "grep_search", '{"query": "port"}')])
     async with ChatServer(default=answers(called), window=0) as server:
         bench, session, adapter = await chat_of_eight(tmp_path, server)

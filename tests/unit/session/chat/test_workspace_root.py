@@ -1,4 +1,4 @@
-"""Where a chat works: looked up on disk once for each message, not for each thing that asks."""
+"""The workspace of a chat: looked up on disk once per message."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from codecompanion.wire.requests import Snapshot
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
 
-async def test_the_steps_of_a_tool_loop_do_not_look_the_workspace_up_again(
+async def test_the_rounds_of_a_tool_loop_do_not_look_up_the_workspace_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked_up: list[Path] = []

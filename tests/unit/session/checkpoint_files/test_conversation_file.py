@@ -1,4 +1,4 @@
-"""The conversation of a chat on its way to its checkpoints: what is written once, and what is written anew."""
+"""The conversation file of a chat's checkpoints: append and rewrite."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def said(*texts: str, start: int = 0) -> tuple[Message, ...]:
 
 
 class Written:
-    """A conversation file that counts what it looks through for keys."""
+    """A conversation file that counts the texts it scans for keys."""
 
     def __init__(self, tmp_path) -> None:
         self.files, self.keys, self.looked_through = CheckpointFiles(tmp_path), [], []
@@ -31,14 +31,14 @@ class Written:
         return text
 
     def write(self, messages) -> list[str]:
-        """Write, and return what is read back."""
+        """Write, and return the file's content."""
         place = self.file.write(messages, {}, {}, StandBack())
         raw = {"timestamp": 1, "checkpointKind": "snapshot", "id": "k", KEY: {"name": place.name, "bytes": place.bytes}}
         self.files.save_checkpoint("c", {**raw, "messageCount": len(messages)}, keep=False)
         return [message["content"] for message in self.files.payloads_of("c")[0].raw["conversationHistory"]]
 
 
-def test_a_message_is_looked_through_once(tmp_path):
+def test_a_message_is_scanned_once(tmp_path):
     """Lesson 31: and not at all when nothing is new."""
     written = Written(tmp_path)
     messages = said("one", "two")
@@ -48,8 +48,8 @@ def test_a_message_is_looked_through_once(tmp_path):
     assert written.looked_through == ["one", "two", "three"]
 
 
-def test_once_another_key_is_known_everything_is_written_again(tmp_path):
-    """Lesson 44: what was looked through before is looked through again; the file with the key goes."""
+def test_a_new_key_causes_a_full_rewrite(tmp_path):
+    """Lesson 44: all messages are scanned again; the file with the key is deleted."""
     written = Written(tmp_path)
     messages = said("plain-secret", "two")
     written.write(messages)
@@ -58,8 +58,8 @@ def test_once_another_key_is_known_everything_is_written_again(tmp_path):
     assert not any(b"plain" in path.read_bytes() for path in tmp_path.rglob("*.jsonl"))
 
 
-def test_after_a_failure_everything_is_written_again(tmp_path, monkeypatch):
-    """R-472: what a broken write left counts for nothing."""
+def test_a_failure_causes_a_full_rewrite(tmp_path, monkeypatch):
+    """R-472: the remains of a broken write do not count."""
     written = Written(tmp_path)
     messages = said("one", "two")
     written.write(messages[:1])
@@ -74,8 +74,8 @@ def test_after_a_failure_everything_is_written_again(tmp_path, monkeypatch):
     assert written.write(messages) == ["one", "two"]
 
 
-def test_a_file_that_is_mostly_of_the_past_is_started_over(tmp_path, monkeypatch):
-    """R-478: it holds at most twice what is in the view, and a little more."""
+def test_a_file_of_mostly_old_messages_is_started_over(tmp_path, monkeypatch):
+    """R-478: its size is at most twice that of the view, plus a small margin."""
     monkeypatch.setattr(conversation_file, "SPARE_BYTES", 1000)
     written, folder = Written(tmp_path), tmp_path / "transcripts/conversations/c"
     for number in range(60):
@@ -83,8 +83,8 @@ def test_a_file_that_is_mostly_of_the_past_is_started_over(tmp_path, monkeypatch
         assert [path.stat().st_size < 2000 for path in folder.iterdir()] == [True]
 
 
-def test_a_file_that_was_deleted_is_not_named_with_a_hole_in_it(tmp_path):
-    """R-478: by the user or a program that syncs; the next write has everything again."""
+def test_a_deleted_file_is_not_named_with_a_gap_in_it(tmp_path):
+    """R-478: deleted by the user or a syncing program; the next write is complete again."""
     written = Written(tmp_path)
     messages = said("one", "two", "three")
     written.write(messages[:1])
