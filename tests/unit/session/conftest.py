@@ -1,4 +1,4 @@
-"""Summaries in tests that are about something else."""
+"""Short summaries for tests about other things."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JUDGING = frozenset(
 
 @pytest.fixture(autouse=True)
 def short_texts_stand_for_summaries(request, monkeypatch):
-    """Take a text such as "SUMMARY" as it is, as the command line takes a caller's."""
+    """Accept a text such as "SUMMARY" unchecked, as a caller's summary on the command line."""
     if Path(request.path).stem in JUDGING:
         return
 

@@ -1,4 +1,4 @@
-"""A chat without editor and network: scripted adapter, real tools, store in memory, collected events."""
+"""A chat without editor or network: scripted adapter, real tools, store in memory, collected events."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def calls(*wanted: tuple[str, str, str], text: str = "", usage: Usage | None = N
 
 
 class ScriptedAdapter:
-    """Answers the n-th request with the n-th reply; an `asyncio.Event` in a reply is waited for."""
+    """Answers the n-th request with the n-th reply; waits for an `asyncio.Event` in a reply."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class ScriptedAdapter:
         return self.runs_itself
 
     async def know_server(self, model: str) -> None:
-        """It says nothing new."""
+        """Report nothing new."""
 
     def forget_tool_refusal(self, model: str) -> None:
         self.told = msgspec.structs.replace(self.told, tools=None, refuses_tools="")
@@ -152,7 +152,7 @@ class ScriptedAdapter:
         return [self.default_model]
 
     async def require_key(self) -> None:
-        """It needs none."""
+        """Require no key."""
 
     async def warm_up(self) -> None:
         return
@@ -176,7 +176,7 @@ async def _given(script: list[T | Exception | RetryScheduled], on_wait: OnWait |
 
 
 class Bench:
-    """One host's services and what it told the editor."""
+    """One host's services and the events it sent to the editor."""
 
     def __init__(
         self,
@@ -191,7 +191,7 @@ class Bench:
         self.root, self.events = root, list[Event]()
         given: dict[str, Any] = {"workspace": {"root": str(root)}, "rules": {"enabled": False}}
         given["tools"] = {"yolo": True, **(tools or {})}
-        # Where the tests run is not part of what they are about, nor of `same_requests`.
+        # The folder in which the tests run is irrelevant to them and to `same_requests`.
         given["chat"] = {"adapter": "offline", "tell_environment": False, **(settings or {})}
         loaded = settings_module.load(given)
         registry = AdapterRegistry(
@@ -217,7 +217,7 @@ class Bench:
             report_bug=self._take_bug,
             new_token=lambda: f"t{next(numbers)}",
         )
-        # Scripts make their figures up; what a report must be to be believed is tested in test_lying_usage.
+        # Scripts make up their figures; test_lying_usage tests which reports are believed.
         self.services.checks_usage = checks_usage
         self.adapter = adapters[0]
 
@@ -233,14 +233,14 @@ class Bench:
         return await open_new(self.services, OpenChat(chat=chat, snapshot=Snapshot(), adapter=self.adapter.name))
 
     async def resume(self, chat: str = "chat-1") -> Session | None:
-        """Open a stored chat and wait until all of it is told."""
+        """Open a stored chat and wait until all of it has been sent to the editor."""
         session = await open_stored(self.services, OpenChat(chat=chat, snapshot=Snapshot(), resume=chat))
         if session is not None and session.older is not None:
             await session.older
         return session
 
     async def until(self, found: Callable[[], bool], limit_s: float = PATIENCE_S) -> None:
-        """Wait until the predicate holds; say what was seen when it never does."""
+        """Wait until the predicate is true; if it never is, show the events received instead."""
         pause = 0.001
         try:
             async with asyncio.timeout(limit_s):

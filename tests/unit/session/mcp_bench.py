@@ -1,4 +1,4 @@
-"""A chat with MCP servers: the bench of the session with the servers of its settings."""
+"""A chat with MCP servers: the session bench with the servers of its settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PROPER = HOSTILE.with_name("proper.py")
 
 
 def server(*ways: str, **more: Any) -> dict[str, Any]:
-    """Return the entry of the hostile server, behaving in these ways."""
+    """Return the entry of the hostile server with these behaviours."""
     base = {"enabled": True, "cmd": [sys.executable, str(HOSTILE), *ways], "start_timeout_s": PATIENCE_S}
     return {**base, "timeout_s": PATIENCE_S, **more}
 
@@ -30,7 +30,7 @@ def server(*ways: str, **more: Any) -> dict[str, Any]:
 async def with_servers(
     root: Path, adapter: ScriptedAdapter, servers: dict[str, Any], **mcp: Any
 ) -> AsyncIterator[tuple[Bench, Session, McpHost]]:
-    """Give a bench, an open chat and its servers; these have ended afterwards."""
+    """Yield a bench, an open chat and its servers, and end the servers."""
     settings = {"servers": servers, "wait_s": PATIENCE_S, **mcp}
     bench = Bench(root, adapter)
     loaded = load({"mcp": settings}).mcp

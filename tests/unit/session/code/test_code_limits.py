@@ -1,4 +1,4 @@
-"""Edges of the index at work and of the document's tiers (R-229, R-231, R-234)."""
+"""Edge cases of the project index and of the document's tiers (R-229, R-231, R-234)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ root, index = test_project_index.root, test_project_index.index
 
 
 class Nearest:
-    """Vectors by which the chunks of an index are near in their order, but for the first files'."""
+    """Vectors that rank the chunks of an index in their order, except those of the first files."""
 
     async def nearest(self, index: ProjectIndex, question: str) -> NearestChunks:
         return lambda k: {chunk: 1.0 - chunk / 100 for chunk in range(4, k + 4)}
 
 
 @pytest.mark.parametrize("count", [25, 26])
-async def test_twenty_five_files_are_written_here_and_more_by_the_worker(
+async def test_twenty_five_files_are_indexed_in_the_host_and_more_by_the_worker(
     index: ProjectIndex, root: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     builds = []
@@ -41,7 +41,7 @@ async def test_twenty_five_files_are_written_here_and_more_by_the_worker(
     assert (fresh.written, len(fresh.pending), len(builds)) == ((25, 0, 0) if count == 25 else (0, 26, 1))
 
 
-def test_of_a_large_project_what_was_worked_on_last_is_indexed_first(
+def test_a_large_project_is_indexed_from_the_most_recent_files_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths = [f"{number:03}.py" for number in range(201)]
@@ -53,7 +53,7 @@ def test_of_a_large_project_what_was_worked_on_last_is_indexed_first(
 
 
 @pytest.mark.parametrize(("tier", "top_k", "fetched"), [("fts", 3, 6), ("fts", 30, 60), ("hybrid", 3, 20)])
-async def test_more_is_fetched_than_is_wanted(
+async def test_more_results_are_fetched_than_wanted(
     index: ProjectIndex, monkeypatch: pytest.MonkeyPatch, tier, top_k: int, fetched: int
 ) -> None:
     """R-229, R-234; the path's column counts four times (R-231)."""
@@ -71,7 +71,7 @@ async def test_more_is_fetched_than_is_wanted(
 
 
 @pytest.mark.parametrize("tier", ["terms", "vector"])
-async def test_the_last_two_tiers_give_five(index: ProjectIndex, root: Path, tier) -> None:
+async def test_the_last_two_tiers_return_five_results(index: ProjectIndex, root: Path, tier) -> None:
     """R-234."""
     for number in range(8):
         write(root, f"more/m{number}.py", f"def voucher_{number}(): pass\n")

@@ -1,4 +1,4 @@
-"""How many chunks each tier of the document reads and gives, over a real index (R-234)."""
+"""The number of chunks that each tier of the document reads and returns, over a real index (R-234)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FILES = 40
 
 
 class Cosines:
-    """Vectors of every chunk, the nearer the smaller its id is; notes how many were asked for."""
+    """Vectors of every chunk, closer for smaller ids; notes how many were requested."""
 
     def __init__(self) -> None:
         self.asked = list[int]()
@@ -49,10 +49,10 @@ def index(tmp_path: Path) -> ProjectIndex:
 
 
 @pytest.mark.parametrize(("top_k", "given"), [(1, 1), (7, 7), (15, 15)])
-async def test_keywords_alone_fetch_twice_as_many_and_count_whole(
+async def test_keyword_search_fetches_twice_as_many_and_ignores_vectors(
     index: ProjectIndex, monkeypatch: pytest.MonkeyPatch, top_k: int, given: int
 ) -> None:
-    """R-234: topK × 2, weights 0 and 1; vectors are not asked, though there are some."""
+    """R-234: topK × 2, weights 0 and 1; vectors exist but are not queried."""
     fetched = list[tuple[int, Sequence[ChunkRow]]]()
 
     def find_chunks(connection: object, match: str, columns: object, limit: int, below: str = "") -> list[ChunkRow]:
@@ -74,7 +74,7 @@ async def test_keywords_alone_fetch_twice_as_many_and_count_whole(
 
 @pytest.mark.parametrize("tier", ["vector", "terms"])
 @pytest.mark.parametrize(("top_k", "given"), [(3, 3), (10, 5), (50, 5)])
-async def test_cosines_and_counted_terms_give_five(
+async def test_cosines_and_counted_terms_return_five_results(
     index: ProjectIndex, tier: SearchTier, top_k: int, given: int
 ) -> None:
     """R-234; fewer when fewer are wanted (R-228)."""

@@ -1,4 +1,4 @@
-"""The index follows the disk and the editor, and nothing that happens to its file is an error (issue 11, section 1)."""
+"""The index follows the disk and the editor, and damage to its file is never an error (issue 11, section 1)."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ LONG_AGO_NS = 1_700_000_000_000_000_000
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Wait for what has to come."""
+    """Wait until the predicate is true."""
     async with asyncio.timeout(PATIENCE_S):
         while not holds():  # noqa: ASYNC110 - nothing tells of it
             await asyncio.sleep(0.002)
 
 
 def write(root: Path, name: str, text: str, age: int = 0) -> None:
-    """Write a file as it would have been written long ago; `age` makes its time another one."""
+    """Write a file as if long ago; `age` sets a different modification time."""
     path = root / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
@@ -53,7 +53,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def index(root: Path, tmp_path: Path) -> AsyncIterator[ProjectIndex]:
-    """An index that is built."""
+    """A built index."""
     one = ProjectIndex(root, tmp_path / "cache")
     build(root, one.path, Choice(), now_ns=lambda: 2 * LONG_AGO_NS)
     yield one
@@ -61,20 +61,20 @@ async def index(root: Path, tmp_path: Path) -> AsyncIterator[ProjectIndex]:
 
 
 def names(index: ProjectIndex) -> set[str]:
-    """Return every name that is defined in the project, by the index."""
+    """Return the names of all definitions in the index."""
     with index.reader.reading() as connection:
         return {name for (name,) in connection.execute("SELECT name FROM symbols JOIN names n ON n.id = name_id")}
 
 
-async def test_what_has_not_changed_is_not_written(index: ProjectIndex) -> None:
+async def test_an_unchanged_file_is_not_written(index: ProjectIndex) -> None:
     assert await index.refresh() == Freshness(is_complete=True)
     assert names(index) == {"alpha", "beta"}
     assert index.state == IndexState("ready")
     assert index.reader.files_using("alpha") == [("lib/b.py", 2)]
 
 
-async def test_a_new_function_has_the_callers_that_were_there_before_it(root: Path, tmp_path: Path) -> None:
-    """A file that calls it and has not changed since the index was built is a user of it: the ranking sees the edge."""
+async def test_a_new_function_has_the_callers_that_existed_before_it(root: Path, tmp_path: Path) -> None:
+    """An unchanged file that calls it counts as a user of it: the ranking sees the edge."""
     write(root, "caller.py", "from a import omega\n\ndef early():\n    return omega(1)\n")
     index = ProjectIndex(root, tmp_path / "cache")
     build(root, index.path, Choice(), now_ns=lambda: 2 * LONG_AGO_NS)
@@ -88,7 +88,7 @@ async def test_a_new_function_has_the_callers_that_were_there_before_it(root: Pa
     await index.close()
 
 
-async def test_what_is_not_searched_can_be_told(index: ProjectIndex, root: Path) -> None:
+async def test_excluded_files_are_reported(index: ProjectIndex, root: Path) -> None:
     for name, text in (("b.js", "var a=1;" * 9_000), ("yarn.lock", "x"), ("logo.png", "x"), (".env", "K=1")):
         write(root, name, text)
     for number in range(5):
@@ -107,8 +107,8 @@ async def test_what_is_not_searched_can_be_told(index: ProjectIndex, root: Path)
     assert left_out_sentence({}) == ""
 
 
-async def test_a_table_of_many_short_rows_is_found_by_its_words_alone(index: ProjectIndex, root: Path) -> None:
-    """A grammar would take seconds for a name in each of its rows."""
+async def test_a_table_of_many_short_rows_is_found_only_by_its_words(index: ProjectIndex, root: Path) -> None:
+    """A grammar would spend seconds looking for names in its rows."""
     write(root, "table.sh", "row=1\n" * 15_000 + "needle=1\n" + "row=1\n" * 15_000)
     await index.refresh()
     assert names(index) == {"alpha", "beta"}
@@ -116,8 +116,8 @@ async def test_a_table_of_many_short_rows_is_found_by_its_words_alone(index: Pro
     assert [(one.path, one.start <= 15_001 <= one.end) for one in found.results] == [("table.sh", True)]
 
 
-async def test_links_and_pipes_that_git_lists_are_not_written_at_every_question(root: Path, tmp_path: Path) -> None:
-    """A question that finds nothing changed writes nothing, and starts no worker."""
+async def test_links_and_pipes_listed_by_git_are_not_written_at_every_question(root: Path, tmp_path: Path) -> None:
+    """A question that finds no change writes nothing and starts no worker."""
     (root / "self").symlink_to(root)
     (root / "one").symlink_to("two")
     (root / "two").symlink_to("one")
@@ -132,7 +132,7 @@ async def test_links_and_pipes_that_git_lists_are_not_written_at_every_question(
     await index.close()
 
 
-async def test_a_file_that_cannot_be_read_is_not_tried_at_every_question(
+async def test_an_unreadable_file_is_not_retried_at_every_question(
     index: ProjectIndex, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(path: Path, flags: int) -> int:
@@ -181,8 +181,8 @@ async def test_saves_deletions_renames_and_new_files_are_noticed(index: ProjectI
     assert names(index) == {"gamma2", "delta"}
 
 
-async def test_a_file_written_this_moment_is_looked_at_again(index: ProjectIndex, root: Path) -> None:
-    """Two saves within one tick of the disk's clock have the same time."""
+async def test_a_file_written_just_now_is_checked_again(index: ProjectIndex, root: Path) -> None:
+    """Two saves within one tick of the file system's clock have the same time."""
     (root / "a.py").write_text("def early(): pass\n")
     found = (root / "a.py").stat()
     await index.refresh()
@@ -210,7 +210,7 @@ async def test_a_checkout_is_noticed(root: Path, tmp_path: Path) -> None:
     await index.close()
 
 
-async def test_unsaved_buffers_lie_over_their_files(index: ProjectIndex, root: Path) -> None:
+async def test_unsaved_buffers_override_their_files(index: ProjectIndex, root: Path) -> None:
     await index.refresh({"a.py": "def typed(): pass\n", "fresh.py": "def unborn(): pass\n", ".env": "KEY=1"})
     assert names(index) == {"typed", "beta", "unborn"}
     assert index.read_text("a.py") == "def typed(): pass\n"
@@ -223,7 +223,7 @@ async def test_unsaved_buffers_lie_over_their_files(index: ProjectIndex, root: P
 
 
 @pytest.mark.parametrize("max_read", [0, 50])
-async def test_files_are_searched_as_text_as_the_user_sees_them(
+async def test_text_search_sees_unsaved_buffers(
     index: ProjectIndex, max_read: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(project_index, "MAX_READ_FILES", max_read)
@@ -233,7 +233,7 @@ async def test_files_are_searched_as_text_as_the_user_sees_them(
     assert index.files_with(["alpha"], ["lib/b.py"]) == []
 
 
-async def test_an_ignored_buffer_stays_out(index: ProjectIndex, root: Path) -> None:
+async def test_an_ignored_buffer_is_not_indexed(index: ProjectIndex, root: Path) -> None:
     write(root, ".gitignore", "made/\n")
     write(root, "made/x.py", "def made(): pass\n")
     await index.refresh({"made/x.py": "def made2(): pass\n"})
@@ -252,7 +252,7 @@ async def test_the_first_question_starts_the_worker(root: Path, tmp_path: Path) 
     await index.close()
 
 
-async def test_much_is_left_to_the_worker_and_named(
+async def test_a_large_backlog_is_left_to_the_worker_and_reported(
     index: ProjectIndex, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(project_index, "MAX_OWN_FILES", 3)
@@ -267,7 +267,7 @@ async def test_much_is_left_to_the_worker_and_named(
     assert len(names(index)) == 7
 
 
-async def test_of_a_very_large_project_the_host_looks_at_what_it_is_told(
+async def test_in_a_very_large_project_the_host_checks_only_reported_files(
     index: ProjectIndex, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(project_index, "MAX_COMPARED", 1)
@@ -284,7 +284,7 @@ async def test_of_a_very_large_project_the_host_looks_at_what_it_is_told(
     assert names(index) == {"told", "untold"}
 
 
-async def test_what_a_very_large_project_has_not_yet_is_named_without_looking_at_every_file(
+async def test_missing_files_of_a_very_large_project_are_reported_without_checking_each(
     index: ProjectIndex, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await index.refresh()
@@ -299,7 +299,7 @@ async def test_what_a_very_large_project_has_not_yet_is_named_without_looking_at
 
 
 @pytest.mark.slow("indexes a large project in a process that is killed")
-async def test_a_worker_that_is_killed_is_followed_by_one_that_goes_on(
+async def test_a_killed_worker_is_followed_by_one_that_continues(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for row in range(1500):
@@ -333,13 +333,13 @@ async def test_the_worker_ends_with_the_host(root: Path, tmp_path: Path) -> None
     process = index._worker._process
     assert process is not None
     assert process.stdin is not None
-    process.stdin.close()  # what happens when the host is gone
+    process.stdin.close()  # the host has exited
     assert await process.wait() == 0
     assert not (await index.counts()).is_complete
     await index.close()
 
 
-async def test_two_builders_do_not_meet(index: ProjectIndex, root: Path) -> None:
+async def test_two_builders_do_not_collide(index: ProjectIndex, root: Path) -> None:
     with building(index.path) as first, building(index.path) as second:
         assert (first, second) == (True, False)
         assert build(root, index.path, Choice(), now_ns=lambda: 1).is_busy
@@ -360,7 +360,7 @@ async def test_two_hosts_share_an_index(index: ProjectIndex, root: Path, tmp_pat
 
 @pytest.mark.slow("indexes a project again and again")
 @pytest.mark.parametrize("content", [b"garbage" * 999, b"", b"SQLite format 3\0" + bytes(4000)])
-async def test_a_damaged_index_is_made_again(index: ProjectIndex, content: bytes) -> None:
+async def test_a_damaged_index_is_rebuilt(index: ProjectIndex, content: bytes) -> None:
     await index.close()
     index.path.write_bytes(content)
     assert await index.refresh() == Freshness(False, ("a.py", "lib/b.py"))
@@ -369,7 +369,7 @@ async def test_a_damaged_index_is_made_again(index: ProjectIndex, content: bytes
     assert names(index) == {"alpha", "beta"}
 
 
-async def test_damage_in_the_middle_is_found_and_mended(index: ProjectIndex) -> None:
+async def test_damage_in_the_middle_is_found_and_repaired(index: ProjectIndex) -> None:
     await index.close()
     content = bytearray(index.path.read_bytes())
     content[8192:-4096] = b"\xfe" * (len(content) - 12288)
@@ -380,7 +380,7 @@ async def test_damage_in_the_middle_is_found_and_mended(index: ProjectIndex) -> 
     assert names(index) == {"alpha", "beta"}
 
 
-async def test_another_format_is_made_again(index: ProjectIndex) -> None:
+async def test_an_index_of_another_format_is_rebuilt(index: ProjectIndex) -> None:
     with sqlite3.connect(index.path) as connection:
         connection.execute(f"PRAGMA user_version = {FORMAT + 7}")
     connection.close()
@@ -389,7 +389,7 @@ async def test_another_format_is_made_again(index: ProjectIndex) -> None:
     assert (await index.refresh()).is_complete
 
 
-async def test_a_lost_index_is_made_again(index: ProjectIndex) -> None:
+async def test_a_deleted_index_is_rebuilt(index: ProjectIndex) -> None:
     await index.refresh()
     for path in index.path.parent.iterdir():
         path.unlink()
@@ -398,7 +398,7 @@ async def test_a_lost_index_is_made_again(index: ProjectIndex) -> None:
     assert (await index.refresh()).is_complete
 
 
-async def test_a_cache_that_cannot_be_written_is_said_and_nothing_raises(root: Path, tmp_path: Path) -> None:
+async def test_an_unwritable_cache_is_reported_and_nothing_raises(root: Path, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file where the folder should be")
     index = ProjectIndex(root, tmp_path / "cache")
     assert await index.refresh() == Freshness(pending=("a.py", "lib/b.py"))
@@ -411,7 +411,7 @@ async def test_a_cache_that_cannot_be_written_is_said_and_nothing_raises(root: P
     await index.close()
 
 
-async def test_a_worker_that_failed_is_not_started_by_every_question(
+async def test_a_failed_worker_is_not_restarted_by_every_question(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = ProjectIndex(root, tmp_path / "cache")
@@ -428,7 +428,7 @@ async def test_a_worker_that_failed_is_not_started_by_every_question(
     await index.close()
 
 
-async def test_a_full_disk_is_said_and_what_was_there_stays(
+async def test_a_full_disk_is_reported_and_existing_entries_stay(
     index: ProjectIndex, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> None:
@@ -442,7 +442,7 @@ async def test_a_full_disk_is_said_and_what_was_there_stays(
     assert names(index) == {"alpha", "beta"}
 
 
-async def test_a_busy_index_names_what_it_does_not_have(
+async def test_a_busy_index_names_its_missing_files(
     index: ProjectIndex, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await index.refresh()
@@ -457,7 +457,7 @@ async def test_a_busy_index_names_what_it_does_not_have(
     assert (await index.refresh()).written == 1
 
 
-async def test_a_home_folder_is_no_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_home_folder_is_not_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     index = ProjectIndex(tmp_path, tmp_path / "cache")
     assert await index.refresh() == Freshness()
@@ -465,7 +465,7 @@ async def test_a_home_folder_is_no_project(tmp_path: Path, monkeypatch: pytest.M
     assert not index.path.exists()
 
 
-def test_a_rebuild_keeps_what_is_true(root: Path, tmp_path: Path) -> None:
+def test_a_rebuild_keeps_valid_entries(root: Path, tmp_path: Path) -> None:
     path = tmp_path / "cache" / "x.db"
     first = build(root, path, Choice(), now_ns=lambda: 2 * LONG_AGO_NS)
     again = build(root, path, Choice(), now_ns=lambda: 2 * LONG_AGO_NS)
@@ -473,7 +473,7 @@ def test_a_rebuild_keeps_what_is_true(root: Path, tmp_path: Path) -> None:
     assert (first.written, again.written, rebuilt.written) == (2, 0, 2)
 
 
-def test_hostile_files_are_indexed_or_left_out_and_remembered(root: Path, tmp_path: Path) -> None:
+def test_hostile_files_are_indexed_or_excluded_and_remembered(root: Path, tmp_path: Path) -> None:
     fill(root, "; rm -rf", "UPPER.py", "upper.py")
     (root / "line.js").write_bytes(b"x" * 900_000)
     (root / "bytes.py").write_bytes(b"name = '\xff\xfe\xe9'\n" * 3)
@@ -487,7 +487,7 @@ def test_hostile_files_are_indexed_or_left_out_and_remembered(root: Path, tmp_pa
     assert build(root, path, Choice(), now_ns=lambda: 2 * LONG_AGO_NS).written == 0
 
 
-async def test_a_chat_that_closes_meanwhile_leaves_no_worker(root: Path, tmp_path: Path) -> None:
+async def test_a_chat_that_closes_during_indexing_leaves_no_worker(root: Path, tmp_path: Path) -> None:
     index = ProjectIndex(root, tmp_path / "cache")
     await index.build()
     process = index._worker._process

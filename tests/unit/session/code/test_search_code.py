@@ -1,4 +1,4 @@
-"""Searching a real folder: with an index, a part of one, none; unsaved buffers; right lines (R-227 … R-238)."""
+"""Searching a real folder: with an index, a partial one, none; unsaved buffers; correct lines (R-227 … R-238)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def check_lines(root: Path, results: tuple[FoundCode, ...]) -> None:
         assert result.text == "\n".join(lines[result.start - 1 : result.end]), result
 
 
-async def test_the_code_a_question_is_about_comes_first_with_its_lines(root: Path, tmp_path: Path) -> None:
+async def test_the_code_of_the_question_comes_first_with_its_lines(root: Path, tmp_path: Path) -> None:
     index = await indexed(root, tmp_path)
     outcome = await search_code(index, "how is the credit card charged?")
     assert paths(outcome)[0] == "shop/checkout.py"
@@ -88,7 +88,7 @@ async def test_a_named_definition_comes_before_its_uses(root: Path, tmp_path: Pa
     await index.close()
 
 
-async def test_without_an_index_files_are_searched_as_text(
+async def test_without_an_index_the_text_of_files_is_searched(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Issue 11, 1: usable while partial."""
@@ -107,10 +107,10 @@ async def test_without_an_index_files_are_searched_as_text(
     await index.close()
 
 
-async def test_without_an_index_a_whole_name_comes_before_names_that_begin_like_it(
+async def test_without_an_index_a_whole_word_comes_before_a_prefix(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first question of a project is answered from its text: more files than are read contain its words."""
+    """The first question of a project is answered from its text: more files contain its words than are read."""
     for number in range(MAX_FILES + 60):
         name = f"a{number:03}/load_{number}.py"
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -118,7 +118,7 @@ async def test_without_an_index_a_whole_name_comes_before_names_that_begin_like_
     index = ProjectIndex(root, tmp_path / "cache")
 
     async def no_worker(*, is_rebuild: bool = False) -> None:
-        """Build nothing."""
+        """Index nothing."""
 
     monkeypatch.setattr(index, "build", no_worker)
     for number in (4, 44, MAX_FILES + 44):
@@ -127,7 +127,7 @@ async def test_without_an_index_a_whole_name_comes_before_names_that_begin_like_
     await index.close()
 
 
-async def test_a_joined_answer_is_named_after_the_best_tier_that_took_part(root: Path, tmp_path: Path) -> None:
+async def test_a_merged_answer_is_named_after_the_best_tier_involved(root: Path, tmp_path: Path) -> None:
     """R-238: one of the document's four."""
     index = await indexed(root, tmp_path)
 
@@ -141,7 +141,7 @@ async def test_a_joined_answer_is_named_after_the_best_tier_that_took_part(root:
     await index.close()
 
 
-async def test_an_unsaved_buffer_is_what_is_found(root: Path, tmp_path: Path) -> None:
+async def test_unsaved_text_of_a_buffer_is_found(root: Path, tmp_path: Path) -> None:
     index = await indexed(root, tmp_path)
     text = "\n\n\ndef refund(voucher):\n    return voucher.value\n"
     outcome = await search_code(index, "refund of a voucher", unsaved={"shop/mail.py": text})
@@ -152,7 +152,7 @@ async def test_an_unsaved_buffer_is_what_is_found(root: Path, tmp_path: Path) ->
     await index.close()
 
 
-async def test_a_saved_change_and_a_deletion_are_seen_by_the_next_question(root: Path, tmp_path: Path) -> None:
+async def test_the_next_question_sees_a_saved_change_and_a_deletion(root: Path, tmp_path: Path) -> None:
     index = await indexed(root, tmp_path)
     write(root, {"shop/gift.py": "def wrap_gift(paper):\n    return paper\n"})
     (root / "shop/mail.py").unlink()
@@ -161,8 +161,8 @@ async def test_a_saved_change_and_a_deletion_are_seen_by_the_next_question(root:
     await index.close()
 
 
-async def test_a_word_that_no_file_had_is_found_once_a_file_has_it(root: Path, tmp_path: Path) -> None:
-    """In how many pieces of code a word is, is kept from question to question, but not beyond a change."""
+async def test_a_new_word_is_found_once_a_file_contains_it(root: Path, tmp_path: Path) -> None:
+    """The number of chunks with a word is cached between questions, but not beyond a change."""
     index = await indexed(root, tmp_path)
     assert "shop/discount.py" not in paths(await search_code(index, "how are vouchers redeemed?"))
     write(root, {"shop/discount.py": "def apply(code):\n    return redeemed(vouchers, code)\n"})
@@ -172,7 +172,7 @@ async def test_a_word_that_no_file_had_is_found_once_a_file_has_it(root: Path, t
     await index.close()
 
 
-async def test_only_below_a_folder(root: Path, tmp_path: Path) -> None:
+async def test_a_search_can_be_limited_to_a_folder(root: Path, tmp_path: Path) -> None:
     index = await indexed(root, tmp_path)
     outcome = await search_code(index, "total price of the basket", SearchOptions(below="tests", with_common=False))
     assert paths(outcome) == ["tests/test_basket.py"]
@@ -189,10 +189,10 @@ async def test_only_below_a_folder(root: Path, tmp_path: Path) -> None:
         ("terms", "credit card", "terms"),
     ],
 )
-async def test_the_tiers_of_the_document_step_down(
+async def test_the_documents_tiers_fall_back(
     root: Path, tmp_path: Path, tier: SearchTier, query: str, answers: str
 ) -> None:
-    """R-227: the next tier answers after a failure or without results."""
+    """R-227: the next tier answers after a failure or an empty result."""
     index = await indexed(root, tmp_path)
     outcome = await search_code(index, query, SearchOptions(tier=tier))
     assert outcome.tier == answers
@@ -202,8 +202,8 @@ async def test_the_tiers_of_the_document_step_down(
     await index.close()
 
 
-async def test_a_word_that_names_a_file_or_a_definition_is_looked_for(root: Path, tmp_path: Path) -> None:
-    """`explain` stands in many questions, and says something where a file has that name; not where many things have."""
+async def test_a_word_that_names_a_file_or_definition_is_a_search_term(root: Path, tmp_path: Path) -> None:
+    """`explain` occurs in many questions and matters only if a few files or definitions have that name."""
     write(root, {"shop/explain.py": "PLAN = 7\n", "shop/plan.py": "def describe():\n    return 7\n"})
     write(root, {f"shop/part{n}.py": "def show():\n    return 7\n" for n in range(3)})
     index = await indexed(root, tmp_path)
@@ -213,7 +213,7 @@ async def test_a_word_that_names_a_file_or_a_definition_is_looked_for(root: Path
     await index.close()
 
 
-async def test_different_terms_are_counted(root: Path, tmp_path: Path) -> None:
+async def test_distinct_terms_are_counted(root: Path, tmp_path: Path) -> None:
     """R-234, R-235: the score is the number of distinct terms contained, most first, five files at most."""
     write(root, {"a.py": "the the the\n", "b.py": "The API\n", "c.py": "the API has API_KEYS", "d.py": "nothing\n"})
     write(root, {f"e{place}.py": "api\n" for place in range(5)})
@@ -228,7 +228,7 @@ async def test_different_terms_are_counted(root: Path, tmp_path: Path) -> None:
     await index.close()
 
 
-async def test_no_file_is_too_far_down_the_alphabet_to_be_counted(root: Path, tmp_path: Path) -> None:
+async def test_files_late_in_the_alphabet_are_counted(root: Path, tmp_path: Path) -> None:
     """R-235: more files contain a term than are read."""
     write(root, {f"a{place:03}.py": "zebra = 1\n" for place in range(MAX_FILES + 20)})
     write(root, {"z.py": "zebra = giraffe + okapi\n"})
@@ -246,8 +246,8 @@ async def test_broad_questions_get_the_common_files(root: Path, tmp_path: Path) 
     await index.close()
 
 
-async def test_what_no_file_knows_finds_nothing_but_the_common_files(root: Path, tmp_path: Path) -> None:
-    """R-236: zero results. A file that was merely changed lately is none."""
+async def test_unknown_words_find_only_the_common_files(root: Path, tmp_path: Path) -> None:
+    """R-236: zero results. A recently changed file is not a result."""
     commit(root, "shop/mail.py", "mail")
     index = await indexed(root, tmp_path)
     outcome = await search_code(index, "zygote quokka")
@@ -258,7 +258,7 @@ async def test_what_no_file_knows_finds_nothing_but_the_common_files(root: Path,
     await index.close()
 
 
-async def test_questions_without_a_word_find_nothing_but_the_common_files(root: Path, tmp_path: Path) -> None:
+async def test_questions_without_a_word_find_only_the_common_files(root: Path, tmp_path: Path) -> None:
     index = await indexed(root, tmp_path)
     for query in ("", "?!", "\x00", "the"):
         outcome = await search_code(index, query)
@@ -272,8 +272,8 @@ def commit(root: Path, path: str, subject: str) -> None:
         subprocess.run(["git", *arguments], cwd=root, check=True)
 
 
-async def test_the_history_speaks_for_files(root: Path, tmp_path: Path) -> None:
-    """What a commit said about a file is remembered with it."""
+async def test_commit_messages_count_for_their_files(root: Path, tmp_path: Path) -> None:
+    """The words of a commit message are indexed with its files."""
     commit(root, "shop/mail.py", "Notify the warehouse by courier")
     index = await indexed(root, tmp_path)
     outcome = await search_code(index, "notify the warehouse")
@@ -302,14 +302,14 @@ async def test_definitions_uses_and_lines_are_looked_up(root: Path, tmp_path: Pa
     await index.close()
 
 
-async def test_a_name_nobody_defines_is_searched_for_as_a_question(root: Path, tmp_path: Path) -> None:
+async def test_an_undefined_name_is_searched_as_a_question(root: Path, tmp_path: Path) -> None:
     index = await indexed(root, tmp_path)
     outcome = await look_up_code(index, "totalPrice", "definition", "", 3)
     assert outcome.results[0].path == "shop/basket.py"
     await index.close()
 
 
-async def test_an_index_that_is_damaged_under_way_is_done_without(
+async def test_an_index_damaged_during_a_search_is_skipped(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = await indexed(root, tmp_path)
@@ -336,7 +336,7 @@ async def test_a_searcher_lives_as_long_as_its_index(root: Path, tmp_path: Path)
     assert gone() is None
 
 
-async def test_scores_decay_with_the_age_of_what_is_indexed(root: Path, tmp_path: Path) -> None:
+async def test_scores_decay_with_the_age_of_a_chunk(root: Path, tmp_path: Path) -> None:
     """R-233: half after thirty days; off by default."""
     for path in filter(Path.is_file, root.rglob("*")):
         os.utime(path, (1_700_000_000, 1_700_000_000))  # one that was just written is indexed once more
@@ -355,7 +355,7 @@ async def test_scores_decay_with_the_age_of_what_is_indexed(root: Path, tmp_path
 
 
 async def test_diversity_compares_the_texts(root: Path, tmp_path: Path) -> None:
-    """R-233: of three files about one thing two are the same; the different one comes second."""
+    """R-233: of three files on one topic two are identical; the different one comes second."""
     same = "def voucher_total(voucher):\n    return voucher.value + voucher.fee + voucher.tax\n"
     write(root, {"a/one.py": same, "a/two.py": same, "b/other.py": "# voucher rules\nLIMIT = 9\nNAMES = []\n"})
     index = await indexed(root, tmp_path)
@@ -369,7 +369,7 @@ async def test_diversity_compares_the_texts(root: Path, tmp_path: Path) -> None:
     await index.close()
 
 
-async def test_the_index_has_evidence_of_a_question(root: Path, tmp_path: Path) -> None:
+async def test_the_index_provides_evidence_for_a_question(root: Path, tmp_path: Path) -> None:
     """R-207."""
     index = await indexed(root, tmp_path)
     found = await evidence_of(index, "What does total price of a basket in basket.py add up?")
@@ -393,7 +393,7 @@ async def test_the_index_has_evidence_of_a_question(root: Path, tmp_path: Path) 
 async def test_a_folder_without_an_index_has_no_evidence(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R-207: the words decide then."""
+    """R-207: the question's words decide then."""
     index = ProjectIndex(root, tmp_path / "nothing")
 
     async def no_worker(**_: object) -> None:
@@ -410,9 +410,7 @@ def committed(root: Path, subject: str) -> None:
         subprocess.run(("git", "-C", str(root), *arguments), check=True)
 
 
-async def test_a_function_without_the_words_is_found_when_a_commit_like_the_question_changed_it(
-    root: Path, tmp_path: Path
-) -> None:
+async def test_a_function_without_the_words_is_found_through_a_similar_commit(root: Path, tmp_path: Path) -> None:
     first = "def round_price(value):\n    return value\n\n\n"
     bodies = [f"def step_{n}(value):\n    return value + {n}\n\n\n" for n in range(4)]
     write(root, {"shop/prices.py": first + "".join(bodies)})

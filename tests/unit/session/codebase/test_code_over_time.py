@@ -1,4 +1,4 @@
-"""What becomes of gathered code as a chat goes on: caches, edits, summaries, recall, transcripts (issue 11)."""
+"""Gathered code over the life of a chat: caches, edits, summaries, recall, transcripts (issue 11)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def answer(request):
 
 
 @pytest.mark.parametrize("policy", [name for name in policy_names() if not load_policy(name).shape])
-async def test_a_request_goes_on_from_the_one_before_unless_something_was_edited(tmp_path, policy):
+async def test_a_request_extends_the_previous_one_unless_something_was_edited(tmp_path, policy):
     """The prompt cache: nothing that was sent moves or changes by itself (lesson 22).
 
     A policy that shapes each request (R-338) clears code as it does results: of finished turns, beyond a share.
@@ -44,8 +44,8 @@ async def test_a_request_goes_on_from_the_one_before_unless_something_was_edited
     assert edits <= 12, "in batches, not one by one per message"
 
 
-async def test_shaping_changes_nothing_of_a_request_but_what_it_clears(tmp_path):
-    """R-338, R-342: the code moves nothing, it is cleared once, from the oldest on, and stays so."""
+async def test_shaping_only_clears_code_and_changes_nothing_else(tmp_path):
+    """R-338, R-342: code is not moved; it is cleared once, oldest first, and stays cleared."""
     bench, session = await bench_with(
         tmp_path, FakeGatherer(text=CODE), replies=answer, window=32_000, settings={"policy": "kodacode"}
     )
@@ -68,8 +68,8 @@ async def test_shaping_changes_nothing_of_a_request_but_what_it_clears(tmp_path)
 
 
 @pytest.mark.parametrize("policy", policy_names())
-async def test_a_compaction_takes_the_code_out_and_names_the_files(tmp_path, policy):
-    """Its text is in no summary and in no request for one; an undo brings it back."""
+async def test_a_compaction_removes_the_code_and_names_the_files(tmp_path, policy):
+    """Its text is in no summary and in no request for one; an undo restores it."""
     bench, session = await bench_with(tmp_path, FakeGatherer(text=CODE), replies=answer, settings={"policy": policy})
     for number in range(1, 10):
         await asked(bench, session, ask(f"question {number}", number))
@@ -88,8 +88,8 @@ async def test_a_compaction_takes_the_code_out_and_names_the_files(tmp_path, pol
 
 
 @pytest.mark.parametrize(("window", "offered"), [(4096, False), (8000, False), (16_000, True)])
-async def test_the_tool_that_looks_for_code_is_offered_where_it_has_room(tmp_path, window, offered):
-    """Counted and sent: the meter, the request and what may be called agree; a larger model has it again."""
+async def test_the_code_search_tool_is_offered_if_it_fits(tmp_path, window, offered):
+    """Counted and sent: meter, request and callable tools agree; a larger model gets the tool back."""
     bench, session = await bench_with(tmp_path, FakeGatherer(text="", snippets=0), window=window)
     await asked(bench, session, ask("hello"))
     [request] = bench.adapter.requests
@@ -99,7 +99,7 @@ async def test_the_tool_that_looks_for_code_is_offered_where_it_has_room(tmp_pat
     assert control.measured().tokens >= control.meter.counter.tools(request.tools)
 
 
-async def test_what_was_summarised_is_found_again_and_recalled(tmp_path):
+async def test_summarised_code_is_found_again_and_recalled(tmp_path):
     bench, session = await bench_with(tmp_path, FakeGatherer(text=CODE), replies=answer)
     for number in range(1, 6):
         await asked(bench, session, ask(f"question {number}", number))
@@ -110,8 +110,8 @@ async def test_what_was_summarised_is_found_again_and_recalled(tmp_path):
     assert found["rows"][0]["title"] == "code: 2 snippets from 2 files"
 
 
-async def test_a_restored_chat_knows_what_its_code_was_made_of(tmp_path):
-    """After a restart, and in a transcript that is written and read again."""
+async def test_a_restored_chat_knows_the_sources_of_its_code(tmp_path):
+    """After a restart, and in a transcript that is written and read back."""
     bench, session = await bench_with(tmp_path, FakeGatherer(text=CODE), replies=answer)
     await asked(bench, session, ask("why?"))
     message = session.log.view.messages[0]
@@ -124,8 +124,8 @@ async def test_a_restored_chat_knows_what_its_code_was_made_of(tmp_path):
     assert read_message(written, message.id, "here").gathered == message.gathered
 
 
-def test_old_messages_are_stored_as_they_were():
-    """A chat that never uses this has the same bytes."""
+def test_old_messages_are_stored_unchanged():
+    """A chat that never uses this stores the same bytes."""
     plain = Message(id="m", role="user", content="hello", cycle=1)
     assert b"gathered" not in msgspec.json.encode(MessageAdded(message=plain))
     assert "gathered" not in write_message(plain).get("meta", {})

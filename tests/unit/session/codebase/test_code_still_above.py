@@ -1,4 +1,4 @@
-"""The same code is not sent twice while the model still sees it, in a whole chat (issue 11, part 2)."""
+"""Code is not sent twice while the model still sees it, in a whole chat (issue 11, part 2)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ QUESTION = "How does parse_config work in this project?"
 
 
 class WithoutIndex(ProjectGatherer):
-    """The real gatherer over files on the disk; there is no index."""
+    """The real gatherer over files on disk, without an index."""
 
     enabled = True
 
@@ -55,8 +55,8 @@ def codes(session):
     return [message for message in session.log.view.messages if message.tag == GATHERED_TAG]
 
 
-async def test_the_second_question_names_what_the_first_has_sent(project):
-    """And nothing in front of it has changed: the prompt cache (lesson 22)."""
+async def test_the_second_question_refers_to_code_sent_with_the_first(project):
+    """And nothing before it has changed: the prompt cache (lesson 22)."""
     bench, session = await bench_with(project, WithoutIndex())
     await asked(bench, session, ask(QUESTION), ask(QUESTION, 2))
     first, second = codes(session)
@@ -78,7 +78,7 @@ async def test_the_second_question_names_what_the_first_has_sent(project):
     assert preview.head[0].startswith("0 tokens of code by characters/4")
 
 
-async def test_it_is_in_the_log_and_in_prompt_compiled_as_chosen(project):
+async def test_the_reference_is_in_the_log_and_in_prompt_compiled_as_chosen(project):
     """R-268, R-329."""
     bench, session = await bench_with(project, WithoutIndex(), settings={"policy": "kodacode"})
     await asked(bench, session, ask(QUESTION), ask(QUESTION, 2))
@@ -88,7 +88,7 @@ async def test_it_is_in_the_log_and_in_prompt_compiled_as_chosen(project):
     assert "1 still above" in await traced(session)
 
 
-async def test_what_is_edited_on_the_disk_goes_again(project):
+async def test_a_file_edited_on_disk_is_sent_again(project):
     bench, session = await bench_with(project, WithoutIndex())
     await asked(bench, session, ask(QUESTION))
     (project / "src/parser.py").write_text(PARSER.replace("line_7 ", "line_seven "))
@@ -97,7 +97,7 @@ async def test_what_is_edited_on_the_disk_goes_again(project):
     assert STILL_ABOVE not in codes(session)[1].text
 
 
-async def test_what_was_cleared_goes_again_and_what_was_restored_does_not(project):
+async def test_cleared_code_is_sent_again_and_restored_code_is_not(project):
     bench, session = await bench_with(project, WithoutIndex())
     await asked(bench, session, ask(QUESTION))
     await session.edits.carry_out(ClearMessage(chat="chat-1", item=codes(session)[0].id))
@@ -112,7 +112,7 @@ async def test_what_was_cleared_goes_again_and_what_was_restored_does_not(projec
 @pytest.mark.slow("a long chat under every policy")
 @pytest.mark.parametrize("policy", policy_names())
 async def test_every_request_shows_the_code_its_question_was_given(project, policy):
-    """Whatever is cleared, summarised or shaped: what a block names as above stands above it, or in it."""
+    """Whatever is cleared, summarised or shaped: code that a block refers to is above it, or in it."""
     long = "filler " * 300
     bench, session = await bench_with(
         project, WithoutIndex(), replies=lambda request: says("answer " * 60), window=4_500,
@@ -129,8 +129,8 @@ async def test_every_request_shows_the_code_its_question_was_given(project, poli
     assert any(m.edited for m in codes(session)) or len(codes(session)) < 16, "the window was small enough"
 
 
-def test_the_line_below_a_message_and_a_placeholder():
-    """What was only named has its own message, which names it when it is cleared."""
+def test_the_line_below_a_message_and_the_placeholder_match():
+    """Code that was only referred to belongs to another message, which names it when cleared."""
     new = GatheredPiece(path="a.py", start=1, end=2)
     above = [
         GatheredPiece(path="b.py", start=3, end=9, is_above=True),

@@ -1,4 +1,4 @@
-"""Summary calls at the same time: how many, and how much silence a run of them has left."""
+"""Parallel summary calls: their number, and the silence timeout they share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from codecompanion.session.compaction.silence_budget import SilenceBudget
         ([[400.0], [300.0]], -100),
     ],
 )
-def test_calls_at_the_same_time_are_waited_for_once(batches: list[list[float]], left: float) -> None:
+def test_parallel_calls_share_one_wait(batches: list[list[float]], left: float) -> None:
     budget = SilenceBudget(600)
     for batch in batches:
         budget.begin_batch()
@@ -30,6 +30,6 @@ def test_calls_at_the_same_time_are_waited_for_once(batches: list[list[float]], 
 @pytest.mark.parametrize(
     ("is_local", "slots", "parts"), [(False, 0, 4), (True, 0, 1), (True, 1, 1), (True, 3, 3), (True, 16, 4)]
 )
-def test_a_local_server_is_asked_for_one_part_for_each_slot(is_local: bool, slots: int, parts: int) -> None:
-    """What it has no slot for would wait in its queue, and the wait would count as silence."""
+def test_a_local_server_gets_one_part_per_slot(is_local: bool, slots: int, parts: int) -> None:
+    """Parts without a slot would wait in its queue, and that wait would count as silence."""
     assert parts_at_once(is_local=is_local, slots=slots) == parts

@@ -1,4 +1,4 @@
-"""What a compaction says of itself."""
+"""The figures that a compaction reports about itself."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tests.unit.session.fakes import Bench, ScriptedAdapter
 
 
 @pytest.mark.parametrize(("tag", "count"), [(LOOKING_TAG, 2), (REVERTED_TAG, 2), (SUMMARY_TAG, 2), (UPDATE_TAG, 3)])
-async def test_the_card_counts_the_messages_that_a_reader_meets(tmp_path, tag, count):
-    """Seen: "38 messages summarised" right above "Summary · 41 messages": three lines of ours, never shown."""
+async def test_the_card_counts_the_messages_a_reader_sees(tmp_path, tag, count):
+    """Seen: "38 messages summarised" right above "Summary · 41 messages"; three were internal and never shown."""
     bench = Bench(tmp_path, ScriptedAdapter("s", []))
     session = await bench.open()
     record = CompactionRecord(bench.services, session.log, lambda is_on: None)

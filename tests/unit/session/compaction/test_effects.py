@@ -45,7 +45,7 @@ def kept(tmp_path: Path, *adapters, exclude=(), remembers=True, **options) -> Be
 
 
 def remembered(bench: Bench):
-    """Return the files of summaries."""
+    """Return the summary files."""
     mark = mark_of(folder_of(bench.root))
     found = bench.services.keeping.memories.places.find(mark, bench.root)
     return [one for one in found if one.origin == "compaction" and not one.is_log]
@@ -59,7 +59,7 @@ async def open_with(bench: Bench, effects: Effects = ALL_EFFECTS):
 
 
 def checkpoints(bench: Bench, chat: str = "chat-1") -> list[Checkpoint]:
-    """Return the kept checkpoints, oldest first, and the newest of any kind at the end."""
+    """Return the kept checkpoints, oldest first, then the newest of any kind."""
     files = bench.services.keeping.checkpoints
     stored = [one.raw for one in files.payloads_of(chat) if one.kind == "checkpoint"]
     newest, *earlier = [read(raw, Checkpoint, "f") for raw in stored]
@@ -124,7 +124,7 @@ async def test_a_snapshot_follows_a_compaction(tmp_path):
     assert events[-1].fields["estimatedSizeBytes"] == size + said
 
 
-async def test_when_it_cannot_be_written_the_compaction_goes_on(tmp_path, monkeypatch):
+async def test_a_failed_write_does_not_stop_the_compaction(tmp_path, monkeypatch):
     """R-472: one named event, one sentence, and the summary is in the view."""
     bench = kept(tmp_path, long_chat(says(SUMMARY)), settings={**STOP, "checkpoint_every_messages": 0})
     session = await open_with(bench, Effects(before=("checkpoint",), after=("snapshot",)))
@@ -156,8 +156,8 @@ async def test_nothing_is_written_before_a_compaction_that_changes_nothing(tmp_p
     assert bench.services.keeping.checkpoints.list_checkpoints() == []
 
 
-async def test_every_so_many_messages_a_checkpoint_is_kept(tmp_path):
-    """R-464, R-465: messages of user and model count; a turn in between leaves the state as a snapshot."""
+async def test_a_checkpoint_is_kept_every_n_messages(tmp_path):
+    """R-464, R-465: messages of user and model count; a turn in between saves its state as a snapshot."""
     bench = kept(tmp_path, long_chat(says("")), settings={"checkpoint_every_messages": 4})
     session = await bench.open()
     for number in range(1, 5):
@@ -172,8 +172,8 @@ async def test_every_so_many_messages_a_checkpoint_is_kept(tmp_path):
 
 @pytest.mark.slow("chats of 1,000 messages")
 @pytest.mark.parametrize("files_read", [0, 400])
-async def test_what_a_turn_writes_does_not_grow_with_the_chat(tmp_path, monkeypatch, files_read):
-    """Lesson 31: of 1,000 messages a turn looks through and encodes those that are new, and its files stay small."""
+async def test_a_turns_writes_do_not_grow_with_the_chat(tmp_path, monkeypatch, files_read):
+    """Lesson 31: a turn scans and encodes only the new messages of 1,000, and its files stay small."""
     looked_through = []
 
     def hide(text):
@@ -210,8 +210,8 @@ async def test_what_a_turn_writes_does_not_grow_with_the_chat(tmp_path, monkeypa
     assert len(checkpoints(bench)[-1].files.read) == files_read
 
 
-async def test_what_somebody_waits_for_hurries(tmp_path, monkeypatch):
-    """R-472: a write after a turn takes its time; before a removal, and when a chat is closed, it does not."""
+async def test_awaited_writes_run_at_full_speed(tmp_path, monkeypatch):
+    """R-472: a write after a turn is paced; one before a removal, or when a chat is closed, is not."""
     waits = []
     real = StateWriter.save
 
@@ -228,8 +228,8 @@ async def test_what_somebody_waits_for_hurries(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("is_awaited", "rest"), [(False, AT_LEISURE), (True, AWAITED)])
-def test_long_work_stands_back(monkeypatch, is_awaited, rest):
-    """Others have the processor most of the time, unless somebody waits."""
+def test_long_work_yields_the_processor(monkeypatch, is_awaited, rest):
+    """Other work has it most of the time, unless someone waits."""
     clock, slept = iter([0.0, 0.001, 0.004, 0.0, 0.001]), []
     monkeypatch.setattr(stand_back.time, "perf_counter", lambda: next(clock))
     monkeypatch.setattr(stand_back.time, "sleep", slept.append)
@@ -239,8 +239,8 @@ def test_long_work_stands_back(monkeypatch, is_awaited, rest):
     assert slept == [0.004 * rest]
 
 
-def test_work_that_becomes_awaited_goes_on_soon(monkeypatch):
-    """A slice that took long on a busy machine is not followed by a long rest: somebody may wait by then."""
+def test_work_that_becomes_awaited_continues_soon(monkeypatch):
+    """A slow slice on a busy machine is not followed by a long pause: someone may be waiting by then."""
     clock, slept = iter([0.0, 3.0, 3.0]), []
     monkeypatch.setattr(stand_back.time, "perf_counter", lambda: next(clock))
     monkeypatch.setattr(stand_back.time, "sleep", slept.append)
@@ -249,7 +249,7 @@ def test_work_that_becomes_awaited_goes_on_soon(monkeypatch):
 
 
 async def test_a_kept_checkpoint_outlives_the_compaction_after_it(tmp_path):
-    """R-408, R-473: the messages that left stand in an older part, or in an older file, of the conversation."""
+    """R-408, R-473: the removed messages are in an older part, or in an older file, of the conversation."""
     bench = kept(tmp_path, long_chat(says(SUMMARY)), settings=STOP)
     session = await open_with(bench)
     for _ in range(3):
@@ -282,8 +282,8 @@ MINE = {
 @pytest.mark.slow("every policy through whole chats")
 @pytest.mark.parametrize("name", ["mine", *policy_names()])
 @pytest.mark.parametrize("wish", [12, 0])
-async def test_checkpoints_are_a_setting_and_what_cowork_asks_for(tmp_path, name, wish):
-    """R-464, R-472: switched on they are every policy's, one of the user's own too; off, only CoWork's are left."""
+async def test_checkpoints_are_an_option_and_always_on_for_cowork(tmp_path, name, wish):
+    """R-464, R-472: when on, every policy has them, also a user's own; when off, only CoWork's are left."""
     asks = name in ("cowork", "cowork_chat")
     settings = {**STOP, "checkpoint_every_messages": wish, "policy": name, "policies": {"mine": MINE}}
     bench = kept(tmp_path, long_chat(says(SUMMARY)), settings=settings)
@@ -295,7 +295,7 @@ async def test_checkpoints_are_a_setting_and_what_cowork_asks_for(tmp_path, name
     assert ("periodic" in told_kinds) == (wish > 0)
 
 
-async def test_switched_off_nothing_is_written(tmp_path):
+async def test_disabled_checkpoints_write_nothing(tmp_path):
     """Lesson 13: off is off."""
     bench = kept(tmp_path, long_chat(says("")), settings={"checkpoint_every_messages": 0})
     session = await bench.open()
@@ -304,8 +304,8 @@ async def test_switched_off_nothing_is_written(tmp_path):
     assert not (tmp_path / "state").exists()
 
 
-async def test_the_same_words_are_not_kept_twice(tmp_path):
-    """R-470: same hash as the latest periodic checkpoint, nothing is written; also after a restart."""
+async def test_an_identical_checkpoint_is_not_written_twice(tmp_path):
+    """R-470: if the hash equals that of the latest periodic checkpoint, nothing is written; also after a restart."""
     bench = kept(tmp_path, long_chat(says("")), settings={"checkpoint_every_messages": 2})
     session = await bench.open()
     await talk(bench, session, 1)
@@ -316,8 +316,8 @@ async def test_the_same_words_are_not_kept_twice(tmp_path):
     assert [one.id for one in checkpoints(bench)] == before
 
 
-async def test_a_resumed_chat_counts_on_from_where_it_was(tmp_path):
-    """R-465: what was said before is not exchanged again."""
+async def test_a_resumed_chat_continues_its_message_count(tmp_path):
+    """R-465: messages from before do not count as new."""
     bench = kept(tmp_path, long_chat(says("")), settings={"checkpoint_every_messages": 4})
     session = await bench.open()
     for number in range(3):
@@ -334,7 +334,7 @@ async def test_a_resumed_chat_counts_on_from_where_it_was(tmp_path):
 
 
 async def test_the_log_is_read_for_checkpoints_only_when_one_may_be_due(tmp_path, monkeypatch):
-    """Not beside the first request of a stored chat, which somebody waits for, and not at every step of a tool loop."""
+    """Not during the awaited first request of a stored chat, and not at every step of a tool loop."""
     read: list[str] = []
     catch_up = StateWriter.catch_up
     monkeypatch.setattr(StateWriter, "catch_up", lambda writer: read.append(writer.chat_id) or catch_up(writer))
@@ -390,7 +390,7 @@ async def test_a_chat_that_edited_a_file_is_completed(tmp_path):
     assert [one.checkpoint_kind for one in checkpoints(bench)[:-1]] == ["completion"]
 
 
-async def test_what_waits_to_be_sent_is_in_the_snapshot(tmp_path):
+async def test_queued_messages_are_in_the_snapshot(tmp_path):
     """R-462: queues."""
     gate = asyncio.Event()
     bench = kept(tmp_path, ScriptedAdapter("s", [says("one"), (gate, *says("two"))]))
@@ -407,7 +407,7 @@ async def test_what_waits_to_be_sent_is_in_the_snapshot(tmp_path):
 
 
 async def test_no_key_is_written(tmp_path):
-    """Lesson 44: what looks like a key is hidden in every file, the evidence included, and its hash is of that text."""
+    """Lesson 44: possible keys are redacted in every file, evidence included, and hashes are of the redacted text."""
     key = "sk-proj-abcdefghijklmnop"
     answer = calls(("c1", "read_file", json.dumps({"path": f"{key}.txt"})), text=f"reading with {key}")
     bench = kept(tmp_path, ScriptedAdapter("s", [answer, says(f"it is {key} " + "x" * 200)]))
@@ -422,8 +422,8 @@ async def test_no_key_is_written(tmp_path):
         assert "[hidden]" in path.read_text(), path
 
 
-async def test_a_key_that_becomes_known_later_is_hidden_from_then_on(tmp_path):
-    """Lesson 44: what was looked through before is looked through again."""
+async def test_a_key_that_becomes_known_later_is_redacted_from_then_on(tmp_path):
+    """Lesson 44: text that was already scanned is scanned again."""
     known = []
 
     def hide(text):
@@ -444,7 +444,7 @@ async def test_a_key_that_becomes_known_later_is_hidden_from_then_on(tmp_path):
 
 
 async def test_a_compaction_summary_goes_to_memory_and_daily_log(tmp_path):
-    """R-447, R-448: both, with the event that says so."""
+    """R-447, R-448: both, with an event that reports it."""
     bench = kept(tmp_path, long_chat(says(SUMMARY)), settings=STOP)
     session = await open_with(bench)
     await compacted(bench, session)
@@ -459,7 +459,7 @@ async def test_a_compaction_summary_goes_to_memory_and_daily_log(tmp_path):
 
 
 @pytest.mark.parametrize("options", [{"remembers": False}, {"exclude": ["sqlite"]}, {"exclude": ["question 1"]}])
-async def test_what_is_excluded_is_not_remembered(tmp_path, options):
+async def test_excluded_summaries_are_not_remembered(tmp_path, options):
     """R-446, R-449: switched off, or a pattern matches the summary or the user's own words."""
     bench = kept(tmp_path, long_chat(says(SUMMARY)), settings=STOP, **options)
     session = await open_with(bench)
@@ -471,7 +471,7 @@ async def test_what_is_excluded_is_not_remembered(tmp_path, options):
 
 
 async def test_a_directive_of_the_user_keeps_a_chat_out_of_the_memory(tmp_path):
-    """R-449: also when the summariser has dropped it."""
+    """R-449: even if the summariser dropped it."""
     bench = kept(tmp_path, long_chat(says(SUMMARY)), settings=STOP)
     session = await open_with(bench)
     session.submit(submit("<no-memory> secret plan", 50))
@@ -480,7 +480,7 @@ async def test_a_directive_of_the_user_keeps_a_chat_out_of_the_memory(tmp_path):
     assert remembered(bench) == []
 
 
-async def test_a_memory_that_cannot_be_written_is_told_once_and_the_compaction_counts(tmp_path):
+async def test_an_unwritable_memory_is_reported_once_and_the_compaction_succeeds(tmp_path):
     """R-449: it is optional."""
     (tmp_path / "memories").write_text("a file")
     bench = kept(tmp_path, long_chat(says(SUMMARY)), settings=STOP)
@@ -494,7 +494,7 @@ async def test_a_memory_that_cannot_be_written_is_told_once_and_the_compaction_c
 
 
 async def test_a_failing_effect_never_reaches_the_turn(tmp_path, monkeypatch):
-    """These effects never block the editor nor the turn: a broken folder costs one sentence, the chat goes on."""
+    """Effects never block the editor or the turn: a broken folder costs one sentence, and the chat continues."""
     (tmp_path / "state").write_text("a file")
     bench = kept(tmp_path, long_chat(says("")), settings={"checkpoint_every_messages": 1})
     session = await bench.open()
@@ -506,7 +506,7 @@ async def test_a_failing_effect_never_reaches_the_turn(tmp_path, monkeypatch):
 
 
 async def test_a_turn_does_not_wait_for_its_snapshot(tmp_path, monkeypatch):
-    """The next message can be sent while it is being written; nothing is lost."""
+    """The next message can be sent during the write; nothing is lost."""
     bench = kept(tmp_path, long_chat(says("")))
     session = await bench.open()
     gate = asyncio.Event()
@@ -538,7 +538,7 @@ def _only_for(writer, slow, real):
 
 
 def cowork_adapter(flush="Decisions:\n- keep it\n"):
-    """Answer at length; the flush asks for the four labels, the compaction for nine sections."""
+    """Return long answers; the flush asks for the four labels, the compaction for nine sections."""
 
     def reply(request):
         if request.purpose == "summary":
@@ -550,7 +550,7 @@ def cowork_adapter(flush="Decisions:\n- keep it\n"):
 
 
 async def test_the_memory_is_flushed_before_anything_is_removed(tmp_path, monkeypatch):
-    """R-408, R-409, R-446, R-448: with little slack, written and told before the compaction's change is logged."""
+    """R-408, R-409, R-446, R-448: with little slack, written and reported before the compaction is logged."""
     bench = kept(tmp_path, cowork_adapter(), window=9_000, settings={"policy": "cowork", "on_compact": "stop"})
     session = await bench.open()
     written = []
@@ -582,8 +582,8 @@ async def test_the_memory_is_flushed_before_anything_is_removed(tmp_path, monkey
     assert newest.loop.last_pre_compaction_flush_at == 1_000_000
 
 
-async def test_the_checkpoint_is_first_then_the_flush_then_the_removal(tmp_path):
-    """R-408 [decided]: in the document's order, and all of it before the first message is removed."""
+async def test_the_checkpoint_precedes_the_flush_and_the_removal(tmp_path):
+    """R-408 [decided]: in the document's order, all of it before the first message is removed."""
     bench = kept(tmp_path, cowork_adapter(), window=9_000, settings={"policy": "cowork", "on_compact": "stop"})
     session = await bench.open()
     for number in range(12):
@@ -607,7 +607,7 @@ async def test_the_checkpoint_is_first_then_the_flush_then_the_removal(tmp_path)
 
 
 async def test_a_private_memory_never_reaches_the_daily_log(tmp_path):
-    """R-447, R-449: the log may stand in the workspace, where it is committed sooner or later."""
+    """R-447, R-449: the log may be in the workspace, where it is committed sooner or later."""
     secret = SUMMARY + "\n- the password of the test server is hunter2\n"
     bench = kept(tmp_path, long_chat(says(secret)), settings=STOP)
     session = await open_with(bench)
@@ -620,7 +620,7 @@ async def test_a_private_memory_never_reaches_the_daily_log(tmp_path):
 
 
 async def test_a_flush_that_fails_does_not_stop_the_compaction(tmp_path):
-    """R-446, R-449: the model says nothing to remember; the chat is compacted all the same."""
+    """R-446, R-449: the model returns nothing to remember; the chat is compacted anyway."""
     options = {"policy": "cowork", "on_compact": "stop"}
     bench = kept(tmp_path, cowork_adapter(flush=""), window=9_000, settings=options)
     session = await bench.open()
@@ -632,7 +632,7 @@ async def test_a_flush_that_fails_does_not_stop_the_compaction(tmp_path):
             break
     assert bench.of(Compacted)
     assert not [event for event in told(bench, "memory_flushed") if event.fields["kind"] == "pre_compaction"]
-    # The cooldown starts with the attempt, and the user is told once (R-446).
+    # The cooldown starts with the attempt, and the user is notified once (R-446).
     assert session.effects.last_flush.at > 0
     asked = [r for r in bench.adapter.requests if r.purpose == "summary" and "four labels" in r.messages[0].text]
     assert 1 <= len(asked) <= 2, "one attempt, asked for once more"

@@ -1,4 +1,4 @@
-"""Reading while a summary is written: it is waited for, hurries when it is, and ends with a stop."""
+"""Reading during a summary: it is awaited, runs at full speed then, and ends with a stop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.unit.session.fakes import ScriptedAdapter, says
 from tests.unit.session.turn.test_turn import talk
 
 
-async def test_it_runs_beside_the_loop_and_is_waited_for():
+async def test_the_reading_runs_beside_the_loop_and_is_awaited():
     goes_on, steps = threading.Event(), []
 
     def work(pause) -> None:
@@ -34,7 +34,7 @@ async def test_it_runs_beside_the_loop_and_is_waited_for():
     assert steps == [False, "end"]
 
 
-async def test_a_stop_ends_it_at_the_next_step():
+async def test_a_stop_ends_the_reading_at_its_next_step():
     begun = threading.Event()
 
     def work(pause) -> None:
@@ -47,7 +47,7 @@ async def test_a_stop_ends_it_at_the_next_step():
     await asyncio.wait_for(reading.stop(), PATIENCE_S)
 
 
-async def test_a_bug_in_it_is_not_swallowed():
+async def test_an_exception_in_the_reading_is_not_swallowed():
     def work(pause) -> None:
         raise ZeroDivisionError
 
@@ -55,8 +55,8 @@ async def test_a_bug_in_it_is_not_swallowed():
         await Meanwhile(work).finish()
 
 
-async def test_what_follows_a_summary_is_done_before_it_is_there(tmp_path, monkeypatch):
-    """Names read, conversation stored, evidence collected; nothing of that is done once more afterwards."""
+async def test_the_work_after_a_summary_is_prepared_during_it(tmp_path, monkeypatch):
+    """Names read, conversation stored, evidence collected; none of it is repeated afterwards."""
     monkeypatch.setattr(compaction, "BESIDE_LOOP_TOKENS", 0)
     split, packets, after = [], [], asyncio.Event()
     texts_of, build = known_names._texts_of, state_writer.build_packet
@@ -115,7 +115,7 @@ async def test_a_stopped_compaction_ends_the_reading(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("ending", ["refused", "stopped"])
 async def test_a_compaction_that_changes_nothing_keeps_no_evidence(tmp_path, monkeypatch, ending):
-    """What was prepared for its checkpoint takes room, and nobody asks for it again."""
+    """The text prepared for its checkpoint takes memory and is never used."""
     packets, asked = [], asyncio.Event()
     build = state_writer.build_packet
 

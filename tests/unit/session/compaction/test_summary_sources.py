@@ -1,4 +1,4 @@
-"""What a summary is made from besides the view: the originals of cleared results."""
+"""Sources of a summary besides the view: the originals of cleared results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.unit.session.history.test_undo import EDITS, reader, talked
 
 
 async def test_the_originals_of_cleared_results_are_read_when_a_ledger_is_due(tmp_path, monkeypatch):
-    """Each by its place in the log and once: a long chat costs no more."""
+    """Each one by its position in the log, once: a long chat costs no more."""
     bench = Bench(tmp_path, reader(), settings=EDITS)
     session = await talked(bench)
     sources, messages = session.control.sources, session.log.view.messages
@@ -33,8 +33,8 @@ async def test_the_originals_of_cleared_results_are_read_when_a_ledger_is_due(tm
         assert [m for m in read if m.id not in {g.id for g in gone}] == [m for m in messages if not m.edited]
 
 
-async def test_a_log_that_cannot_be_read_leaves_the_placeholders(tmp_path, monkeypatch):
-    """The ledger has less to tell; the compaction goes on."""
+async def test_an_unreadable_log_leaves_the_placeholders(tmp_path, monkeypatch):
+    """The ledger has less to report; the compaction continues."""
     bench = Bench(tmp_path, reader(), settings=EDITS)
     session = await talked(bench)
 

@@ -19,12 +19,12 @@ MakeCompleter = Callable[..., Completer]
 
 
 def completion_settings(**changes: Any) -> CompletionSettings:
-    """Return the defaults with changes."""
+    """Return the default settings with changes."""
     return msgspec.structs.replace(all_settings.load({}).completion, **changes)
 
 
 def registry(adapters: dict[str, Any] | None = None, **environ: str) -> AdapterRegistry:
-    """Return the built-in adapters, and others."""
+    """Return the built-in adapters and the given ones."""
     loaded = all_settings.load({"adapters": adapters or {}})
     return AdapterRegistry(
         read_settings(loaded.adapters), read_blob=lambda sha: b"", summarise=lambda messages, limit: "", environ=environ
@@ -32,24 +32,24 @@ def registry(adapters: dict[str, Any] | None = None, **environ: str) -> AdapterR
 
 
 def code(text: str = "x = |\n", **fields: Any) -> CompleteCode:
-    """Return a request for the place that `|` marks."""
+    """Return a request at the position marked by `|`."""
     before, _, after = text.partition("|")
     return CompleteCode(**{"id": 1, "path": "a.py", "before": before, "after": after} | fields)
 
 
 class NoProjects:
-    """An editor in which no file belongs to a project."""
+    """An editor whose files belong to no project."""
 
     async def find(self, path: str, cwd: str) -> None:
-        """Find none."""
+        """Return no project."""
 
     async def aclose(self) -> None:
-        """There is nothing to close."""
+        """Nothing to close."""
 
 
 @pytest.fixture
 def make_completer() -> Iterator[MakeCompleter]:
-    """Make completers; a reported bug fails the test unless it is asked for."""
+    """Create completers; a reported bug fails the test unless it is expected."""
     made: list[Completer] = []
 
     def make(

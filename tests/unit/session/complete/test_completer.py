@@ -1,4 +1,4 @@
-"""Completion of one editor: what is asked, one at a time, kept, cut, and every failure (R-256 … R-261)."""
+"""Completion in one editor: prompts, one request at a time, caching, truncation, and every failure (R-256 … R-261)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def one(completer: Completer, *asked):
         return [await completer.complete(request) for request in asked]
 
 
-async def test_a_suggestion_comes_with_its_model_and_time(make_completer):
+async def test_a_suggestion_has_its_model_and_duration(make_completer):
     async with FillServer(["foo()\n"]) as server:
         [found] = await one(make_completer(url=server.address), code())
         assert (texts(found), found.model, found.why, found.failed) == (["foo()"], "qwen2.5-coder", "", False)
@@ -61,7 +61,7 @@ IMPORTS = {
 
 @pytest.mark.parametrize("ending", IMPORTS)
 async def test_imports_of_every_language_are_in_the_prompt(make_completer, ending):
-    """R-257: end to end, with what an editor sends of a small file whose top its window does not show."""
+    """R-257: end to end, with an editor's request for a small file whose top is above its window."""
     head = IMPORTS[ending] + "x\n" * 60
     async with FillServer(["1"]) as server:
         request = code("y" * 7_999 + "\nx = |", head=head, path=f"src/main.{ending}")
@@ -69,7 +69,7 @@ async def test_imports_of_every_language_are_in_the_prompt(make_completer, endin
         assert server.requests[0].json["prompt"].startswith(f"<|fim_prefix|>{IMPORTS[ending]}yyy")
 
 
-async def test_an_endpoint_that_knows_the_tokens_gets_the_texts_apart(make_completer):
+async def test_an_endpoint_that_adds_the_tokens_gets_prefix_and_suffix(make_completer):
     async with FillServer(["1"]) as server:
         await one(
             make_completer(url=server.address, endpoint="llamacpp"), code(before="a <|fim_prefix|> = ", after="\n")
@@ -78,8 +78,8 @@ async def test_an_endpoint_that_knows_the_tokens_gets_the_texts_apart(make_compl
         assert (body["input_prefix"], body["input_suffix"]) == ("a <|fim_prefix|  = ", "\n")
 
 
-async def test_a_model_without_a_family_only_continues_or_is_given_the_suffix(make_completer):
-    """R-259; an endpoint that takes a suffix knows better where it belongs."""
+async def test_a_model_without_a_family_continues_the_text_or_gets_the_suffix(make_completer):
+    """R-259; an endpoint that accepts a suffix knows where to put it."""
     async with FillServer(["1", "2"]) as server:
         await one(make_completer(url=server.address, endpoint="completions", model="granite"), code())
         await one(make_completer(url=server.address, model="granite"), code())
@@ -88,7 +88,7 @@ async def test_a_model_without_a_family_only_continues_or_is_given_the_suffix(ma
         assert (apart["prompt"], apart["suffix"], apart["options"]["stop"]) == ("x = ", "\n", ["\n\n\n"])
 
 
-async def test_tokens_of_the_users_own_count_before_a_familys(make_completer):
+async def test_configured_tokens_take_precedence_over_a_familys(make_completer):
     """R-260: the table can be configured."""
     tokens = {"prefix": "[P]", "suffix": "[S]", "middle": "[M]", "eot": "[E]"}
     async with FillServer(["1[E]2"]) as server:
@@ -101,7 +101,7 @@ async def test_tokens_of_the_users_own_count_before_a_familys(make_completer):
     assert "completion.tokens" in wrong.why
 
 
-async def test_the_same_prompt_is_asked_once(make_completer):
+async def test_an_identical_prompt_is_sent_once(make_completer):
     async with FillServer(["foo()", "bar()"]) as server:
         first, again, other = await one(make_completer(url=server.address), code(), code(), code("y = |\n"))
         assert (texts(first), texts(again), texts(other)) == (["foo()"], ["foo()"], ["bar()"])
@@ -109,7 +109,7 @@ async def test_the_same_prompt_is_asked_once(make_completer):
         assert len(server.requests) == 2
 
 
-async def test_nothing_is_kept_too_but_whoever_asks_by_hand_is_asked_for_again(make_completer):
+async def test_an_empty_result_is_cached_except_for_manual_requests(make_completer):
     async with FillServer(["  \n", "foo()"]) as server:
         nothing, kept, asked = await one(make_completer(url=server.address), code(), code(), code(manual=True))
         assert (nothing.items, nothing.why, nothing.failed) == ((), "", False)
@@ -117,7 +117,7 @@ async def test_nothing_is_kept_too_but_whoever_asks_by_hand_is_asked_for_again(m
         assert texts(asked) == ["foo()"]
 
 
-async def test_several_are_different_and_the_later_ones_warmer(make_completer):
+async def test_several_suggestions_differ_and_later_ones_are_warmer(make_completer):
     async with FillServer(["a()", "a()", "b()"]) as server:
         [found] = await one(make_completer(url=server.address), code(count=3))
         assert texts(found) == ["a()", "b()"]
@@ -125,15 +125,15 @@ async def test_several_are_different_and_the_later_ones_warmer(make_completer):
         assert warmth == sorted(set(warmth))
 
 
-async def test_a_single_line_stops_at_its_end(make_completer):
+async def test_a_single_line_suggestion_stops_at_its_end(make_completer):
     async with FillServer(["a()\nb()"]) as server:
         [found] = await one(make_completer(url=server.address, multi_line=False), code())
         assert texts(found) == ["a()"]
         assert server.requests[0].json["options"]["stop"][-1] == "\n"
 
 
-async def test_a_newer_request_ends_the_older_one(make_completer):
-    """One at a time: the older one's connection is closed, and it has nothing to say."""
+async def test_a_newer_request_cancels_the_older_one(make_completer):
+    """One at a time: the older one's connection is closed, and it returns nothing."""
     async with FillServer([silence(), "new()"]) as server, closing(make_completer(url=server.address)) as completer:
         older = asyncio.ensure_future(completer.complete(code(id=1)))
         await server.wait_until(lambda: len(server.requests) == 1)
@@ -154,7 +154,7 @@ async def test_a_request_can_be_cancelled(make_completer, of):
         await server.wait_until(lambda: server.requests[0].aborted)
 
 
-async def test_cancelling_another_request_or_none_does_nothing(make_completer):
+async def test_cancelling_an_unknown_request_does_nothing(make_completer):
     async with FillServer() as server, closing(make_completer(url=server.address)) as completer:
         server.script = ["a()"]
         completer.cancel()
@@ -164,7 +164,7 @@ async def test_cancelling_another_request_or_none_does_nothing(make_completer):
         completer.cancel(7)
 
 
-async def test_who_asks_may_go_away(make_completer):
+async def test_the_caller_may_go_away(make_completer):
     async with FillServer([silence()]) as server, closing(make_completer(url=server.address)) as completer:
         running = asyncio.ensure_future(completer.complete(code()))
         await server.wait_until(lambda: len(server.requests) == 1)
@@ -188,7 +188,7 @@ async def test_two_editors_do_not_disturb_each_other(make_completer):
         await waiting
 
 
-async def test_a_failure_is_one_sentence_and_is_not_kept(make_completer):
+async def test_a_failure_is_one_sentence_and_is_not_cached(make_completer):
     async with FillServer([failure(500, "out of memory"), "a()"]) as server:
         failed, found = await one(make_completer(url=server.address), code(), code())
         assert failed.failed
@@ -196,8 +196,8 @@ async def test_a_failure_is_one_sentence_and_is_not_kept(make_completer):
         assert texts(found) == ["a()"]
 
 
-async def test_a_server_whose_model_cannot_fill_in_is_asked_again_only_by_the_user(make_completer):
-    """Every pause would ask for nothing; the user may have started another model meanwhile."""
+async def test_a_server_whose_model_cannot_fill_in_is_retried_only_manually(make_completer):
+    """Each pause would send a useless request; the user may have started another model since."""
     async with FillServer(fills_in=False, runs="/models/smol.gguf") as server:
         completer = make_completer(url=server.address, endpoint="llamacpp")
         first = await completer.complete(code())
@@ -213,7 +213,7 @@ async def test_a_server_whose_model_cannot_fill_in_is_asked_again_only_by_the_us
     assert texts(later) == ["b()"]
 
 
-async def test_a_missing_key_asks_nobody(make_completer):
+async def test_without_a_key_no_request_is_sent(make_completer):
     async with FillServer() as server:
         completer = make_completer(
             url=server.address, endpoint="mistral", api_key="NO_SUCH_KEY", model="codestral-latest"
@@ -224,14 +224,14 @@ async def test_a_missing_key_asks_nobody(make_completer):
         assert server.requests == []
 
 
-async def test_settings_that_cannot_be_are_one_sentence(make_completer):
+async def test_invalid_settings_are_one_sentence(make_completer):
     for changes in ({"adapter": "nobody"}, {"family": "lama"}, {"adapter": "offline"}):
         [found] = await one(make_completer(**changes), code())
         assert found.failed
         assert next(iter(changes.values())) in found.why
 
 
-async def test_a_bug_of_ours_is_reported_and_answered(make_completer):
+async def test_an_internal_error_is_reported_and_answered(make_completer):
     bugs: list[BaseException] = []
 
     class Broken(NoProjects):
@@ -260,8 +260,8 @@ async def test_a_small_window_gets_a_small_prompt(make_completer):
         assert 5_500 < len(re.sub(r"<\|\w+\|>", "", prompt)) <= (2_048 - 128) * 3
 
 
-async def test_a_prompt_that_the_server_finds_too_long_is_sent_again_shorter(make_completer):
-    """Once; from then on every prompt is as long as the server takes."""
+async def test_a_prompt_too_long_for_the_server_is_shortened_and_sent_again(make_completer):
+    """Once; from then on every prompt fits the server."""
     asked = code("x = 1\n" * 3_000 + "x = |" + "\ny = 2" * 1_000)
     async with FillServer(["1", "2"], window=2_048) as server:
         completer = make_completer(url=server.address, endpoint="llamacpp")
@@ -274,8 +274,8 @@ async def test_a_prompt_that_the_server_finds_too_long_is_sent_again_shorter(mak
         assert len(server.requests) == 2
 
 
-async def test_the_servers_own_adapter_says_where_it_is(make_completer):
-    """OLLAMA_HOST, or the key of `adapters.http.mistral`, need not be said again."""
+async def test_the_servers_own_adapter_provides_its_address(make_completer):
+    """OLLAMA_HOST, or the key of `adapters.http.mistral`, does not have to be repeated."""
     async with FillServer(["a()", "b()"]) as server:
         ollama = make_completer(adapters={"ollama": {"base_url": server.address}})
         assert texts((await one(ollama, code()))[0]) == ["a()"]
@@ -300,7 +300,7 @@ async def test_an_adapters_address_and_key_can_be_used(make_completer):
         assert texts(found) == ["a()"]
 
 
-async def test_a_chat_model_is_asked_in_words_when_it_is_wanted(make_completer):
+async def test_a_chat_model_gets_an_instruction_if_configured(make_completer):
     async with ChatServer([reply("```python\nfoo(1)\n```")]) as server:
         adapters = {"work": {"base_url": server.url, "key": "WORK_KEY"}}
         completer = make_completer(
@@ -313,8 +313,8 @@ async def test_a_chat_model_is_asked_in_words_when_it_is_wanted(make_completer):
         assert file["content"] == "x = <cursor/>\ny = 2\n"
 
 
-async def test_whether_anybody_could_be_asked_is_said_without_asking(make_completer):
-    """R-266: `count` 0, as `:CodeCompanion complete status` asks; what runs goes on."""
+async def test_availability_is_reported_without_a_request(make_completer):
+    """R-266: `count` 0, as `:CodeCompanion complete status` sends; a running request continues."""
     async with FillServer([silence()]) as server:
         completer = make_completer(url=server.address)
         running = asyncio.ensure_future(completer.complete(code()))

@@ -1,4 +1,4 @@
-"""Edges of completion: who is cancelled, how many are asked for, how many projects are kept (R-261)."""
+"""Edge cases of completion: cancellation, number of suggestions, number of cached projects (R-261)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.unit.session.complete.test_projects import FakeIndexes, folder
 now, make = test_projects.now, test_projects.make
 
 
-async def test_a_request_that_is_cancelled_by_another_id_goes_on(make_completer):
+async def test_a_request_survives_a_cancel_with_another_id(make_completer):
     async with FillServer([silence()]) as server, closing(make_completer(url=server.address)) as completer:
         running = asyncio.ensure_future(completer.complete(code(id=7)))
         await server.wait_until(lambda: len(server.requests) == 1)
@@ -25,7 +25,7 @@ async def test_a_request_that_is_cancelled_by_another_id_goes_on(make_completer)
         assert (await running).items == ()
 
 
-async def test_five_suggestions_are_asked_for_at_most(make_completer):
+async def test_at_most_five_suggestions_are_requested(make_completer):
     async with FillServer([f"f{n}()" for n in range(9)]) as server:
         async with closing(make_completer(url=server.address)) as completer:
             found = await completer.complete(code(count=50))
@@ -33,7 +33,7 @@ async def test_five_suggestions_are_asked_for_at_most(make_completer):
         assert len(server.requests) == 5
 
 
-async def test_three_projects_keep_what_was_read_of_them(make, tmp_path):
+async def test_the_text_of_three_projects_stays_cached(make, tmp_path):
     roots = [folder(tmp_path / name, ".git") for name in "abcd"]
     projects: Projects = make(FakeIndexes())
     async with closing(projects):

@@ -1,4 +1,4 @@
-"""What a model is shown of a project: over a real folder and its index (issue 11, section 3; R-266)."""
+"""The project context in a completion prompt: over a real folder and its index (issue 11, section 3; R-266)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def prompt(reader, before=BEFORE, after="\n", family=QWEN, path="pkg/new.py", to
     return make_project_prompt(reader, family, path, before, after, total).prompt
 
 
-def test_the_signature_of_an_imported_name_and_code_that_uses_it_are_shown(reader):
+def test_an_imported_names_signature_and_code_that_uses_it_are_shown(reader):
     made = prompt(reader)
     assert "def open_store(path: str, *, is_new: bool = False) -> Store" in made
     assert "print_total(store.get('total'))" in made
@@ -66,7 +66,7 @@ def test_the_signature_of_an_imported_name_and_code_that_uses_it_are_shown(reade
 
 
 def test_a_secret_file_is_never_shown(reader, root):
-    """R-266: not by the index, not as a neighbour, not because it was visited."""
+    """R-266: not from the index, not as a neighbour, not because it was visited."""
     weights = {"open_store": 1.0}
     plain = ProjectReader(root, None, is_secret)
     for one in (reader, plain):
@@ -82,7 +82,7 @@ def _visited(*paths):
     return tuple(RecentRange(path, 1, 9) for path in paths)
 
 
-def test_nothing_outside_of_the_project_is_read(reader, root, tmp_path):
+def test_nothing_outside_the_project_is_read(reader, root, tmp_path):
     (tmp_path / "outside.py").write_text("open_store()\n" * 3)
     (root / "pkg" / "link.py").symlink_to(tmp_path / "outside.py")
     visited = _visited("../outside.py", "pkg/link.py", str(tmp_path / "outside.py"), "pkg/gone.py", "pkg")
@@ -90,20 +90,20 @@ def test_nothing_outside_of_the_project_is_read(reader, root, tmp_path):
     assert {file.path for file in view.files} <= {*FILES, "pkg/new.py"}
 
 
-def test_files_that_are_no_text_or_huge_are_left_out(reader, root):
+def test_binary_and_huge_files_are_left_out(reader, root):
     (root / "pkg" / "blob.py").write_bytes(b"open_store\0()")
     (root / "pkg" / "huge.py").write_text("open_store()\n" * 50_000)
     view = reader.view("pkg/new.py", _window(), {"open_store": 1.0}, _visited("pkg/blob.py", "pkg/huge.py"))
     assert not {"pkg/blob.py", "pkg/huge.py"} & {file.path for file in view.files}
 
 
-def test_a_changed_file_is_shown_as_it_is_now(reader, root):
+def test_a_changed_file_is_shown_in_its_current_state(reader, root):
     prompt(reader)
     (root / "pkg" / "reports.py").write_text("from pkg.store import open_store\nprint_newest(open_store('z'))\n")
     assert "print_newest" in prompt(reader)
 
 
-def test_without_an_index_the_neighbours_and_what_was_visited_are_shown(root, tmp_path):
+def test_without_an_index_neighbours_and_visited_files_are_shown(root, tmp_path):
     none = ProjectReader(root, IndexReader(tmp_path / "none.db"), is_secret)
     (tmp_path / "damaged.db").write_bytes(b"no database at all" * 100)
     damaged = ProjectReader(root, IndexReader(tmp_path / "damaged.db"), is_secret)
@@ -111,8 +111,8 @@ def test_without_an_index_the_neighbours_and_what_was_visited_are_shown(root, tm
         assert "print_total" in prompt(one)
 
 
-def test_the_rest_of_a_long_file_counts_and_a_removed_line_is_not_brought_back(reader, root):
-    """What the index says of the file itself is older than its text: nothing of it is used."""
+def test_the_rest_of_a_long_file_counts_and_a_removed_line_stays_removed(reader, root):
+    """The index entries of the file itself are older than its text and are not used."""
     lines = "".join(f"def step_{number}(): pass\n" for number in range(480))
     early = "def early_helper():\n    return open_store('early', special_mode)\n"
     (root / "pkg" / "new.py").write_text(early + lines + "open_store('z', gone_word)\n")
@@ -121,7 +121,7 @@ def test_the_rest_of_a_long_file_counts_and_a_removed_line_is_not_brought_back(r
     assert "gone_word" not in made
 
 
-def test_other_families_get_comments_and_the_size_holds(reader):
+def test_other_families_get_comments_within_the_size_limit(reader):
     for name in ("starcoder", "codellama", "deepseek", "plain"):
         made = prompt(reader, family=family_named(name))
         assert "# Path: pkg/store.py\n# class Store\n" in made or "# def open_store(path: str" in made
@@ -131,8 +131,8 @@ def test_other_families_get_comments_and_the_size_holds(reader):
         assert 9_000 < len(prompt(reader, long, "y = 2\n" * 900, family_named(name))) <= 10_000 + 80
 
 
-def test_what_is_shown_stays_while_somebody_types(reader):
-    """So that the server's prompt cache hits: it changes when the cursor has moved on."""
+def test_the_context_stays_the_same_during_typing(reader):
+    """So the server's prompt cache hits: the context changes once the cursor has moved on."""
     steady = SteadyKnowledge()
 
     def show(before, line):
@@ -159,7 +159,7 @@ class InProject:
 
 
 @pytest.mark.parametrize("endpoint", ["ollama", "completions", "llamacpp", "mistral", "deepseek"])
-async def test_each_endpoint_is_told_in_the_way_it_understands(make_completer, reader, endpoint):
+async def test_each_endpoint_gets_the_context_in_its_own_format(make_completer, reader, endpoint):
     async with FillServer(["total()"]) as server:
         completer = make_completer(
             projects=InProject(reader), url=server.address, endpoint=endpoint, api_key="FILL_KEY",
@@ -180,7 +180,7 @@ async def test_each_endpoint_is_told_in_the_way_it_understands(make_completer, r
                 assert body["prompt"].endswith(BEFORE)
 
 
-async def test_only_the_file_is_sent_when_the_user_wants_that(make_completer, reader):
+async def test_only_the_file_is_sent_if_configured(make_completer, reader):
     async with FillServer(["total()"]) as server:
         completer = make_completer(projects=InProject(reader), url=server.address, project=False)
         async with closing(completer):
@@ -188,7 +188,7 @@ async def test_only_the_file_is_sent_when_the_user_wants_that(make_completer, re
         assert server.requests[0].json["prompt"] == f"<|fim_prefix|>{BEFORE}<|fim_suffix|>\n<|fim_middle|>"
 
 
-async def test_a_project_that_cannot_be_read_costs_only_itself(make_completer, reader, monkeypatch):
+async def test_an_unreadable_project_does_not_stop_the_completion(make_completer, reader, monkeypatch):
     monkeypatch.setattr(ProjectReader, "view", lambda *_: 1 / 0)
     async with FillServer(["total()"]) as server:
         completer = make_completer(projects=InProject(reader), url=server.address)

@@ -1,4 +1,4 @@
-"""Which project a file belongs to, and how its index follows (R-239, R-266)."""
+"""The project of a file, and updates of its index (R-239, R-266)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def folder(path, *marks):
     return path
 
 
-async def test_a_file_is_found_by_its_whole_path_or_one_below_the_working_folder(make, tmp_path):
+async def test_a_file_is_found_by_its_absolute_path_or_below_the_working_folder(make, tmp_path):
     async with closing(make()) as projects:
         for path in (str(tmp_path / "a" / "b.py"), "a/b.py"):
             found = await projects.find(path, str(tmp_path))
@@ -68,7 +68,7 @@ async def test_a_file_is_found_by_its_whole_path_or_one_below_the_working_folder
             assert (found[0].root, found[1]) == (tmp_path, "a/b.py")
 
 
-async def test_nothing_is_indexed_for_who_wants_only_the_file(make, tmp_path):
+async def test_nothing_is_indexed_if_only_the_file_is_wanted(make, tmp_path):
     """`completion.project = false`."""
     indexes = FakeIndexes()
     async with closing(make(indexes, project=False)) as projects:
@@ -76,7 +76,7 @@ async def test_nothing_is_indexed_for_who_wants_only_the_file(make, tmp_path):
         assert projects._refreshing is None
 
 
-async def test_a_file_outside_or_without_a_folder_is_in_no_project(make, tmp_path):
+async def test_a_file_outside_a_folder_has_no_project(make, tmp_path):
     async with closing(make()) as projects:
         assert await projects.find("/elsewhere/a.py", str(tmp_path)) is None
         assert await projects.find("../a.py", str(tmp_path)) is None
@@ -95,7 +95,7 @@ async def test_a_link_out_of_the_project_is_outside(make, tmp_path):
         assert await projects.find("link.py", str(inside)) is None
 
 
-async def test_the_configured_root_counts_before_the_working_folder(make, tmp_path):
+async def test_the_configured_root_takes_precedence_over_the_working_folder(make, tmp_path):
     root = folder(tmp_path / "demo", "pkg")
     async with closing(make(root=str(root))) as projects:
         found = await projects.find(str(root / "pkg" / "a.py"), "/elsewhere")
@@ -109,7 +109,7 @@ async def settle(projects):
         await task
 
 
-async def test_a_project_under_version_control_is_indexed_and_followed_now_and_then(make, now, tmp_path):
+async def test_a_project_under_version_control_is_indexed_and_refreshed_periodically(make, now, tmp_path):
     indexes, root = FakeIndexes(), folder(tmp_path, ".git")
     async with closing(make(indexes)) as projects:
         for at in (0, 1, REFRESH_EVERY_S - 1, REFRESH_EVERY_S, REFRESH_EVERY_S + 1):
@@ -119,8 +119,8 @@ async def test_a_project_under_version_control_is_indexed_and_followed_now_and_t
         assert indexes.made[root].refreshed == 2
 
 
-async def test_a_folder_that_is_no_project_is_not_indexed(make, tmp_path):
-    """Whoever edits a file in a folder of downloads does not want all of it read."""
+async def test_a_folder_that_is_not_a_project_is_not_indexed(make, tmp_path):
+    """Editing a file in a downloads folder must not read the whole folder."""
     indexes = FakeIndexes()
     async with closing(make(indexes)) as projects:
         assert await projects.find("a.py", str(tmp_path)) is not None
@@ -128,7 +128,7 @@ async def test_a_folder_that_is_no_project_is_not_indexed(make, tmp_path):
         assert indexes.made[tmp_path].refreshed == 0
 
 
-async def test_a_refresh_that_fails_disturbs_nobody(make, tmp_path, caplog):
+async def test_a_failing_refresh_is_harmless(make, tmp_path, caplog):
     indexes, root = FakeIndexes(), folder(tmp_path, ".git")
 
     async def broken(unsaved):
@@ -141,8 +141,8 @@ async def test_a_refresh_that_fails_disturbs_nobody(make, tmp_path, caplog):
     assert "could not be refreshed" in caplog.text
 
 
-async def test_the_real_indexes_are_read(make, tmp_path):
-    """Through the index that the chats use too: nothing is read twice, nothing is made but by it."""
+async def test_the_chats_indexes_are_used(make, tmp_path):
+    """Nothing is read twice, and only the chats' code creates an index."""
     root = folder(tmp_path / "demo", ".hg")
     (root / "store.py").write_text("def open_store(path: str): ...\n")
     indexes = ProjectIndexes(tmp_path / "cache", lambda event: None)
@@ -177,8 +177,8 @@ class Buffers(NoEditor):
         )
 
 
-async def test_unsaved_buffers_lie_over_their_files(make, now, tmp_path):
-    """Issue 11: the editor is asked where somebody goes to another file, and not while somebody types."""
+async def test_unsaved_buffers_override_their_files(make, now, tmp_path):
+    """Issue 11: the editor is asked when the user goes to another file, and not during typing."""
     indexes, root = FakeIndexes(), folder(tmp_path / "demo", ".git", "pkg")
     (root / "pkg" / "a.py").write_text("def old_name(): ...\n")
     editor = Buffers({root / "pkg/a.py": "def new_name(): ...\n", root / ".env": "K=1", tmp_path / "b.py": "x"})

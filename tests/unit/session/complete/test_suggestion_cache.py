@@ -5,7 +5,7 @@ from __future__ import annotations
 from codecompanion.session.complete.suggestion_cache import SuggestionCache
 
 
-def test_fifty_are_kept_and_the_oldest_goes_first():
+def test_fifty_suggestions_are_kept_and_the_oldest_is_dropped_first():
     cache = SuggestionCache()
     for number in range(51):
         cache.put("m", str(number), (f"text {number}",))
@@ -18,7 +18,7 @@ def test_fifty_are_kept_and_the_oldest_goes_first():
     assert cache.get("m", "51") == ()
 
 
-def test_another_model_has_its_own():
+def test_another_model_has_its_own_suggestions():
     cache = SuggestionCache()
     cache.put("a", "b", ("x",))
     assert cache.get("b", "b") is None

@@ -1,4 +1,4 @@
-"""One text stands once in a request, whoever brings it: attached, mentioned in several ways, gathered (issue 12)."""
+"""A text is sent once per request, whether attached, mentioned in several ways, or gathered (issue 12)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Place:
         return message.id
 
     async def ask(self, *items, text=QUESTION):
-        """Send a message; return what went along with it."""
+        """Send a message; return its attachments."""
         self.number += 1
         before = {message.id for message in self.session.log.view.messages}
         self.session.submit(
@@ -89,7 +89,7 @@ class Place:
         return [message.text for message in self.bench.adapter.requests[-1].messages if message.role != "system"]
 
     def said(self, message):
-        """Return what a message of the view says now; the count of the view is that of its messages."""
+        """Return the current text of a message of the view; its count equals that of its messages."""
         view = self.session.log.view
         assert view.tokens == sum(one.tokens for one in view.messages)
         found = next(one for one in view.messages if one.id == message.id)
@@ -98,7 +98,7 @@ class Place:
         return found.text
 
     def lost(self):
-        """Return of which messages the buffer says that what they name is sent no more."""
+        """Return the messages below which the buffer reports that the text they refer to is no longer sent."""
         return self.bench.of(ViewMarks)[-1].lost if self.bench.of(ViewMarks) else ()
 
     def count(self, line="line_30 ="):
@@ -110,7 +110,7 @@ async def place(tmp_path):
     return await Place(tmp_path / "project").open()
 
 
-async def test_a_file_that_is_attached_mentioned_four_times_and_gathered_stands_once(tmp_path):
+async def test_a_file_that_is_attached_mentioned_four_times_and_gathered_is_sent_once(tmp_path):
     place = Place(tmp_path / "project")
     place.bench.services.gatherer = WithoutIndex()
     await place.open()
@@ -138,7 +138,7 @@ async def test_a_file_that_is_attached_mentioned_four_times_and_gathered_stands_
     assert "#{viewport} src/a.py:20-40 · sent already, as attached" in trace
 
 
-async def test_of_one_message_the_whole_is_sent_and_its_parts_are_named(place):
+async def test_within_a_message_the_whole_file_is_sent_and_its_parts_refer_to_it(place):
     part, other, whole = await place.ask(place.part(20, 40), place.part(30, 32), place.whole())
     assert place.count() == 2, "three short lines are sent: naming them would be as long"
     assert "not sent again, because it stands in this message, as `#{buffer}`" in part.text
@@ -151,8 +151,8 @@ async def test_of_one_message_the_whole_is_sent_and_its_parts_are_named(place):
 
 
 @pytest.mark.parametrize("brought", ["mentioned", "gathered"])
-async def test_a_file_that_is_attached_after_a_message_brought_it_is_named(tmp_path, brought):
-    """The other order; what is attached stays, so that it has the text itself as soon as the other one has not."""
+async def test_a_file_attached_after_a_message_included_it_is_a_reference(tmp_path, brought):
+    """The reverse order; the attachment stays, so it has the text again once the message has lost it."""
     place = Place(tmp_path / "project")
     place.bench.services.gatherer = WithoutIndex()
     await place.open()
@@ -191,7 +191,7 @@ async def test_a_file_that_is_attached_after_a_message_brought_it_is_named(tmp_p
     assert place.count() == 1
 
 
-async def test_what_is_attached_by_its_name_only_is_live_and_sent_where_it_differs(place):
+async def test_a_live_attachment_is_sent_where_it_differs(place):
     await place.ask(place.whole())
     await place.attach()
     place.write(TEXT.replace("line_5 ", "line_five "))
@@ -203,7 +203,7 @@ async def test_what_is_attached_by_its_name_only_is_live_and_sent_where_it_diffe
     assert "line_six" in place.said(next(one for one in place.session.log.view.messages if one.id == item))
 
 
-async def test_what_changed_since_is_sent(place):
+async def test_a_changed_file_is_sent_again(place):
     """The attachment is not live: the model has not seen the new text."""
     await place.attach(live=False)
     await place.ask(place.file())
@@ -215,7 +215,7 @@ async def test_what_changed_since_is_sent(place):
     assert part.text.endswith("it stands above, as `#{file:src/a.py}`."), "as the newest shows it"
 
 
-async def test_a_live_file_and_what_was_told_of_it_stand_for_its_text(place):
+async def test_a_live_file_and_its_updates_replace_its_text(place):
     await place.attach()
     await place.ask()
     now = TEXT.replace("line_5 ", "line_five ").replace("    line_9 ", "    new = 1\n    line_9 ")
@@ -230,8 +230,8 @@ async def test_a_live_file_and_what_was_told_of_it_stand_for_its_text(place):
     assert "not sent again" in moved.text, "the lines stand where the change moved them"
 
 
-async def test_what_is_cleared_is_told_and_sent_again_and_an_undo_takes_that_back(place):
-    """What named it says so in every request from then on, and no more once it is back."""
+async def test_cleared_text_is_reported_and_sent_again_until_an_undo(place):
+    """Its references report that in every later request, until the text is restored."""
     (first,) = await place.ask(place.whole())
     (named,) = await place.ask(place.file())
     assert place.said(named).endswith("it stands above, as `#{buffer}`.")
@@ -257,7 +257,7 @@ async def test_what_is_cleared_is_told_and_sent_again_and_an_undo_takes_that_bac
     assert project(await place.session.log.events()).messages == view.messages, "as it is when the chat is resumed"
 
 
-async def test_an_attachment_that_is_taken_out_is_told_and_sent_again(place):
+async def test_a_removed_attachment_is_reported_and_its_text_sent_again(place):
     item = await place.attach()
     (named,) = await place.ask(place.file())
     before = place.session.log.view.tokens
@@ -269,15 +269,15 @@ async def test_an_attachment_that_is_taken_out_is_told_and_sent_again(place):
     assert "line_30 =" in again.text
 
 
-async def test_one_of_the_same_message_that_is_cleared_is_told(place):
+async def test_a_cleared_text_of_the_same_message_is_reported(place):
     part, whole = await place.ask(place.part(20, 40), place.whole())
     await place.session.edits.carry_out(ClearMessage(chat="chat-1", item=whole.id))
     view = {message.id: message for message in place.session.log.view.messages}
     assert "because it stood in the same message, as `#{buffer}`; that has been taken out" in view[part.id].text
 
 
-async def test_what_does_not_fit_is_not_looked_for_in_what_is_cut(tmp_path):
-    """The whole is cut: a part of it that is not among the lines that are sent is sent itself."""
+async def test_a_part_outside_the_truncated_file_is_sent_itself(tmp_path):
+    """The file is truncated: a part that is not among its sent lines is sent separately."""
     place = await Place(tmp_path / "project", window=2_600).open()
     long = TEXT * 12
     whole = place.whole(text=long)
@@ -291,7 +291,7 @@ async def test_what_does_not_fit_is_not_looked_for_in_what_is_cut(tmp_path):
     assert lines[first + 3] in sent_part.text
 
 
-async def test_a_selection_of_parts_of_lines_is_named_by_its_ends(place):
+async def test_a_selection_of_partial_lines_is_named_by_its_ends(place):
     await place.attach()
     lines = TEXT.split("\n")[9:20]
     text = "\n".join([lines[0][8:], *lines[1:-1], lines[-1][:12]])
@@ -307,7 +307,7 @@ async def test_a_selection_of_parts_of_lines_is_named_by_its_ends(place):
     assert "```py\nparse_config\n```" in message.text
 
 
-async def test_what_a_compaction_summarises_is_told(place):
+async def test_text_summarised_by_a_compaction_is_reported(place):
     (whole,) = await place.ask(place.whole())
     (named,) = await place.ask(place.file())
     change = ViewChanged(change_id="c", kind="compacted", removed=(whole.id,))
@@ -317,8 +317,8 @@ async def test_what_a_compaction_summarises_is_told(place):
     assert place.lost() == (named.id,)
 
 
-async def test_gathered_code_that_names_what_leaves_says_so(tmp_path):
-    """The sentence of gathered code is a reference as well."""
+async def test_gathered_code_reports_a_reference_to_removed_text(tmp_path):
+    """The sentence in gathered code is a reference, too."""
     place = Place(tmp_path / "project")
     place.bench.services.gatherer = WithoutIndex()
     await place.open()

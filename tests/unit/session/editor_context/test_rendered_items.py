@@ -1,4 +1,4 @@
-"""Editor context as text: whatever is in it, it stays in its fence and on its line, and within its room."""
+"""Editor context as text: any content stays in its fence, on its line, and within its budget."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ITEMS = st.builds(
 
 
 def outside_of_fences(content):
-    """Return the lines that stand in no fence; every fence is closed."""
+    """Return the lines outside fences; every fence is closed."""
     fence, outside = "", []
     for line in content.split("\n"):
         opened = re.match(r"`{3,}", line)
@@ -52,7 +52,7 @@ def outside_of_fences(content):
 
 
 @given(ITEMS, st.integers(MIN_TOKENS, 2_000))
-def test_nothing_leaves_its_fence_its_line_or_its_room(item, room):
+def test_content_never_leaves_its_fence_line_or_budget(item, room):
     """Fences, control characters, lone surrogates, long titles: data, and valid UTF-8."""
     made = render(item, ROOT, room, estimate_text)
     made.content.encode("utf-8")
@@ -73,8 +73,8 @@ def test_a_fence_is_longer_than_any_in_the_text(text):
 
 
 @pytest.mark.parametrize(("keep", "first"), [("head", "lines 1-"), ("tail", "-500")])
-def test_what_does_not_fit_is_cut_and_says_so(keep, first):
-    """Whole lines, the right end of them, and their true numbers."""
+def test_content_that_does_not_fit_is_truncated_and_marked(keep, first):
+    """Whole lines, from the correct end, with their real numbers."""
     body = "\n".join(f"line {number}" for number in range(1, 501))
     text = EditorText(body, path=f"{ROOT}/a.py", first=1, whole=True, language="python")
     made = render(EditorItem(written="#{buffer}", name="buffer", texts=(text,), keep=keep), ROOT, 300, estimate_text)
@@ -87,7 +87,7 @@ def test_what_does_not_fit_is_cut_and_says_so(keep, first):
     assert lines == body.split("\n")[start - 1 : end]
 
 
-def test_one_huge_line_is_cut():
+def test_one_huge_line_is_truncated():
     made = render(
         EditorItem(written="#{x}", name="x", texts=(EditorText("word " * 200_000, title="t"),)),
         ROOT,
@@ -97,7 +97,7 @@ def test_one_huge_line_is_cut():
     assert 50 < estimate_text(made.content) < 300
 
 
-def test_of_many_files_whole_ones_go_and_the_others_are_named():
+def test_of_many_files_whole_ones_are_sent_and_the_rest_named():
     texts = tuple(EditorText("x = 1\n" * 100, path=f"{ROOT}/f{n}.py", first=1, whole=True) for n in range(30))
     made = render(EditorItem(written="#{buffers}", name="buffers", texts=texts), ROOT, 2_000, estimate_text)
     sent = re.findall(r"`(f\d+\.py)`, all 100 lines", made.content)

@@ -1,4 +1,4 @@
-"""What a message brings of files: every line of every text is sent, or stands where the text that names it says."""
+"""File texts in a message: every line is sent, or is where the reference to it says."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def attached(name: str) -> Message:
     st.lists(st.lists(st.one_of(RANGES, st.just(("a.py", 1, 40, False))), min_size=1, max_size=3), max_size=5),
     st.sampled_from([(), ("a.py",), ("a.py", "b.py")]),
 )
-def test_every_line_is_sent_or_stands_where_it_is_named(wanted, above):
+def test_every_line_is_sent_or_is_where_its_reference_says(wanted, above):
     items = [
         EditorItem(
             written=f"#{{{at}}}", name="x", texts=tuple(text_of(n, min(a, b), max(a, b), p) for n, a, b, p in one)

@@ -1,4 +1,4 @@
-"""Which changes of files count now."""
+"""Which file changes currently count."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def test_a_change_knows_its_turn_its_question_and_its_tool() -> None:
     assert (found.turn, found.question, found.tool, found.state) == (3, "do it", "insert_edit", "written")
 
 
-def test_failed_changes_are_left_out_and_those_without_an_end_may_have_been_made() -> None:
+def test_failed_changes_are_left_out_and_unfinished_ones_may_have_been_made() -> None:
     failed, interrupted = change("1", state="failed"), change("2")[:1]
     assert [(found.id, found.state) for found in changes_of(log(*failed, *interrupted))] == [("2", "interrupted")]
 
 
 @given(st.lists(st.integers(0, 20), max_size=20))
-def test_reverting_a_revert_brings_back_what_it_took(targets: list[int]) -> None:
-    """Against the definition: a change counts unless a revert that counts names it, the newest one deciding."""
+def test_reverting_a_revert_reapplies_the_change(targets: list[int]) -> None:
+    """Compared with the definition: a change counts unless a revert that itself counts names it; the newest decides."""
     payloads = [*change("0")]
     reverts: dict[int, int] = {}
     for number, target in enumerate(targets, 1):

@@ -16,7 +16,7 @@ FILE = OpenFile(path="/w/a", buffer=3, tick=7, modified=False)
 
 
 class Editor:
-    """Answers questions as the test wants it."""
+    """Answers questions as configured by the test."""
 
     def __init__(self, answer=None, limit_s: float = 5.0) -> None:
         self.asked: list[Ask] = []
@@ -41,24 +41,24 @@ async def test_open_files_come_with_their_state() -> None:
 
 
 @pytest.mark.parametrize("answer", [None, {"ok": False, "error": "no"}])
-async def test_without_an_answer_the_disk_counts(answer) -> None:
+async def test_without_an_answer_the_file_on_disk_counts(answer) -> None:
     assert (await Editor(answer, limit_s=0.01).asks.look(None)).silent
 
 
-async def test_a_change_without_an_answer_is_unknown_and_one_that_failed_is_refused() -> None:
+async def test_an_unanswered_change_is_unknown_and_a_failed_one_is_refused() -> None:
     assert (await Editor(limit_s=0.01).asks.change(FILE, "y")).state == "unknown"
     refused = await Editor({"ok": False, "error": "E21"}).asks.change(FILE, "y")
     assert refused == Changed(state="refused", reason="/w/a was not changed: E21")
 
 
-async def test_an_answer_that_comes_too_late_is_dropped() -> None:
+async def test_a_late_answer_is_dropped() -> None:
     editor = Editor(limit_s=0.01)
     assert (await editor.asks.look(None)).silent
     editor.asks.take(Answer(ask_id=editor.asked[0].ask_id, ok=True, result={"files": []}))
     editor.asks.take(Answer(ask_id=99, ok=True))
 
 
-async def test_reloading_wants_no_answer() -> None:
+async def test_reloading_expects_no_answer() -> None:
     editor = Editor()
     await editor.asks.reload(Path("/w/gone"))
     assert (editor.asked[0].ask_id, editor.asked[0].fields) == (0, {"deleted": "/w/gone"})

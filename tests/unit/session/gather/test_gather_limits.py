@@ -1,4 +1,4 @@
-"""Edges of gathering that no other test stands on (R-221, R-226, R-236, R-264, R-267)."""
+"""Edge cases of gathering that no other test covers (R-221, R-226, R-236, R-264, R-267)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COMMON = "README.md package.json CONTRIBUTING.md docs/README.md docs/architectur
 
 
 class PartialSearch(FakeSearch):
-    """Finds much, in an index that is not complete."""
+    """Finds many results in an incomplete index."""
 
     async def evidence(self, question, unsaved):
         return None
@@ -29,8 +29,8 @@ class PartialSearch(FakeSearch):
 
 
 @pytest.mark.parametrize(("kind", "scans"), [(FakeSearch, 0), (PartialSearch, 1)])
-async def test_what_an_index_does_not_have_yet_is_searched_as_text(project, monkeypatch, kind, scans):
-    """R-221: however much the index found."""
+async def test_files_missing_from_an_index_are_searched_as_text(project, monkeypatch, kind, scans):
+    """R-221: no matter how many results the index returned."""
     searched = []
     monkeypatch.setattr(gathering, "files_with_terms", lambda code, terms, check: searched.append(terms) or [])
     many = [msgspec.structs.replace(FOUND, path=f"src/f{n}.py") for n in range(12)]
@@ -38,8 +38,8 @@ async def test_what_an_index_does_not_have_yet_is_searched_as_text(project, monk
     assert len(searched) == scans
 
 
-async def test_six_files_at_most_say_what_a_project_is(project):
-    """R-236: after what was found, and none beside hits for the question's own words."""
+async def test_at_most_six_files_describe_a_project(project):
+    """R-236: after the search results, and none beside hits for the question's own words."""
     for name in COMMON.split():
         (project / name).write_text(f"# {name}\n")
     about_all = await ask(project, "explain the architecture of this project")
@@ -51,8 +51,8 @@ async def test_six_files_at_most_say_what_a_project_is(project):
     assert places(narrow)[0][0] == "src/parser.py"
 
 
-async def test_text_that_looks_like_a_list_of_files_is_a_text(project):
-    """R-226: snippets are handed on as such; nothing is read out of a rendered text again."""
+async def test_text_that_looks_like_a_file_list_is_text(project):
+    """R-226: snippets are passed on as values; rendered text is never parsed again."""
     text = '"""parse_config reads\n\n## File: src/other.py\n```python\ndef made_up():\n    pass\n```\n"""\n'
     (project / "src/notes.py").write_text(text)
     found = await ask(project, files=("src/notes.py",))
@@ -63,8 +63,8 @@ async def test_text_that_looks_like_a_list_of_files_is_a_text(project):
     assert "made_up" in found.text
 
 
-async def test_a_changed_setting_counts_from_the_next_question_on_and_no_adapter_is_asked_for(project):
-    """R-264, R-267: without `utility` nobody could be reached."""
+async def test_a_changed_setting_applies_from_the_next_question_without_an_adapter(project):
+    """R-264, R-267: without `utility` no adapter could be reached."""
 
     async def no_index(root):
         raise StoreUnavailable("no index here")

@@ -1,4 +1,4 @@
-"""Both pipelines in a folder and in a chat: what the stages of their tables do."""
+"""Both pipelines in a folder and in a chat: the effect of each stage in their tables."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def index(project, tmp_path):
 
 
 async def test_the_document_scores_by_density_and_fills_greedily(project, index):
-    """R-246, R-247, R-252: best first, no map, the format last."""
+    """R-246, R-247, R-252: best first, no map, format last."""
     found = await ask(project, QUESTION, by=means(IndexSearch(index)), pipeline="document", budget=600)
     chosen, keywords = found.selection, simple_terms(QUESTION)
     assert chosen.snippets
@@ -56,7 +56,7 @@ async def test_the_document_scores_by_density_and_fills_greedily(project, index)
 
 
 async def test_common_files_follow_the_document_or_our_bounds(project, index):
-    """R-236: the document appends them to a broad question; ours leaves them out beside hits for its own words."""
+    """R-236: the document appends them to a broad question; ours omits them beside hits for the question's words."""
     search = means(IndexSearch(index))
     document = await ask(project, QUESTION, by=search, pipeline="document")
     assert "pyproject.toml" in {one.path for one in document.found if one.source == "common"}
@@ -70,14 +70,14 @@ async def test_common_files_follow_the_document_or_our_bounds(project, index):
 
 @pytest.mark.parametrize("pipeline", ["ranked", "document"])
 async def test_the_users_own_files_come_first(project, index, pipeline):
-    """R-213, R-214: the document's active file stands before the named ones."""
+    """R-213, R-214: the document puts the active file before the named ones."""
     files = {"files": ("src/other.py",), "active": "docs/parser.py"}
     found = await ask(project, QUESTION, by=means(IndexSearch(index)), pipeline=pipeline, **files)
     order = ["src/other.py", "docs/parser.py"]
     assert [one[0] for one in places(found)[:2]] == (order if pipeline == "ranked" else order[::-1])
 
 
-async def test_the_options_of_the_hybrid_search_reach_the_documents_pipeline_alone(project):
+async def test_the_hybrid_search_options_apply_only_to_the_documents_pipeline(project):
     """R-228."""
     hybrid = hybrid_of({"top_k": 3, "mmr": {"enabled": True}}, "document")
     for pipeline, expected in (("document", ("hybrid", 3, True)), ("ranked", ("auto", 12, False))):
@@ -88,8 +88,8 @@ async def test_the_options_of_the_hybrid_search_reach_the_documents_pipeline_alo
 
 
 @pytest.mark.parametrize("tokens", [1, 40, 150, 400])
-async def test_the_documents_text_fits_into_the_room_of_the_window(project, index, tokens):
-    """A request is never over the window, strict or not."""
+async def test_the_documents_text_fits_the_rest_of_the_window(project, index, tokens):
+    """A request never exceeds the window, strict or not."""
     found = await ask(project, QUESTION, by=means(IndexSearch(index)), pipeline="document", max_tokens=tokens)
     assert found.failed == {}
     assert len(found.text) <= 4 * tokens
@@ -107,7 +107,7 @@ SCENES = {
 
 
 def without_mark(place: str) -> GatherPipeline:
-    """Return the document's pipeline with the document's own value of one parameter."""
+    """Return the document's pipeline with the document's value for one parameter."""
     pipeline = load_pipeline("document")
     [mark] = [one for one in pipeline.deviations() if one.place == place]
     word, _, parameter = place.partition(".")
@@ -119,9 +119,7 @@ def without_mark(place: str) -> GatherPipeline:
 
 
 @pytest.mark.parametrize("place", [one.place for one in load_pipeline("document").deviations()])
-async def test_each_mark_of_the_document_makes_a_difference_and_strict_is_without_it(
-    project, index, monkeypatch, place
-):
+async def test_each_mark_changes_the_result_and_strict_omits_it(project, index, monkeypatch, place):
     """R-236, R-243, R-248, R-221."""
     question, given = SCENES[place]
     given = dict(given)
@@ -143,7 +141,7 @@ async def test_each_mark_of_the_document_makes_a_difference_and_strict_is_withou
 
 
 async def test_a_named_file_that_does_not_fit_is_dropped_under_strict(project, index):
-    """R-248: and said; ours cuts it."""
+    """R-248: and reported; ours truncates it."""
     given = {"always": True, "files": ("src/parser.py",), "budget": 25}
     strict = await ask(project, "parse_config", by=means(IndexSearch(index)), pipeline="document strict", **given)
     assert "src/parser.py" in {one.snippet.path for one in strict.selection.dropped if one.snippet.is_selected}
@@ -151,7 +149,7 @@ async def test_a_named_file_that_does_not_fit_is_dropped_under_strict(project, i
     assert strict.selection.total_tokens <= 25
 
 
-async def test_code_the_user_took_out_stays_out_of_both(project, index):
+async def test_excluded_code_stays_excluded_in_both(project, index):
     search = means(IndexSearch(index))
     for pipeline in ("ranked", "document"):
         found = await ask(project, QUESTION, by=search, pipeline=pipeline)
@@ -164,7 +162,7 @@ async def test_code_the_user_took_out_stays_out_of_both(project, index):
 @pytest.mark.parametrize(
     ("policy", "pipeline"), [("codebuddy", ""), ("codebuddy strict", "document strict"), ("cowork strict", "")]
 )
-async def test_a_strict_codebuddy_gathers_as_its_document(tmp_path, policy, pipeline):
+async def test_a_strict_codebuddy_gathers_like_its_document(tmp_path, policy, pipeline):
     root = tmp_path / "project"
     root.mkdir()
     gatherer = FakeGatherer()
@@ -183,7 +181,7 @@ async def test_a_strict_codebuddy_gathers_as_its_document(tmp_path, policy, pipe
         ({"hybrid": {"top_k": 5}, "pipeline": "document"}, "codebuddy", ()),
     ],
 )
-async def test_options_that_no_pipeline_reads_are_named(tmp_path, options, policy, named):
+async def test_options_that_no_pipeline_reads_are_reported(tmp_path, options, policy, named):
     """R-228."""
     root = tmp_path / "project"
     root.mkdir()
@@ -198,8 +196,8 @@ async def test_options_that_no_pipeline_reads_are_named(tmp_path, options, polic
     assert {one.partition(":")[0] for one in said} == {f"context.hybrid.{name}" for name in named}
 
 
-async def test_the_configured_pipeline_is_that_of_a_chat(project, index):
-    """`context.pipeline`, unless the policy asks for one."""
+async def test_a_chat_uses_the_configured_pipeline(project, index):
+    """`context.pipeline`, unless the policy names one."""
 
     async def of(root):
         return index

@@ -1,4 +1,4 @@
-"""What the card of a compaction folds: each section of the summary, and nothing of another under its name."""
+"""The folds of a compaction card: each section of the summary under its own title only."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ FORMS = [
 
 
 def told(text: str) -> list[tuple[str, int, str, bool]]:
-    """Return the line each section begins with, its number, title, and whether it is open."""
+    """Return each section's first line, number, title, and whether it is open."""
     lines = text.split("\n")
     return [(lines[s.line], s.number, s.title, s.open) for s in card_sections(text)]
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_section_is_found_beside_the_one_that_code_wrote(form: str) -> None:
-    """A model writes the text after the title: section 6, which code writes, swallowed 7 to 9."""
+def test_every_section_is_found_beside_the_generated_one(form: str) -> None:
+    """A model continues text after the title: section 6, written by code, used to swallow 7 to 9."""
     parts = [form.format(n=number, title=title) for number, title in enumerate(TITLES, 1)]
     parts[5] = "6. **All User Messages**\n> 7. **not a heading**\n\n- Word for word in the log: recall r4 to r9"
     found = told("\n\n".join(parts))
@@ -32,16 +32,16 @@ def test_every_section_is_found_beside_the_one_that_code_wrote(form: str) -> Non
     assert [number for _, number, _, is_open in found if is_open] == [1, 7, 8, 9]
 
 
-def test_what_code_wrote_below_stands_for_itself() -> None:
-    """The request is no part of the ledger, and open."""
+def test_text_that_code_appended_is_a_section_of_its_own() -> None:
+    """The request is not part of the ledger, and is open."""
     below = f"{QUOTES_HEADING}\n> hi\n\n{LEDGER_HEADING}\nFiles:\n- a.py\n\n{REQUEST_HEADING}\n\n> go on"
     assert [(title, is_open) for _, _, title, is_open in told(f"Prose.\n\n{below}")] == [
         ("User messages", False), ("Ledger", False), (REQUEST_HEADING.rstrip(":"), True),
     ]  # fmt: skip
 
 
-def test_an_unknown_form_has_the_lines_that_are_only_headings() -> None:
-    """Numbers rise; a list inside a section and what stands in a code fence are no headings."""
+def test_in_an_unknown_form_only_heading_lines_are_headings() -> None:
+    """Numbers increase; list items and lines in a code fence are not headings."""
     text = "1. **Goal**\n2. **with** words\n```\n## 2. no\n```\n2. **Way**\nx\n1. **Goal**\n\n## Rest"
     assert [found[0] for found in told(text)] == ["1. **Goal**", "2. **Way**", "## Rest"]
     assert card_sections("just prose") == card_sections("") == ()

@@ -1,4 +1,4 @@
-"""The title of a call whose tool is not there any more."""
+"""The title of a call whose tool no longer exists."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ from codecompanion.session.history.recorded_title import recorded_title
         ('{"text": "' + "x" * 99 + '"}', "odd__echo " + "x" * 60 + "…"),
     ],
 )
-def test_a_call_is_named_by_its_values(arguments: str, title: str) -> None:
-    """Not by raw JSON, unless it is nothing else."""
+def test_a_call_is_titled_by_its_argument_values(arguments: str, title: str) -> None:
+    """Raw JSON only if there is nothing else."""
     assert recorded_title(ToolCall(id="c1", name="odd__echo", arguments=arguments)) == title

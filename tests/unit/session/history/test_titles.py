@@ -17,6 +17,6 @@ from codecompanion.session.history.titles import title_of
         ("at 10:20-30\nit fails", "at 10:20-30 it fails"),
     ],
 )
-def test_a_title_says_what_was_asked_of_selected_lines(text: str, title: str) -> None:
-    """`:'<,'>CodeCompanionChat` puts them first; lines alone are a title, too."""
+def test_a_title_shows_the_question_about_selected_lines(text: str, title: str) -> None:
+    """`:'<,'>CodeCompanionChat` puts the lines first; lines alone make a title, too."""
     assert title_of(text) == title

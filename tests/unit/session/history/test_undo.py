@@ -1,4 +1,4 @@
-"""Undo and redo of what was changed in a chat's view: R-361, R-516, R-545."""
+"""Undo and redo of changes to a chat's view: R-361, R-516, R-545."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ EDITS = {"context_management": {"editing": {"trigger": 500, "keep_cycles": 1}, "
 
 
 def reader() -> ScriptedAdapter:
-    """Return a model that reads a file once for every message of the user's, and can summarise."""
+    """Return a model that reads a file once per user message, and can summarise."""
     numbers = iter(range(1000))
 
     def answer(request):
@@ -61,7 +61,7 @@ def reader() -> ScriptedAdapter:
 
 
 async def talked(bench: Bench, number: int = 3, first: int = 1):
-    """Open a chat and say something a few times."""
+    """Open a chat and send a few messages."""
     (bench.root / "a.txt").write_text("word " * 2000)
     session = await bench.open()
     await say(bench, session, number, first)
@@ -91,7 +91,7 @@ def cleared(session) -> int:
 
 
 async def test_an_undone_edit_leaves_the_view_as_it_was(tmp_path):
-    """R-545: byte for byte, in the store as in memory, and the meter knows at once."""
+    """R-545: byte for byte, in the store and in memory, and the meter is updated at once."""
     bench = Bench(tmp_path, reader(), settings=EDITS)
     session = await talked(bench)
     assert cleared(session) == 2
@@ -109,7 +109,7 @@ async def test_an_undone_edit_leaves_the_view_as_it_was(tmp_path):
         await ask(session, undo())
 
 
-async def test_redo_brings_the_change_back_and_a_new_one_ends_that(tmp_path):
+async def test_redo_reapplies_the_change_until_a_new_one(tmp_path):
     """R-545."""
     bench = Bench(tmp_path, reader(), settings=KEEP_ALL)
     session = await talked(bench)
@@ -126,8 +126,8 @@ async def test_redo_brings_the_change_back_and_a_new_one_ends_that(tmp_path):
         await ask(session, redo())
 
 
-async def test_what_joined_since_stays_behind_what_came_back(tmp_path):
-    """R-545: an undo takes back the change, never what was said."""
+async def test_newer_messages_stay_after_the_restored_ones(tmp_path):
+    """R-545: an undo reverts the change, never messages."""
     bench = Bench(tmp_path, reader(), settings=KEEP_ALL)
     session = await talked(bench)
     before = session.log.view.messages
@@ -140,8 +140,8 @@ async def test_what_joined_since_stays_behind_what_came_back(tmp_path):
     assert session.log.view.messages == (*before, *joined)
 
 
-async def test_only_the_newest_change_is_offered(tmp_path):
-    """R-545: a summary of a summary needs the first one undone last."""
+async def test_only_the_newest_change_can_be_undone(tmp_path):
+    """R-545: with a summary of a summary the first one must be undone last."""
     bench = Bench(tmp_path, reader(), settings=KEEP_ALL)
     session = await talked(bench)
     views = [session.log.view.messages]
@@ -160,8 +160,8 @@ async def test_only_the_newest_change_is_offered(tmp_path):
     assert not any(message.tag == "compact_summary" for message in session.log.view.messages)
 
 
-async def test_undo_and_redo_outlive_the_host(tmp_path):
-    """R-545: both are read from the log alone."""
+async def test_undo_and_redo_survive_the_host(tmp_path):
+    """R-545: both are rebuilt from the log alone."""
     bench = Bench(tmp_path, reader(), settings=KEEP_ALL)
     session = await talked(bench)
     session.compact("")
@@ -180,8 +180,8 @@ async def test_undo_and_redo_outlive_the_host(tmp_path):
     assert [entry.undone for entry in shown] == [True, False]
 
 
-async def test_nothing_is_undone_while_a_turn_runs(tmp_path):
-    """R-545: what is being sent cannot be changed; one sentence says so."""
+async def test_undo_is_refused_during_a_turn(tmp_path):
+    """R-545: a request in flight cannot be changed; one sentence explains it."""
     gate = asyncio.Event()
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("one"), (gate, *says("two"))]))
     session = await bench.open()
@@ -197,8 +197,8 @@ async def test_nothing_is_undone_while_a_turn_runs(tmp_path):
     assert not any(message.pinned for message in session.log.view.messages)
 
 
-async def test_two_undos_at_once_are_two_undos(tmp_path):
-    """R-545: a key pressed twice is not refused."""
+async def test_two_undos_in_a_row_undo_two_changes(tmp_path):
+    """R-545: a double key press is not refused."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("one")]))
     session = await bench.open()
     await say(bench, session)
@@ -210,7 +210,7 @@ async def test_two_undos_at_once_are_two_undos(tmp_path):
 
 
 async def test_a_clear_can_be_undone(tmp_path):
-    """R-545: the model sees it all again, and so does the user."""
+    """R-545: the model and the user see all messages again."""
     bench = Bench(tmp_path, reader())
     session = await talked(bench)
     before = session.log.view.messages
@@ -225,8 +225,8 @@ async def test_a_clear_can_be_undone(tmp_path):
     assert session.log.view.messages == ()
 
 
-async def test_a_detached_file_comes_back(tmp_path):
-    """R-545; a newer version of a file that replaced an older one is nothing to undo."""
+async def test_a_detached_file_can_be_restored(tmp_path):
+    """R-545; the replacement of a file by a newer version is not an undoable change."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("one")]))
     session = await bench.open()
     for version in ("old", "new"):
@@ -240,8 +240,8 @@ async def test_a_detached_file_comes_back(tmp_path):
         await ask(session, undo())
 
 
-async def test_what_a_repair_has_touched_since_cannot_be_undone(tmp_path):
-    """R-545: taking the first change back would leave the second one standing on nothing."""
+async def test_a_change_that_a_repair_modified_cannot_be_undone(tmp_path):
+    """R-545: reverting the first change would leave the second without its base."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("one")]))
     session = await bench.open()
     await say(bench, session)
@@ -264,8 +264,8 @@ def rest_behind(*payloads) -> Rest:
     return rest_of([LogEvent(seq, 0.0, payload) for seq, payload in enumerate(payloads, 1)])
 
 
-def test_what_was_undone_is_paused_until_the_user_says_otherwise():
-    """R-545: from the log alone; an undone edit pauses compactions, too."""
+def test_an_undone_change_stays_paused_until_the_user_resumes_it():
+    """R-545: from the log alone; an undone edit also pauses compactions."""
     edit, compaction = (ChangeUndone(change_id=c.change_id, by_user=True) for c in (EDIT, COMPACTION))
     later = [MessageAdded(message=Message(id=f"m{n}", role="user", content="x", cycle=n)) for n in range(5, 40)]
     assert rest_behind(SAID, EDIT, edit, *later).paused == BOTH
@@ -277,16 +277,16 @@ def test_what_was_undone_is_paused_until_the_user_says_otherwise():
     assert rest_behind(SAID, COMPACTION, ChangeUndone(change_id="compacted")) == Rest()
 
 
-def test_what_is_behind_a_restored_message_rests_through_the_next_cycle():
-    """R-545: that is an edit undone in part; the chat is not paused for it."""
+def test_results_older_than_a_restored_one_are_not_cleared_in_the_next_cycle():
+    """R-545: that is a partial undo of an edit; the chat is not paused."""
     rest = rest_behind(SAID, RESTORED)
     assert rest.paused == frozenset()
     assert rest.kinds(4) == rest.kinds(5) == BOTH
     assert rest.kinds(6) == frozenset()
 
 
-async def test_an_undone_edit_is_not_done_again_by_itself(tmp_path):
-    """R-545: editing is paused, also in a host that was restarted, until a policy is chosen; the meter says so."""
+async def test_an_undone_edit_is_not_repeated_automatically(tmp_path):
+    """R-545: editing is paused, also after a restart, until a policy is chosen; the meter shows it."""
     bench = Bench(tmp_path, reader(), settings=EDITS)
     session = await talked(bench)
     assert cleared(session) == 2
@@ -325,8 +325,8 @@ CAREFUL = {
 }  # fmt: skip
 
 
-async def test_a_compact_with_nothing_to_do_says_go_on_all_the_same(tmp_path):
-    """R-545: the user has said so; it stands in the log, and the header no longer says that it is paused."""
+async def test_a_compact_with_nothing_to_do_still_ends_the_pause(tmp_path):
+    """R-545: the user asked for it; it is logged, and the header no longer shows the pause."""
     bench = Bench(tmp_path, reader(), settings={**EDITS, "policies": CAREFUL, "policy": "careful"})
     session = await talked(bench)
     await ask(session, undo())
@@ -349,7 +349,7 @@ async def test_a_compact_with_nothing_to_do_says_go_on_all_the_same(tmp_path):
     assert cleared(again) > 2
 
 
-async def test_a_compact_that_fails_does_not_end_the_pause(tmp_path):
+async def test_a_failed_compact_does_not_end_the_pause(tmp_path):
     """R-545: nothing was compacted; also after a restart."""
     down = iter([calls((f"c{n}", "read_file", READ)) if n % 2 else says("done") for n in range(1, 7)])
     bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: next(down, says(""))), settings=EDITS)
@@ -366,8 +366,8 @@ async def test_a_compact_that_fails_does_not_end_the_pause(tmp_path):
     assert bench.of(Meter)[-1].paused
 
 
-async def test_an_undone_compaction_of_the_provider_is_not_asked_for_again_by_itself(tmp_path):
-    """R-534, R-545: the provider would do it again in the very next reply."""
+async def test_an_undone_provider_compaction_is_not_requested_automatically(tmp_path):
+    """R-534, R-545: the provider would repeat it in the very next reply."""
     compacts = (CompactionDone(BLOCK), *says("two"))
     replies = iter([says("one"), compacts, says("three"), says("four"), says("five")])
     adapter = ScriptedAdapter("s", lambda request: next(replies), native=True)
@@ -390,7 +390,7 @@ async def stored_messages(session):
 
 
 async def test_another_providers_summary_is_shown_as_undone_and_cannot_be_redone(tmp_path):
-    """R-542, R-545: the card must not say what does not hold any more."""
+    """R-542, R-545: the card must not show an outdated state."""
     compacts = (CompactionDone(BLOCK), *says("two"))
     replies = iter([says("one"), compacts])
     native = ScriptedAdapter("s", lambda request: next(replies), native=True)
@@ -427,8 +427,8 @@ async def test_a_users_undo_of_a_block_cannot_be_redone_with_another_provider(tm
     assert session.log.view.messages == compacted
 
 
-def test_the_changes_of_a_long_log_are_not_looked_at_again_for_each_message(monkeypatch):
-    """Issue 10: a chat of 10,000 messages with 500 edits took a second to resume for this alone."""
+def test_the_changes_of_a_long_log_are_not_rescanned_for_each_message(monkeypatch):
+    """Issue 10: this alone made resuming a chat of 10,000 messages with 500 edits take a second."""
     seen: list[ViewChanged] = []
     monkeypatch.setattr(undo_module, "answer_turn", lambda change: (seen.append(change), answer_turn(change))[1])
     payloads: list[EventPayload] = []

@@ -1,4 +1,4 @@
-"""A chat whose tools come from MCP servers: asked about, run, logged, taken back like all others."""
+"""Tools of MCP servers in a chat: approved, run, logged and undone like all others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.unit.session.mcp_bench import PROPER, server, with_servers
 ECHO = ("c1", "odd__echo", '{"text": "hello"}')
 
 
-async def test_nothing_is_started_before_the_first_message(tmp_path: Path) -> None:
+async def test_no_server_starts_before_the_first_message(tmp_path: Path) -> None:
     async with with_servers(tmp_path, ScriptedAdapter("s", [says("ok")]), {"odd": server()}) as (bench, session, host):
         assert [row["state"] for row in host.servers.status(tmp_path)] == ["not started"]
         session.submit(submit("go"))
@@ -35,7 +35,7 @@ async def test_nothing_is_started_before_the_first_message(tmp_path: Path) -> No
         assert names[-5:] == ["odd__ask", "odd__die", "odd__echo", "odd__huge", "odd__wait"]
 
 
-async def test_a_call_asks_and_its_result_is_a_message_like_any_other(tmp_path: Path) -> None:
+async def test_a_call_asks_and_its_result_is_an_ordinary_message(tmp_path: Path) -> None:
     adapter = ScriptedAdapter("s", [calls(ECHO), says("done")])
     async with with_servers(tmp_path, adapter, {"odd": server()}) as (bench, session, _):
         session.submit(submit("go"))
@@ -62,8 +62,8 @@ async def test_a_rejected_call_reaches_no_server(tmp_path: Path) -> None:
     assert not any(one.get("method") == "tools/call" for one in recorded(record))
 
 
-async def test_what_a_server_says_of_its_tools_approves_nothing(tmp_path: Path) -> None:
-    """`readOnlyHint` and orders in the description change nothing: it asks, also in YOLO mode; the text is cut."""
+async def test_a_servers_hints_about_its_tools_approve_nothing(tmp_path: Path) -> None:
+    """`readOnlyHint` and orders in the description have no effect: it asks, also in YOLO mode; text is truncated."""
     adapter = ScriptedAdapter("s", [calls(("c1", "odd__innocent", "{}")), says("done")])
     async with with_servers(tmp_path, adapter, {"odd": server("inject")}) as (bench, session, host):
         session.desk.approvals = session.desk.approvals.with_yolo(True)
@@ -81,7 +81,7 @@ async def test_what_a_server_says_of_its_tools_approves_nothing(tmp_path: Path) 
         assert len(set(names)) == 3
 
 
-async def test_the_user_decides_which_tools_ask_and_which_are_there(tmp_path: Path) -> None:
+async def test_the_configuration_decides_which_tools_ask_and_exist(tmp_path: Path) -> None:
     adapter = ScriptedAdapter("s", [calls(ECHO), says("done")])
     tools = {"echo": {"require_approval_before": False}, "die": {"enabled": False}}
     async with with_servers(tmp_path, adapter, {"odd": server(tools=tools)}) as (bench, session, host):
@@ -94,8 +94,8 @@ async def test_the_user_decides_which_tools_ask_and_which_are_there(tmp_path: Pa
         session.submit(submit("again"))
 
 
-async def test_a_tool_that_becomes_another_one_is_asked_about_again(tmp_path: Path) -> None:
-    """A rug pull: "always" was for the tool as it was described."""
+async def test_a_changed_tool_is_asked_about_again(tmp_path: Path) -> None:
+    """A rug pull: "always" applied to the tool as it was described."""
     adapter = ScriptedAdapter("s", [calls(ECHO), calls(("c2", "odd__echo", "{}")), says("done")])
     async with with_servers(tmp_path, adapter, {"odd": server("rename")}) as (bench, session, _):
         session.submit(submit("go"))
@@ -111,7 +111,7 @@ async def test_a_tool_that_becomes_another_one_is_asked_about_again(tmp_path: Pa
         await bench.idle(session)
 
 
-async def test_a_server_that_dies_in_a_call_is_a_result_and_is_started_again(tmp_path: Path) -> None:
+async def test_a_server_that_dies_in_a_call_yields_a_result_and_is_restarted(tmp_path: Path) -> None:
     adapter = ScriptedAdapter("s", [calls(("c1", "odd__die", "{}")), says("done")])
     servers = {"odd": server(require_approval_before=False)}
     async with with_servers(tmp_path, adapter, servers) as (bench, session, host):
@@ -137,7 +137,7 @@ async def test_a_stopped_call_is_cancelled_at_the_server(tmp_path: Path) -> None
         assert session.log.view.messages[-1].role == "tool"
 
 
-async def test_a_call_that_takes_too_long_is_a_result(tmp_path: Path) -> None:
+async def test_a_call_that_times_out_yields_a_result(tmp_path: Path) -> None:
     adapter = ScriptedAdapter("s", [calls(("c1", "odd__wait", "{}")), says("done")])
     servers = {"odd": server(require_approval_before=False, timeout_s=0.3)}
     async with with_servers(tmp_path, adapter, servers) as (bench, session, _):
@@ -146,7 +146,7 @@ async def test_a_call_that_takes_too_long_is_a_result(tmp_path: Path) -> None:
         assert "did not answer within 0.3 s" in session.log.view.messages[-2].text
 
 
-async def test_a_message_does_not_wait_for_ever_for_a_server(tmp_path: Path) -> None:
+async def test_a_message_waits_only_so_long_for_a_server(tmp_path: Path) -> None:
     async with with_servers(tmp_path, ScriptedAdapter("s", [says("ok")]), {"odd": server("hang")}, wait_s=0.2) as parts:
         bench, session, _ = parts
         session.submit(submit("go"))
@@ -156,7 +156,7 @@ async def test_a_message_does_not_wait_for_ever_for_a_server(tmp_path: Path) -> 
         assert told in [event.text for event in bench.of(Notice)]
 
 
-async def test_a_server_that_does_not_start_is_said_once_with_its_last_words(tmp_path: Path) -> None:
+async def test_a_server_that_fails_to_start_is_reported_once_with_its_last_output(tmp_path: Path) -> None:
     adapter = ScriptedAdapter("s", [says("ok"), says("ok")])
     async with with_servers(tmp_path, adapter, {"odd": server("die")}) as (bench, session, _):
         for text in ("go", "again"):
@@ -168,7 +168,7 @@ async def test_a_server_that_does_not_start_is_said_once_with_its_last_words(tmp
         ]
 
 
-async def test_schemas_no_provider_takes_are_made_usable_or_the_tool_is_left_out(tmp_path: Path) -> None:
+async def test_schemas_no_provider_accepts_are_fixed_or_the_tool_is_left_out(tmp_path: Path) -> None:
     async with with_servers(tmp_path, ScriptedAdapter("s", [says("ok")]), {"odd": server("odd-schemas")}) as parts:
         bench, session, host = parts
         session.submit(submit("go"))
@@ -182,7 +182,7 @@ async def test_schemas_no_provider_takes_are_made_usable_or_the_tool_is_left_out
         assert "http://127.0.0.1:1/schema" in problems["far"]
 
 
-async def test_of_ten_thousand_tools_as_many_join_as_providers_take(tmp_path: Path) -> None:
+async def test_of_ten_thousand_tools_only_as_many_as_providers_accept_are_offered(tmp_path: Path) -> None:
     async with with_servers(tmp_path, ScriptedAdapter("s", [says("ok")]), {"odd": server("many")}) as parts:
         bench, session, host = parts
         session.submit(submit("go"))
@@ -191,7 +191,7 @@ async def test_of_ten_thousand_tools_as_many_join_as_providers_take(tmp_path: Pa
         assert "more than 128 tools" in host.servers.status(tmp_path)[0]["tools"][-1]["problem"]
 
 
-async def test_keys_of_a_server_are_shown_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_servers_keys_are_shown_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     key = "kq7-planted-4f1c9d20e8b7"
     monkeypatch.setenv("ODD_KEY", key)
     adapter = ScriptedAdapter("s", [calls(("c1", "odd__echo", json.dumps({"text": f"it is {key}"}))), says("done")])
@@ -204,7 +204,7 @@ async def test_keys_of_a_server_are_shown_nowhere(tmp_path: Path, monkeypatch: p
         assert key not in repr(bench.services.settings)
 
 
-async def test_a_variable_that_is_not_set_is_named(tmp_path: Path) -> None:
+async def test_an_unset_variable_is_named(tmp_path: Path) -> None:
     servers = {"odd": server(env={"TOKEN": "${NOT_SET_ANYWHERE}"})}
     async with with_servers(tmp_path, ScriptedAdapter("s", [says("ok")]), servers) as (bench, session, host):
         session.submit(submit("go"))
@@ -213,7 +213,7 @@ async def test_a_variable_that_is_not_set_is_named(tmp_path: Path) -> None:
         assert problem == "mcp.servers.odd.env.TOKEN: the environment variable NOT_SET_ANYWHERE is not set"
 
 
-async def test_without_the_packages_it_is_said_and_the_editor_is_asked_to_install_them(
+async def test_missing_packages_are_reported_and_the_editor_is_asked_to_install_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
@@ -233,8 +233,8 @@ async def test_without_the_packages_it_is_said_and_the_editor_is_asked_to_instal
         assert all(row["lacks_packages"] for row in rows)
 
 
-async def test_a_server_that_does_not_run_is_said_in_one_chat(tmp_path: Path) -> None:
-    """Not again in each chat; another problem is said again."""
+async def test_a_server_that_is_not_running_is_reported_in_one_chat(tmp_path: Path) -> None:
+    """Not again in each chat; a different problem is reported again."""
     replies = [says("ok")] * 3
     async with with_servers(tmp_path, ScriptedAdapter("s", replies), {"odd": server("die")}) as (bench, session, _):
         chats = [session, await bench.open("chat-2"), await bench.open("chat-3")]
@@ -258,7 +258,7 @@ async def test_resources_and_prompts_are_read_and_attached(tmp_path: Path) -> No
         assert any("Water the plants." in message.text for message in bench.adapter.requests[0].messages)
 
 
-async def test_a_server_that_is_named_again_goes_on_and_another_entry_replaces_it(tmp_path: Path) -> None:
+async def test_a_server_named_again_keeps_running_and_a_changed_entry_replaces_it(tmp_path: Path) -> None:
     """Each chat of a project names its servers; only a changed file starts others."""
     async with with_servers(tmp_path, ScriptedAdapter("s", [says("ok")]), {}) as (bench, session, host):
         entry = Entry(name="odd", settings=msgspec.convert(server(), McpServerSettings), source="f")
@@ -292,10 +292,8 @@ def states(host: McpHost, root: Path) -> dict[str, str]:
         ("@{mcp} go", {"odd", "two"}),
     ],
 )
-async def test_only_servers_whose_tools_a_message_may_have_are_started(
-    tmp_path: Path, text: str, started: set[str]
-) -> None:
-    """Nobody waits for what is not sent; a tool of a server that is not started yet can be named."""
+async def test_only_servers_whose_tools_may_be_sent_are_started(tmp_path: Path, text: str, started: set[str]) -> None:
+    """A message waits for no other server; a tool of a server that is not started yet can be named."""
     servers = {"odd": server(), "two": server()}
     async with with_servers(tmp_path, ScriptedAdapter("s", [says("ok")]), servers) as (bench, session, host):
         session.submit(submit(text))
@@ -309,8 +307,8 @@ async def test_only_servers_whose_tools_a_message_may_have_are_started(
         assert sent == started
 
 
-async def test_a_configured_choice_of_a_servers_tool_starts_it(tmp_path: Path) -> None:
-    """Its name is known before it is started: it is not mistaken for no choice, or for no tools."""
+async def test_a_configured_tool_of_a_server_starts_it(tmp_path: Path) -> None:
+    """Its name is known before the server starts: it is not mistaken for no choice, or for no tools."""
     servers = {"odd": server(), "two": server()}
     async with with_servers(tmp_path, ScriptedAdapter("s", [says("ok")]), servers) as (bench, session, host):
         settings = bench.services.settings
@@ -329,8 +327,8 @@ class Keyless(ScriptedAdapter):
         raise MissingKey("s: no key.")
 
 
-async def test_no_server_is_started_for_a_request_that_cannot_be_sent(tmp_path: Path) -> None:
-    """Without a key the request says so at once."""
+async def test_no_server_starts_for_a_request_that_cannot_be_sent(tmp_path: Path) -> None:
+    """Without a key the request fails at once."""
     adapter = Keyless("s", [[MissingKey("s: no key.")]])
     async with with_servers(tmp_path, adapter, {"odd": server()}) as (bench, session, host):
         session.submit(submit("go"))
@@ -339,8 +337,8 @@ async def test_no_server_is_started_for_a_request_that_cannot_be_sent(tmp_path: 
         assert [event.error for event in bench.of(TurnFinished)] == ["s: no key."]
 
 
-async def test_the_page_and_the_list_of_tools_have_one_number(tmp_path: Path) -> None:
-    """What a tool costs is counted once; servers that are to come stand in the list."""
+async def test_the_page_and_the_tool_list_show_the_same_token_count(tmp_path: Path) -> None:
+    """A tool's tokens are counted once; servers that have not started yet are in the list."""
     async with with_servers(tmp_path, ScriptedAdapter("s", [says("ok")]), {"odd": server()}) as parts:
         bench, session, host = parts
 
@@ -364,10 +362,8 @@ async def test_the_page_and_the_list_of_tools_have_one_number(tmp_path: Path) ->
         assert {spec.name for spec in bench.adapter.requests[-1].tools} >= set(ours)
 
 
-async def test_a_server_gets_the_environment_without_the_editors_address(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Through it a server could ask the editor for its keys (issue 20)."""
+async def test_a_server_does_not_see_the_editors_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a server could ask the editor for its keys (issue 20)."""
     for name in ("NVIM", "NVIM_LISTEN_ADDRESS", "HARMLESS"):
         monkeypatch.setenv(name, "/run/user/1000/nvim.1.0")
     shown = tmp_path / "shown"

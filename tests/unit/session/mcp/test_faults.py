@@ -1,7 +1,7 @@
-"""The table of faults of MCP servers: whatever one does, the chat goes on, and the model or the user reads a sentence.
+"""The fault table of MCP servers: after any fault the chat continues, and the model or the user reads a sentence.
 
-Four things hold in every row: the turn ends, each call has exactly one result, the chat takes the next message, and
-nothing a server printed stands in the history but as a result or the description of a tool.
+Four things are true in every row: the turn ends, each call has exactly one result, the chat takes the next message,
+and a server's output is in the history only as a result or the description of a tool.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow("each fault in a server process of its own")
 
 
 class Row(NamedTuple):
-    """A fault: how the server behaves, which tool is called, and what the model (or the user) reads of it."""
+    """A fault: the server's behaviour, the tool that is called, and the text that the model (or the user) reads."""
 
     name: str
     ways: tuple[str, ...]

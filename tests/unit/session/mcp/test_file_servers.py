@@ -34,7 +34,7 @@ from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
 
 
 class Neovim:
-    """A host with chats in the folder, each of which answers whatever it is sent."""
+    """A host with chats in the folder; each answers any message."""
 
     def __init__(self, root: Path, store: Store, name: str = "a", **mcp: Any) -> None:
         self.name, self.root = name, root
@@ -47,14 +47,14 @@ class Neovim:
         self.host = McpHost(services, self.chats)
 
     async def open(self) -> Session:
-        """Open a chat, as the editor does."""
+        """Open a chat like the editor."""
         session = await self.bench.open(f"{self.name}-{len(self.chats) + 1}")
         self.chats[session.chat_id] = session
         await self.host.opened(session)
         return session
 
     async def say(self, session: Session) -> set[str]:
-        """Send a message; return the tools of servers that went with it, without the server's name."""
+        """Send a message; return the server tools in its request, without the server's name."""
         number = len(session.log.view.messages) + 1
         session.submit(msgspec.structs.replace(submit("go", number), chat=session.chat_id))
         await self.bench.idle(session)
@@ -62,12 +62,12 @@ class Neovim:
         return {spec.name for spec in specs if spec.name.endswith("__echo")}
 
     async def decide(self, **decision: Any) -> Any:
-        """Decide as the user does on the page, or with the command."""
+        """Decide on the page or with the command, like the user."""
         request = ChangeTrust(cwd=str(self.root), **decision)
         return await decide_trust(self.bench.services, request, self.chats)
 
     def waits(self, session: Session) -> str:
-        """Return the waiting files that the chat reports."""
+        """Return the waiting files reported by the chat."""
         return next((one.waits for one in reversed(self.bench.of(TrustWaits)) if one.chat == session.chat_id), "")
 
     def state(self, name: str = "odd") -> str:
@@ -101,7 +101,7 @@ def store() -> Store:
 
 
 @pytest.mark.parametrize("decision", [{"what": "folder"}, {"what": "files", "path": ".mcp.json"}])
-async def test_nothing_starts_before_it_is_trusted_then_in_every_chat(
+async def test_no_server_starts_before_its_file_is_trusted_then_in_every_chat(
     tmp_path: Path, store: Store, decision: dict[str, Any]
 ) -> None:
     """One line names the waiting file; the decision applies in all chats, and in the next Neovim."""
@@ -120,10 +120,10 @@ async def test_nothing_starts_before_it_is_trusted_then_in_every_chat(
 
 
 @pytest.mark.parametrize("decision", [{"what": "folder"}, {"what": "files", "path": ".mcp.json"}])
-async def test_a_file_that_changes_waits_again_and_its_servers_end(
+async def test_a_changed_file_waits_again_and_its_servers_end(
     tmp_path: Path, store: Store, decision: dict[str, Any]
 ) -> None:
-    """In a trusted folder, too: a command in the sandbox can write the file, but not start its servers."""
+    """In a trusted folder, too: a sandboxed command can write the file, but not start its servers."""
     project(tmp_path, "odd")
     neovim = Neovim(tmp_path, store)
     async with neovims(neovim):
@@ -142,8 +142,8 @@ async def test_a_file_that_changes_waits_again_and_its_servers_end(
         assert neovim.waits(chat) == ""
 
 
-async def test_revoked_in_another_neovim_ends_servers_here(tmp_path: Path, store: Store) -> None:
-    """There at once, here with the next message."""
+async def test_a_decision_revoked_in_another_neovim_ends_servers_here(tmp_path: Path, store: Store) -> None:
+    """Immediately there, with the next message here."""
     project(tmp_path, "odd")
     here, there = Neovim(tmp_path, store), Neovim(tmp_path, store, "b")
     async with neovims(here, there):
@@ -158,8 +158,8 @@ async def test_revoked_in_another_neovim_ends_servers_here(tmp_path: Path, store
         assert here.waits(mine) == ".mcp.json"
 
 
-async def test_what_was_shown_is_what_is_trusted(tmp_path: Path, store: Store) -> None:
-    """The page sends back the hash of the content it showed."""
+async def test_the_displayed_content_is_the_trusted_content(tmp_path: Path, store: Store) -> None:
+    """The page returns the hash of the content it displayed."""
     file = project(tmp_path, "odd")
     shown = FileHash(str(file), hashlib.sha256(file.read_bytes()).hexdigest())
     neovim = Neovim(tmp_path, store)
@@ -172,7 +172,7 @@ async def test_what_was_shown_is_what_is_trusted(tmp_path: Path, store: Store) -
             assert neovim.waits(chat) == ".mcp.json"
 
 
-async def test_the_page_says_whether_a_file_is_trusted(tmp_path: Path, store: Store) -> None:
+async def test_the_page_shows_whether_a_file_is_trusted(tmp_path: Path, store: Store) -> None:
     file = project(tmp_path, "odd")
     neovim = Neovim(tmp_path, store)
     show = ShowMcp(cwd=str(tmp_path))
@@ -188,10 +188,10 @@ async def test_the_page_says_whether_a_file_is_trusted(tmp_path: Path, store: St
         assert found["files"] == []
 
 
-async def test_claude_desktops_file_is_the_users_own_and_counts_after_the_projects(
+async def test_claude_desktops_file_is_the_users_own_and_ranks_after_the_projects(
     tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And neither takes the place of the other with each chat that is opened."""
+    """And neither replaces the other each time a chat is opened."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setattr(sys, "platform", "linux")
     (tmp_path / "config" / "Claude").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""All tools of a server chosen together: `@{mcp:server}`, and `@{server}` where nothing else is called so."""
+"""All tools of a server chosen together: `@{mcp:server}`, and `@{server}` if nothing else has that name."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def say(bench: Bench, session: Session, text: str) -> list[str]:
 
 
 def block(bench: Bench) -> list[tuple[str, str]]:
-    """Return the lines of the context block, each with what it says."""
+    """Return the lines of the context block, each with its text."""
     return [(item.label, item.note) for item in bench.of(ContextItems)[-1].items]
 
 
@@ -54,8 +54,8 @@ async def change(host: McpHost, session: Session, what: Any, tool: str = "") -> 
 
 
 @pytest.mark.parametrize("name", ["odd", "mcp:odd", "mcp"])
-async def test_a_group_starts_its_server_and_has_just_its_tools(tmp_path: Path, name: str) -> None:
-    """From the very message that names it; undone, resumed like any other choice."""
+async def test_a_group_starts_its_server_and_has_exactly_its_tools(tmp_path: Path, name: str) -> None:
+    """From the message that names it on; undone and resumed like any other choice."""
     async with with_servers(tmp_path, adapter(), {"odd": server()}) as (bench, session, _):
         assert (await rows(bench, session))["mcp:odd"]["tools"] == []
         assert await say(bench, session, f"@{{{name}}} go") == ODD
@@ -74,8 +74,8 @@ async def test_a_group_starts_its_server_and_has_just_its_tools(tmp_path: Path, 
         assert told(bench) == []
 
 
-async def test_a_group_follows_what_its_server_offers(tmp_path: Path) -> None:
-    """Other tools after `list_changed`, one switched off; stopped it is gone, and said; started it is back."""
+async def test_a_group_follows_its_servers_tools(tmp_path: Path) -> None:
+    """After `list_changed` or a tool toggled off; stopped, the group is gone and reported; restarted, it returns."""
     replies = [calls(("c1", "odd__echo", "{}")), *[says("ok")] * 9]
     servers = {"odd": server("rename", require_approval_before=False)}
     async with with_servers(tmp_path, ScriptedAdapter("s", replies), servers) as (bench, session, host):
@@ -98,8 +98,8 @@ async def test_a_group_follows_what_its_server_offers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["odd", "mcp:odd"])
-async def test_a_server_that_is_off_is_not_chosen_in_silence(tmp_path: Path, name: str) -> None:
-    """Nor does it stand in the list; the message is back with what to do."""
+async def test_choosing_a_disabled_server_is_reported(tmp_path: Path, name: str) -> None:
+    """Nor is it in the list; the message returns to the input with a remedy."""
     async with with_servers(tmp_path, adapter(), {"odd": server(enabled=False)}) as (bench, session, host):
         assert "mcp:odd" not in await rows(bench, session)
         session.submit(submit(f"@{{{name}}} go"))
@@ -116,7 +116,7 @@ async def test_a_server_that_is_off_is_not_chosen_in_silence(tmp_path: Path, nam
 async def test_a_message_that_names_a_server_waits_for_the_packages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the input. Each try has them installed, should that have failed."""
+    """In the input. Each attempt installs them if that failed before."""
     async with with_servers(tmp_path, adapter(), {"odd": server()}) as (bench, session, _):
         with monkeypatch.context() as patched:
             patched.setattr("importlib.util.find_spec", lambda name: None)
@@ -132,7 +132,7 @@ async def test_a_message_that_names_a_server_waits_for_the_packages(
         assert await say(bench, session, "@{odd} go") == ODD
 
 
-async def test_a_server_that_fails_is_said_by_its_group(tmp_path: Path) -> None:
+async def test_a_failing_server_is_reported_by_its_group(tmp_path: Path) -> None:
     async with with_servers(tmp_path, adapter(), {"odd": server("die")}) as (bench, session, _):
         assert await say(bench, session, "@{odd} go") == []
         assert block(bench) == [("mcp:odd", "failed")]
@@ -148,8 +148,8 @@ async def test_a_server_that_fails_is_said_by_its_group(tmp_path: Path) -> None:
         ("mine", "@{mine} is the group of that name; @{mcp:mine} chooses the MCP server mine.", "run_command"),
     ],
 )
-async def test_a_name_that_means_two_things_is_said(tmp_path: Path, name: str, said: str, offered: str) -> None:
-    """A group, then a tool, go before the server, whose own name has always `mcp:`."""
+async def test_an_ambiguous_name_is_reported(tmp_path: Path, name: str, said: str, offered: str) -> None:
+    """A group, then a tool, takes precedence over the server, which is always available with `mcp:`."""
     async with with_servers(tmp_path, adapter(), {name: server()}) as (bench, session, _):
         own = {"mine": ToolGroupSettings(tools=("run_command",), description="Mine.", system_prompt="", collapse=True)}
         tools = msgspec.structs.replace(bench.services.settings.tools, groups=own)
@@ -163,8 +163,8 @@ async def test_a_name_that_means_two_things_is_said(tmp_path: Path, name: str, s
         assert told(bench) == [said]
 
 
-async def test_ones_own_group_may_have_the_name_of_a_server(tmp_path: Path) -> None:
-    """It counts, starts only what is in it, and it is said whose place it takes."""
+async def test_a_users_group_may_have_the_name_of_a_server(tmp_path: Path) -> None:
+    """It takes precedence, starts only its own servers, and the overridden server is reported."""
     async with with_servers(tmp_path, adapter(), {"odd": server()}) as (bench, session, host):
         group = ToolGroupSettings(tools=("read_file",), description="Mine.", system_prompt="", collapse=True)
         tools = msgspec.structs.replace(bench.services.settings.tools, groups={"mcp:odd": group})
@@ -174,10 +174,10 @@ async def test_ones_own_group_may_have_the_name_of_a_server(tmp_path: Path) -> N
         assert host.servers.status(tmp_path)[0]["state"] == "not started"
 
 
-async def test_names_no_message_can_hold_are_written_with_lines(
+async def test_names_a_message_cannot_contain_are_written_with_underscores(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As in the names of their tools; of two servers the first has the group, which is said."""
+    """As in the names of their tools; of two servers the first one gets the group, which is reported."""
     servers = {"my server": server(), "my_server": server(), "x" * 100: server()}
     async with with_servers(tmp_path, adapter(), servers) as (bench, session, _):
         groups = await rows(bench, session)
@@ -187,8 +187,8 @@ async def test_names_no_message_can_hold_are_written_with_lines(
         assert f"{sentence} have no group." in caplog.messages
 
 
-async def test_a_chat_begins_with_the_tools_of_a_server(tmp_path: Path) -> None:
-    """`default_tools`; a server that no project names is said once the chat has looked."""
+async def test_a_chat_can_begin_with_the_tools_of_a_server(tmp_path: Path) -> None:
+    """`default_tools`; a server that no project names is reported once the chat has looked for it."""
     async with with_servers(tmp_path, adapter(), {"odd": server()}) as (bench, session, _):
         tools = msgspec.structs.replace(bench.services.settings.tools, default_tools=("mcp:odd", "mcp:gone"))
         bench.services.settings = msgspec.structs.replace(bench.services.settings, tools=tools)
@@ -197,7 +197,7 @@ async def test_a_chat_begins_with_the_tools_of_a_server(tmp_path: Path) -> None:
         assert [one for one in bench.services.mistakes if one == f"{key}: there is no tool mcp:gone here."]
 
 
-async def test_a_server_of_a_file_comes_and_goes_with_its_group(tmp_path: Path) -> None:
+async def test_a_server_of_a_file_appears_and_disappears_with_its_group(tmp_path: Path) -> None:
     async with with_servers(tmp_path, adapter(), {}) as (bench, session, host):
         table = server(cmd=[sys.executable, str(PROPER)])
         entry = Entry(name="proper", settings=msgspec.convert(table, McpServerSettings), source="f")

@@ -1,4 +1,4 @@
-"""What a server asks of the user while its tool runs: shown, answered by the user alone, declined in its own words."""
+"""Questions from a server while its tool runs: shown, answered only by the user, or declined in the protocol."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.unit.session.mcp_bench import server, with_servers
 
 @asynccontextmanager
 async def asked(tmp_path: Path, what: str, *replies: Any, **more: Any) -> AsyncIterator[tuple[Bench, Session, Any]]:
-    """Give a chat whose call has made the server ask for `what`, and the question."""
+    """Yield a chat whose call made the server ask for `what`, and the question."""
     adapter = ScriptedAdapter("s", [calls(("c1", "odd__ask", json.dumps({"text": what}))), *replies, says("done")])
     servers = {"odd": server(require_approval_before=False, **more)}
     async with with_servers(tmp_path, adapter, servers) as (bench, session, _):
@@ -35,11 +35,11 @@ async def asked(tmp_path: Path, what: str, *replies: Any, **more: Any) -> AsyncI
 
 
 def told(session: Session) -> Any:
-    """Return what the server got, from the result it made of it."""
+    """Return the answer that the server received, parsed from its result."""
     return json.loads(next(m.text for m in reversed(session.log.view.messages) if m.role == "tool"))
 
 
-async def test_a_reply_is_given_once_the_user_agrees_and_counts_in_the_cost(tmp_path: Path) -> None:
+async def test_a_reply_is_given_once_the_user_agrees_and_adds_to_the_cost(tmp_path: Path) -> None:
     reply = (TextDelta("No."), Finished("stop", (), Usage(input_tokens=40, output_tokens=2)))
     async with asked(tmp_path, "sampling", reply) as (bench, session, question):
         assert question.kind == "sampling"
@@ -57,7 +57,7 @@ async def test_a_reply_is_given_once_the_user_agrees_and_counts_in_the_cost(tmp_
         assert not any("IGNORE ALL" in message.text for message in session.log.view.messages)
 
 
-async def test_a_reply_that_the_user_does_not_want_is_refused_in_the_protocol(tmp_path: Path) -> None:
+async def test_a_reply_the_user_rejects_is_refused_in_the_protocol(tmp_path: Path) -> None:
     async with asked(tmp_path, "sampling") as (bench, session, question):
         session.desk.answer(Approve(call_id=question.call_id, decision="reject"))
         await bench.idle(session)
@@ -65,7 +65,7 @@ async def test_a_reply_that_the_user_does_not_want_is_refused_in_the_protocol(tm
         assert len(bench.adapter.requests) == 2  # the turn's own
 
 
-async def test_values_are_checked_and_asked_for_again(tmp_path: Path) -> None:
+async def test_invalid_values_are_asked_for_again(tmp_path: Path) -> None:
     async with asked(tmp_path, "form") as (bench, session, question):
         assert [field["name"] for field in json.loads(question.form)] == ["name", "age", "sure"]
         assert json.loads(question.form)[2]["choices"] == ["true", "false"]
@@ -89,8 +89,8 @@ async def test_values_are_checked_and_asked_for_again(tmp_path: Path) -> None:
         assert told(session) == {"action": "accept", "content": {"name": "Eve", "age": 33, "sure": False}}
 
 
-async def test_all_choices_of_a_field_are_shown_and_taken(tmp_path: Path) -> None:
-    """A list of all countries, with their names; a mistyped one is told the nearest."""
+async def test_all_choices_of_a_field_are_shown_and_accepted(tmp_path: Path) -> None:
+    """A list of all countries, with their names; a mistyped one gets the nearest as a suggestion."""
     async with asked(tmp_path, "countries") as (bench, session, question):
         assert "C0 = Country 0, C1 = Country 1" in question.body
         assert "C248 = Country 248" in question.body
@@ -114,10 +114,10 @@ async def test_all_choices_of_a_field_are_shown_and_taken(tmp_path: Path) -> Non
         ("none", "the field name of its form is not described"),
     ],
 )
-async def test_what_cannot_be_shown_whole_is_not_asked_and_both_sides_are_told(
+async def test_a_form_that_cannot_be_shown_whole_is_refused_and_reported_to_both_sides(
     tmp_path: Path, kind: str, why: str
 ) -> None:
-    """Half of a form would get half of the values, and nobody would know."""
+    """Half of a form would get half of the values without anyone noticing."""
     adapter = ScriptedAdapter("s", [calls(("c1", "odd__ask", json.dumps({"text": kind}))), says("done")])
     async with with_servers(tmp_path, adapter, {"odd": server(require_approval_before=False)}) as (bench, session, _):
         session.submit(submit("go"))
@@ -130,7 +130,7 @@ async def test_what_cannot_be_shown_whole_is_not_asked_and_both_sides_are_told(
         assert len([text for text in notices if text.startswith(sentence)]) == 1
 
 
-async def test_declining_and_closing_are_told_apart(tmp_path: Path) -> None:
+async def test_declining_and_closing_are_distinct(tmp_path: Path) -> None:
     for decision, action in (("reject", "decline"), ("cancel", "cancel")):
         async with asked(tmp_path, "form") as (bench, session, question):
             session.desk.answer(Approve(call_id=question.call_id, decision=decision))
@@ -138,7 +138,7 @@ async def test_declining_and_closing_are_told_apart(tmp_path: Path) -> None:
             assert told(session) == {"action": action}
 
 
-async def test_stopping_the_turn_takes_the_question_away(tmp_path: Path) -> None:
+async def test_stopping_the_turn_removes_the_question(tmp_path: Path) -> None:
     async with asked(tmp_path, "form") as (bench, session, _):
         assert session.state is State.AWAITING_APPROVAL
         session.cancel()
@@ -146,7 +146,7 @@ async def test_stopping_the_turn_takes_the_question_away(tmp_path: Path) -> None
         await bench.until(lambda: not session.desk.questions)
 
 
-async def test_the_time_the_user_takes_does_not_count(tmp_path: Path) -> None:
+async def test_the_users_thinking_time_does_not_count(tmp_path: Path) -> None:
     async with asked(tmp_path, "form", timeout_s=1.0) as (bench, session, question):
         await asyncio.sleep(1.5)
         typed = json.dumps({"name": "Eve"})
@@ -155,7 +155,7 @@ async def test_the_time_the_user_takes_does_not_count(tmp_path: Path) -> None:
         assert told(session) == {"action": "accept", "content": {"name": "Eve"}}
 
 
-async def test_roots_are_the_workspace_and_need_no_question(tmp_path: Path) -> None:
+async def test_roots_are_the_workspace_and_ask_nothing(tmp_path: Path) -> None:
     record = tmp_path / "record"
     adapter = ScriptedAdapter("s", [calls(("c1", "odd__ask", '{"text": "roots"}')), says("done")])
     servers = {"odd": server(require_approval_before=False, env={"RECORD": str(record)})}

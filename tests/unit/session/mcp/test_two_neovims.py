@@ -31,7 +31,7 @@ STEPS = 14
 
 
 class Story:
-    """The project, two hosts on one store, and what was answered about the file."""
+    """The project, two hosts on one store, and the answers about the file."""
 
     def __init__(self, root: Path, seed: int) -> None:
         self.root, self.random = root, random.Random(seed)
@@ -47,7 +47,7 @@ class Story:
         self.calls = 0
 
     def reply(self, request: Any) -> Iterable[Any]:
-        """Call a tool of a server once a message, where there is one."""
+        """Call a tool of a server once per message, if there is one."""
         names = [spec.name for spec in request.tools if "__" in spec.name and spec.name != "odd__ask"]
         if request.messages[-1].role == "tool" or not names:
             return says("ok")
@@ -55,7 +55,7 @@ class Story:
         return calls((f"c{self.calls}", self.random.choice(names), '{"text": "x"}'))
 
     def write(self) -> None:
-        """Let the file say something else."""
+        """Write different content to the file."""
         self.version += 1
         ways = self.random.choice([(), ("rename",), ("garbage",), ("twice",), ("flood",)])
         args = [str(HOSTILE), *ways, f"version-{self.version}"]
@@ -77,7 +77,7 @@ class Story:
         await self.say(neovim, chat)
 
     async def nothing(self, neovim: Neovim, chat: Session) -> None:
-        """Just send the message."""
+        """Only send the message."""
 
     async def decide(self, neovim: Neovim, chat: Session) -> None:
         """Trust the folder, or the file, in its current state."""
@@ -89,7 +89,7 @@ class Story:
         self.trusted[what] = self.version if self.file.exists() else -1
 
     async def change(self, neovim: Neovim, chat: Session) -> None:
-        """Change the file, or take it away."""
+        """Change or delete the file."""
         if self.random.random() < 0.2:
             self.file.unlink(missing_ok=True)
             self.version += 1
@@ -106,7 +106,7 @@ class Story:
             self.trusted = {"folder": -1, "files": -1}
 
     async def say(self, neovim: Neovim, chat: Session) -> None:
-        """Send a message, allow its calls, stop one that hangs; look at what went out."""
+        """Send a message, allow its calls, stop a hanging one; check the tools that were sent."""
         bench, number = neovim.bench, len(chat.log.view.messages) + 1
         first = len(bench.adapter.requests)
         chat.submit(msgspec.structs.replace(submit("go", number), chat=chat.chat_id))
@@ -128,7 +128,7 @@ class Story:
         assert not bench.bugs, self.told
 
     def _hangs(self, chat: Session) -> bool:
-        """Return whether a call of the tool that never answers runs."""
+        """Return whether a call of the tool that never answers is running."""
         pending = [call for message in chat.log.view.messages for call in message.tool_calls]
         answered = {message.tool_call_id for message in chat.log.view.messages if message.role == "tool"}
         return any(call.name == "odd__wait" and call.id not in answered for call in pending) and not chat.desk._asked
@@ -136,7 +136,7 @@ class Story:
 
 @pytest.mark.slow("random histories of two editors")
 @pytest.mark.parametrize("seed", range(4))
-async def test_what_is_offered_was_agreed_to_whatever_happens(tmp_path: Path, seed: int) -> None:
+async def test_only_approved_tools_are_offered_in_any_sequence(tmp_path: Path, seed: int) -> None:
     story = Story(tmp_path, seed)
     story.write()
     async with neovims(*story.neovims):

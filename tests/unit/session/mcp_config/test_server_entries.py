@@ -1,4 +1,4 @@
-"""Servers as they are written down: the project's file, what is expanded, what is wrong with it, names of tools."""
+"""Server entries: the project's file, variable expansion, errors, and tool names."""
 
 from __future__ import annotations
 
@@ -53,26 +53,26 @@ def test_both_kinds_of_server_are_read() -> None:
         ({"mcpServers": {"a": {"url": "file:///etc/passwd"}}}, "no address"),
     ],
 )
-def test_what_is_wrong_is_said_with_file_and_key(table: Any, problem: str) -> None:
+def test_an_error_names_file_and_key(table: Any, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         entries(table)
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_servers_or_a_sentence(content: bytes) -> None:
+def test_any_bytes_are_servers_or_an_error(content: bytes) -> None:
     with contextlib.suppress(ConfigError):
         assert read_file(FILE, content) == []
 
 
-def test_a_project_names_variables_and_no_commands(tmp_path: Path) -> None:
-    """`cmd:` would run something nobody was shown as a command."""
+def test_a_project_can_use_variables_but_no_commands(tmp_path: Path) -> None:
+    """`cmd:` would run a command that the user never saw as one."""
     (entry,) = entries({"mcpServers": {"a": {"command": "x", "env": {"A": "cmd:touch made", "B": "${B:-two}"}}}})
     spec = spec_of(entry, {}, tmp_path)
     assert spec.env == {"A": "cmd:touch made", "B": "two"}
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_users_own_texts_are_looked_up(tmp_path: Path) -> None:
+def test_the_users_own_values_are_expanded(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("secret\n")
     assert looked_up(f"file:{tmp_path}/key", {}, "here") == "secret"
     assert looked_up("cmd:echo secret", {"PATH": "/usr/bin:/bin"}, "here") == "secret"
@@ -96,7 +96,7 @@ def test_plain_names_stay_as_they_are() -> None:
     assert model_names("git", ["status", "log-all"]) == {"status": "git__status", "log-all": "git__log-all"}
 
 
-def test_references_are_replaced_and_a_tree_ends() -> None:
+def test_references_are_resolved_and_nesting_is_limited() -> None:
     node = {"type": "object", "properties": {"child": {"$ref": "#/$defs/node"}, "name": {"type": "string"}}}
     made = usable_schema({"type": "object", "properties": {"root": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}})
     assert "$ref" not in json.dumps(made)
@@ -111,6 +111,6 @@ def test_references_are_replaced_and_a_tree_ends() -> None:
         ({"type": "object", "properties": {"a": {"$ref": "file:///etc/passwd"}}}, "not part of it"),
     ],
 )
-def test_what_no_provider_takes_is_a_reason(schema: dict[str, Any], why: str) -> None:
+def test_a_schema_no_provider_accepts_yields_a_reason(schema: dict[str, Any], why: str) -> None:
     with pytest.raises(UnusableSchema, match=why):
         usable_schema(schema)

@@ -1,4 +1,4 @@
-"""kill -9 at any step of a write to the memory: the old text or the new one, no draft, no lock, no lost source."""
+"""kill -9 at any step of a memory write: the old text or the new one, no draft, no lock, no lost source."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAGE = Source("page", "https://evil.example")
 
 
 def killed_at_each_step(tmp_path: Path, prepare: Callable[[Path], Any], work: Callable[[Path], Any]) -> list[Path]:
-    """Return folders in which `work` was killed, one for each of its steps; in the last one it came to its end."""
+    """Return one folder per step of `work`, killed at that step; in the last one it completed."""
     folders = []
     for left in range(MAX_STEPS):
         folder = tmp_path / str(left)
@@ -61,7 +61,7 @@ def drafts(folder: Path) -> list[str]:
 
 
 def note(folder: Path, **arguments: Any) -> None:
-    """Carry out a call of the tool, as the chat does that a page was read in."""
+    """Carry out a tool call in a chat that has read a page."""
     files = MemoryFiles(folder / "memories", folder / "state")
     sources = MemorySources(folder / "memories", "p")
     asked = SimpleNamespace(shared_dir=lambda: None, changing=files.changing, why_refused=lambda text: "")
@@ -92,7 +92,7 @@ def rename(folder: Path) -> None:
         (create, rename, [{"a.md": "one\n"}, {"b.md": "one\n"}]),
     ],
 )
-def test_a_note_is_the_old_or_the_new_one_and_keeps_its_sources(tmp_path, prepare, work, texts):
+def test_a_killed_note_is_the_old_or_the_new_one_and_keeps_its_sources(tmp_path, prepare, work, texts):
     seen = []
     for folder in killed_at_each_step(tmp_path, prepare, work):
         below = folder / "memories/projects/p"
@@ -106,7 +106,7 @@ def test_a_note_is_the_old_or_the_new_one_and_keeps_its_sources(tmp_path, prepar
     assert all(text in seen for text in texts)
 
 
-def test_a_summary_is_whole_and_keeps_its_sources(tmp_path):
+def test_a_killed_summary_is_complete_and_keeps_its_sources(tmp_path):
     def save(folder: Path) -> None:
         files, sources = MemoryFiles(folder / "memories", folder / "state"), MemorySources(folder / "memories")
         files.save("summary", "T", "text", "chat", 1000.0, "p", lambda path: sources.before_file(path, [PAGE]))
@@ -119,8 +119,8 @@ def test_a_summary_is_whole_and_keeps_its_sources(tmp_path):
 
 
 @pytest.mark.parametrize("kit", [False, True])
-def test_a_daily_log_is_the_old_or_the_new_one(tmp_path, kit):
-    """With `.cowork` it is in the workspace, where a draft would be committed one day."""
+def test_a_killed_daily_log_is_the_old_or_the_new_one(tmp_path, kit):
+    """With `.cowork` it is in the workspace, where a draft would eventually be committed."""
 
     def log(folder: Path) -> None:
         root = folder / "work"
@@ -135,8 +135,8 @@ def test_a_daily_log_is_the_old_or_the_new_one(tmp_path, kit):
         assert drafts(folder) == []
 
 
-def test_a_damaged_table_of_sources_is_written_again_with_all_other_notes_as_unknown(tmp_path):
-    """Otherwise the next note would make the others look as if nobody else had written them."""
+def test_a_damaged_source_table_is_rewritten_with_all_other_notes_as_unknown(tmp_path):
+    """Otherwise the next note would make the others look as if no outside text had gone into them."""
     create(tmp_path)
     (tmp_path / FILE_NAME).write_text('{"memories/pro')
     note(tmp_path, command="create", path="/memories/b.md", file_text="b")
@@ -146,7 +146,7 @@ def test_a_damaged_table_of_sources_is_written_again_with_all_other_notes_as_unk
 
 
 async def test_a_note_whose_sources_cannot_be_recorded_is_not_written(tmp_path):
-    """On a full disk a text of a page must not become a note that nobody else has written."""
+    """On a full disk the text of a page must not become a note without an outside source."""
     create = {"command": "create", "path": "/memories/a.md", "file_text": "from a page"}
     bench = harbour(tmp_path, calls(("c", "memory", json.dumps(create))), says("ok"))
     MemorySources(tmp_path / "memories").before_file(summarise(bench), [PAGE])

@@ -1,4 +1,4 @@
-"""The memory in chats: a new chat of the same project has it, within its budget; another project and `off` have not."""
+"""Memory in chats: a new chat of the same project gets it, within its budget; another project and `off` do not."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SUMMARY = "6. **Decisions Made**\n- use SQLite\n7. **Pending/Incomplete Work**\n
 
 
 def harbour(tmp_path: Path, *replies, chat=None, keeping: bool = True, **options) -> Bench:
-    """Return a host whose workspace is `tmp_path/harbour`; the memory is beside it."""
+    """Return a host whose workspace is `tmp_path/harbour`; the memory is next to it."""
     root = tmp_path / "harbour"
     root.mkdir(exist_ok=True)
     adapter = ScriptedAdapter("s", replies or (lambda request: says("ok")))
@@ -60,11 +60,11 @@ async def sent(bench: Bench, session: Session, text: str = "hello") -> list[str]
 
 
 def line_of(bench: Bench):
-    """Return the memory's line of the context block as it was shown last, None = there is none."""
+    """Return the memory's line of the context block as last shown, None = there is none."""
     return next((item for item in bench.of(ContextItems)[-1].items if item.kind == "memory"), None)
 
 
-async def test_a_new_chat_of_the_project_has_the_memory_and_its_line_shows_the_tokens(tmp_path):
+async def test_a_new_chat_of_the_project_gets_the_memory_and_its_line_shows_the_tokens(tmp_path):
     bench = harbour(tmp_path)
     summarise(bench)
     session = await bench.open()
@@ -77,7 +77,7 @@ async def test_a_new_chat_of_the_project_has_the_memory_and_its_line_shows_the_t
     assert texts.index(memory) < texts.index("hello")
 
 
-async def test_another_project_does_not_have_it(tmp_path):
+async def test_another_project_does_not_get_the_memory(tmp_path):
     bench = harbour(tmp_path)
     summarise(bench, root=tmp_path / "other")
     session = await bench.open()
@@ -85,8 +85,8 @@ async def test_another_project_does_not_have_it(tmp_path):
     assert not any("SQLite" in text for text in await sent(bench, session))
 
 
-async def test_a_note_of_the_model_comes_back_in_its_project_alone(tmp_path):
-    """R-550: `/memories` is the project's; `/memories/all-projects` is everybody's."""
+async def test_a_note_of_the_model_appears_only_in_its_project(tmp_path):
+    """R-550: `/memories` belongs to the project; `/memories/all-projects` is shared."""
     notes = [
         {"command": "create", "path": "/memories/here.md", "file_text": "the quay is here"},
         {"command": "create", "path": "/memories/all-projects/all.md", "file_text": "the user likes tea"},
@@ -106,7 +106,7 @@ async def test_a_note_of_the_model_comes_back_in_its_project_alone(tmp_path):
     assert not any("quay" in text for text in there)
 
 
-async def test_the_removed_line_is_not_sent(tmp_path):
+async def test_a_removed_line_is_not_sent(tmp_path):
     bench = harbour(tmp_path)
     summarise(bench)
     session = await bench.open()
@@ -117,7 +117,7 @@ async def test_the_removed_line_is_not_sent(tmp_path):
 
 
 @pytest.mark.parametrize("memory", [{"max_tokens": 0}, {"enabled": False}])
-async def test_off_is_off(tmp_path, memory):
+async def test_off_disables_the_memory(tmp_path, memory):
     bench = harbour(tmp_path, chat={"memory": {"enabled": True, "exclude": [], "max_tokens": 1000, **memory}})
     keeping = bench.services.keeping
     bench.services.keeping = replace(keeping, remembers=memory.get("enabled", True))
@@ -128,7 +128,7 @@ async def test_off_is_off(tmp_path, memory):
 
 
 @pytest.mark.parametrize("window", [2_000, 8_000, 1_000_000])
-async def test_it_stays_within_its_budget_whatever_the_window(tmp_path, window):
+async def test_the_memory_stays_within_its_budget_in_any_window(tmp_path, window):
     bench = harbour(tmp_path, window=window)
     for number in range(30):
         summarise(bench, f"chat-{number}", SUMMARY + f"- step {number} " * 40)
@@ -139,7 +139,7 @@ async def test_it_stays_within_its_budget_whatever_the_window(tmp_path, window):
     assert session.log.view.messages[0].pinned
 
 
-async def test_a_chat_without_memory_sends_what_it_sent_before(tmp_path):
+async def test_a_chat_without_memory_sends_the_same_as_before(tmp_path):
     requests = []
     for name, keeping in (("a", True), ("b", False)):
         (tmp_path / name).mkdir()
@@ -150,7 +150,7 @@ async def test_a_chat_without_memory_sends_what_it_sent_before(tmp_path):
 
 
 async def test_the_projects_own_file_is_read_once_the_folder_is_trusted(tmp_path):
-    """Issue 20: a cloned folder tells the model nothing that its user did not allow."""
+    """Issue 20: a cloned folder sends the model nothing that its user did not allow."""
     bench = harbour(tmp_path)
     (bench.root / ".codecompanion").mkdir()
     (bench.root / ".codecompanion/memories.md").write_text("## [db] Schema\nin db/schema.sql\n")
@@ -182,7 +182,7 @@ async def test_a_note_from_a_page_narrows_the_grants_of_the_chat_that_reads_it(t
 
 
 def secret_note(bench: Bench) -> str:
-    """Write a note whose first line, which is its title, has a key, as an editor or an earlier version does."""
+    """Write a note whose first line, its title, contains a key, as an editor or an earlier version does."""
     key = "ghp_" + "aZ3kQ9xV7bN2mR5tY8wE1uI4oP6sD0fG3hJk"
     note = bench.services.memory_of(bench.root).folder / "deploy.md"
     note.parent.mkdir(parents=True, exist_ok=True)
@@ -190,8 +190,8 @@ def secret_note(bench: Bench) -> str:
     return key
 
 
-async def test_a_key_in_a_note_is_hidden_wherever_the_model_reads_it(tmp_path):
-    """In the text, and in the title that is its first line: new chats, `search`, `view`."""
+async def test_a_key_in_a_note_is_redacted_wherever_the_model_reads_it(tmp_path):
+    """In the text, and in the title taken from its first line: new chats, `search`, `view`."""
     view = {"command": "view", "path": "/memories/deploy.md"}
     search = {"command": "search", "query": "deploy job"}
     script = calls(*((f"c{n}", "memory", json.dumps(one)) for n, one in enumerate((view, search))))
@@ -203,8 +203,8 @@ async def test_a_key_in_a_note_is_hidden_wherever_the_model_reads_it(tmp_path):
     assert not any(key[:12] in text for text in texts)
 
 
-async def test_padding_among_the_daily_logs_hides_none_of_them(tmp_path):
-    """Only so many are read; a hostile folder may have thousands of other files, and huge ones."""
+async def test_junk_files_among_the_daily_logs_hide_none_of_them(tmp_path):
+    """The number read is limited; a hostile folder may have thousands of other files, and huge ones."""
     bench = harbour(tmp_path)
     kit = bench.root / ".cowork/memory"
     kit.mkdir(parents=True)
@@ -218,7 +218,7 @@ async def test_padding_among_the_daily_logs_hides_none_of_them(tmp_path):
     assert entries[0].text == "- the quay was moved"
 
 
-async def test_names_that_are_not_text_and_files_that_are_none_are_listed_and_deleted(tmp_path):
+async def test_invalid_names_and_special_files_are_listed_and_deleted(tmp_path):
     bench = harbour(tmp_path)
     MemorySources(tmp_path / "memories").before_file(summarise(bench), [Source("page", "example.org")])
     folder = bench.services.memory_of(bench.root).folder
@@ -235,8 +235,8 @@ async def test_names_that_are_not_text_and_files_that_are_none_are_listed_and_de
     assert said[-2:] == ["Deleted two lines.md; u restores it", "Deleted zeros.md; u restores it"]
 
 
-async def test_what_is_ours_goes_with_a_strict_policy(tmp_path):
-    """CoWork's document has the recall; in the other policies it is ours."""
+async def test_our_additions_are_off_under_a_strict_policy(tmp_path):
+    """CoWork's document includes recall; in the other policies it is our addition."""
     bench = harbour(tmp_path)
     summarise(bench)
     session = await bench.open()
@@ -250,7 +250,7 @@ async def test_what_is_ours_goes_with_a_strict_policy(tmp_path):
     assert not any("use SQLite" in text for text in await sent(bench, session))
 
 
-async def test_a_strict_policy_chosen_while_the_model_answers_counts_from_the_next_request(tmp_path):
+async def test_a_strict_policy_chosen_during_a_reply_applies_from_the_next_request(tmp_path):
     gate = asyncio.Event()
     bench = harbour(tmp_path, (gate, *says("first")), says("second"))
     summarise(bench)
@@ -266,7 +266,7 @@ async def test_a_strict_policy_chosen_while_the_model_answers_counts_from_the_ne
     assert not bench.bugs
 
 
-async def test_a_resumed_chat_keeps_what_it_beganreplace(tmp_path):
+async def test_a_resumed_chat_keeps_its_original_memory(tmp_path):
     bench = harbour(tmp_path)
     summarise(bench)
     session = await bench.open()
@@ -280,7 +280,7 @@ async def test_a_resumed_chat_keeps_what_it_beganreplace(tmp_path):
     assert not any("Postgres" in text for text in texts)
 
 
-async def test_clear_keeps_it_and_a_compaction_never_summarises_it(tmp_path):
+async def test_clear_keeps_the_memory_and_a_compaction_never_summarises_it(tmp_path):
     bench = harbour(tmp_path)
     summarise(bench)
     session = await bench.open()
@@ -289,7 +289,7 @@ async def test_clear_keeps_it_and_a_compaction_never_summarises_it(tmp_path):
     assert [one.tag for one in session.log.view.messages] == [MEMORY_TAG]
 
 
-async def test_a_chat_without_a_window_has_none(tmp_path):
+async def test_a_chat_without_a_window_has_no_memory(tmp_path):
     bench = harbour(tmp_path)
     summarise(bench)
     request = OpenChat(chat="c", snapshot=Snapshot(), adapter="s", purpose="commit_message")
@@ -297,8 +297,8 @@ async def test_a_chat_without_a_window_has_none(tmp_path):
     assert session.log.view.messages == ()
 
 
-async def test_one_list_has_all_and_one_search_finds_all(tmp_path):
-    """What compactions, the model and the user wrote are one list, and one tool finds them."""
+async def test_one_list_shows_all_entries_and_one_search_finds_them(tmp_path):
+    """Entries by compactions, the model and the user share one list and one search tool."""
     (tmp_path / "own.md").write_text("# Mine\n\n## [style] Quays\nName quays after rivers.\n")
     arguments = {"command": "create", "path": "/memories/quay.md", "file_text": "The quay of the Elbe is deep."}
     searched = {"command": "search", "query": "quay"}
@@ -325,7 +325,7 @@ async def test_one_list_has_all_and_one_search_finds_all(tmp_path):
 
 
 @pytest.mark.parametrize("path", ["/memories/all-projects/projects", "/memories/all-projects/projects/x/a.md"])
-async def test_the_tool_reaches_no_other_project(tmp_path, path):
+async def test_the_tool_cannot_reach_another_project(tmp_path, path):
     view = calls(("c1", "memory", json.dumps({"command": "view", "path": path})))
     bench = harbour(tmp_path, view, says("ok"))
     summarise(bench, root=tmp_path / "other")
@@ -336,8 +336,8 @@ async def test_the_tool_reaches_no_other_project(tmp_path, path):
     assert "notes of other projects" in result.text
 
 
-async def test_a_chat_opens_soon_beside_fifty_thousand_notes(tmp_path):
-    """The names are listed, the newest are read; the line tells how many there are."""
+async def test_a_chat_opens_quickly_beside_fifty_thousand_notes(tmp_path):
+    """The names are listed, the newest are read; the line shows the total."""
     bench = harbour(tmp_path)
     folder = bench.services.memory_of(bench.root).folder
     folder.mkdir(parents=True)
@@ -352,7 +352,7 @@ async def test_a_chat_opens_soon_beside_fifty_thousand_notes(tmp_path):
     assert "note 777" in session.log.view.messages[0].text
 
 
-async def test_a_note_of_an_earlier_version_is_named_where_it_is_now(tmp_path):
+async def test_a_note_of_an_earlier_version_is_listed_at_its_new_place(tmp_path):
     view = calls(("c1", "memory", json.dumps({"command": "view", "path": "/memories/style.md"})))
     bench = harbour(tmp_path, view, says("ok"))
     (tmp_path / "memories").mkdir()
