@@ -1,6 +1,6 @@
-"""What can go on in a chat, told as stories that can be interrupted at every step and at every write.
+"""Stories of chats that can be interrupted at every step and at every write.
 
-Threads and the store answer at once here, so that a story takes the same steps each time it is told.
+Threads and the store answer at once here, so that a story takes the same steps each time it is played.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ READ = calls(("c1", "read_file", '{"path": "a.txt"}'))
 
 @dataclass
 class Story:
-    """What the model answers, and what the user does."""
+    """The model's replies, and the user's actions."""
 
     replies: Sequence[Reply]
     act: Callable[[Session], None]
@@ -73,7 +73,7 @@ class Story:
     """From here on the model has but one thing to say."""
 
     def adapter(self) -> ScriptedAdapter:
-        """Return the model of the story; after its last reply it says the end."""
+        """Return the model of the story; after its last reply it answers "the end"."""
         replies = iter(self.replies)
 
         def answer(request: ChatRequest) -> Reply:
@@ -83,28 +83,28 @@ class Story:
 
 
 def asks(text: str = "the question") -> Callable[[Session], None]:
-    """Return what a user does who sends a message."""
+    """Return the action of sending a message."""
     return lambda session: session.submit(submit(text, 77))
 
 
 def compacts(session: Session) -> None:
-    """Ask for a compaction."""
+    """Request a compaction."""
     session.compact("")
 
 
 def goes_on(session: Session) -> None:
-    """Ask for more of the last reply."""
+    """Request the continuation of the last reply."""
     session.go_on(session.snapshot)
 
 
 def asks_then_compacts(session: Session) -> None:
-    """Ask for a compaction while the question is being answered."""
+    """Request a compaction while the question is being answered."""
     session.submit(submit("the question", 77))
     session.compact("")
 
 
 def mentions(session: Session) -> None:
-    """Send a message with the text of a buffer, and of a file that the host reads; named where it stands already."""
+    """Send a message with the text of a buffer and of a file read by the host; refer to text already sent."""
     text = EditorText("x = 1 # so long that it is named where it stands\n" * 20, path="b.py", first=1, whole=True)
     items = (
         EditorItem("#{buffer}", "buffer", texts=(text,)),
@@ -115,7 +115,7 @@ def mentions(session: Session) -> None:
 
 
 def attaches_a_live_file(session: Session) -> None:
-    """Attach a file that has changed by the time the message is sent."""
+    """Attach a file that changes before the message is sent."""
     file = AttachedFile(sha256="0" * 64, live=True)
     message = text_attachment("file", "a.txt", "older content", "attached", file)
     _attaching.append(asyncio.ensure_future(session.attach(message)))
@@ -123,7 +123,7 @@ def attaches_a_live_file(session: Session) -> None:
 
 
 def edits_in_place(session: Session) -> None:
-    """Ask for other lines of a file."""
+    """Request a change of lines in a file."""
     target = EditTarget(path="a.py", first=3, region=("x = 1", "y = 2"), before=("import os",), filetype="python")
     session.submit(msgspec.structs.replace(submit("the question", 77), edit=target))
 
@@ -180,7 +180,7 @@ STORIES: dict[str, Story] = {
 
 
 class Stage:
-    """A story being told."""
+    """A story being played."""
 
     def __init__(self, story: Story, root: Path, monkeypatch: Any) -> None:
         (root / "a.txt").write_text("content")
@@ -199,7 +199,7 @@ class Stage:
         self.bench.store.append = self._append  # type: ignore[method-assign]
 
     async def begin(self) -> Session:
-        """Open the chat and tell what comes before the interesting part."""
+        """Open the chat and play the setup of the interesting part."""
         self.session = session = await self.bench.open()
         for number in range(self.story.questions):
             session.submit(submit(f"question {number}", number))
@@ -226,7 +226,7 @@ class Stage:
         await steps_until(lambda: session.state is State.IDLE and session.task is None and not session.effects._running)
 
     def check(self, *, wrote: bool = True) -> None:
-        """Assert what holds whatever happened. `wrote`: everything that was told could be written."""
+        """Assert what is true after any interruption. `wrote`: everything sent to the editor could be stored."""
         bench, session = self.bench, self.session
         assert not bench.bugs, bench.bugs
         assert session.state is State.IDLE
@@ -242,7 +242,7 @@ class Stage:
             self._check_files()
 
     def _check_files(self) -> None:
-        """Every file is whole, and what a compaction took away was on disk before (R-472)."""
+        """Every file is complete, and messages removed by a compaction were on disk first (R-472)."""
         keeping = self.bench.services.keeping
         assert keeping is not None
         stored = keeping.checkpoints.payloads_of("chat-1")
@@ -266,7 +266,7 @@ class Stage:
         assert not running, "a start without an end"
 
     def _check_words(self) -> None:
-        """Nothing typed is lost: it is in the log, or it went back as a draft."""
+        """No typed text is lost: it is in the log, or was returned as a draft."""
         if self.story.act in (compacts, goes_on):
             return
         logged = [m for m in _messages(self.bench.store) if m.text.endswith("the question")]
@@ -274,7 +274,7 @@ class Stage:
 
 
 async def steps_until(found: Callable[[], bool]) -> None:
-    """Let everybody go on until the predicate holds; nobody waits for anything but steps here."""
+    """Let all tasks run until the predicate is true; tasks wait only for steps here."""
     for _ in range(MAX_STEPS):
         if found():
             return

@@ -1,4 +1,4 @@
-"""Approvals in a running turn: prefixes, files that something runs, and proposals that have become stale."""
+"""Approvals in a running turn: prefixes, files that something runs, and stale proposals."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def _asked(bench, count):
     return bench.of(ApprovalRequested)[-1]
 
 
-async def test_a_family_of_commands_is_offered_taken_and_covers_what_follows(tmp_path):
+async def test_a_command_prefix_is_offered_accepted_and_covers_later_commands(tmp_path):
     bench, session = await _start(
         tmp_path,
         calls(_call(1, "run_command", command="echo one")),
@@ -50,7 +50,7 @@ async def test_a_family_of_commands_is_offered_taken_and_covers_what_follows(tmp
     assert [event.status for event in bench.of(ToolFinished)] == ["ok", "ok", "rejected"]
 
 
-async def test_yolo_asks_about_files_that_something_runs_and_says_why(tmp_path):
+async def test_yolo_asks_about_files_that_something_runs_with_a_reason(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / ".git")
     (tmp_path / ".git").mkdir()
     bench, session = await _start(
@@ -74,8 +74,8 @@ async def test_yolo_asks_about_files_that_something_runs_and_says_why(tmp_path):
     assert not (tmp_path / ".git" / "config").exists()
 
 
-async def test_yolo_asks_before_files_of_keys_are_read_one_after_the_other(tmp_path):
-    """What is read goes to the provider; calls that run side by side do not ask at once."""
+async def test_yolo_asks_before_key_files_are_read_one_by_one(tmp_path):
+    """Their text is sent to the provider; parallel calls do not ask at the same time."""
     for name in (".env", ".env.local", "a.py"):
         (tmp_path / name).write_text(f"TOKEN = '{name}'\n")
     reads = [_call(n, "read_file", path=path) for n, path in enumerate((".env", "a.py", ".env.local"), 1)]
@@ -95,8 +95,8 @@ async def test_yolo_asks_before_files_of_keys_are_read_one_after_the_other(tmp_p
     assert "TOKEN = 'a.py'" in sent
 
 
-async def test_a_file_that_changed_while_the_approval_was_open_is_asked_again(tmp_path):
-    """Nothing is written over what the user has not seen; a sentence says why it asks again."""
+async def test_a_file_changed_during_the_approval_is_asked_about_again(tmp_path):
+    """No text the user has not seen is overwritten; a sentence explains the second question."""
     file = tmp_path / "a.txt"
     file.write_text("one\ntwo\n")
     edit = _call(1, "insert_edit", path="a.txt", old_text="two", new_text="2")
@@ -118,7 +118,7 @@ async def test_a_file_that_changed_while_the_approval_was_open_is_asked_again(tm
     assert file.read_text() == "zero\none\n2\n"
 
 
-async def test_a_change_that_became_impossible_meanwhile_is_an_error_for_the_model(tmp_path):
+async def test_a_change_that_became_impossible_is_an_error_for_the_model(tmp_path):
     file = tmp_path / "a.txt"
     file.write_text("one\n")
     bench, session = await _start(tmp_path, calls(_call(1, "insert_edit", path="a.txt", old_text="one", new_text="1")))
@@ -129,8 +129,8 @@ async def test_a_change_that_became_impossible_meanwhile_is_an_error_for_the_mod
     assert [event.status for event in bench.of(ToolFinished)] == ["error"]
 
 
-async def test_what_was_looked_at_is_what_is_changed(tmp_path):
-    """A link that changes between the look and the change (a program left running) does not lead to another file."""
+async def test_the_checked_file_is_the_one_that_is_changed(tmp_path):
+    """A link that changes between check and write (by a program left running) does not redirect the write."""
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.txt").write_text("text\n")
@@ -159,7 +159,7 @@ async def test_what_was_looked_at_is_what_is_changed(tmp_path):
     assert (tmp_path / "two" / "a.txt").read_text() == "text\n"
 
 
-async def test_a_link_that_leads_to_a_guarded_file_meanwhile_says_why_it_asks_again(tmp_path):
+async def test_a_link_redirected_to_a_guarded_file_explains_the_second_question(tmp_path):
     (tmp_path / "src").mkdir()
     (tmp_path / ".git").mkdir()
     (tmp_path / "link").symlink_to("src")
@@ -176,8 +176,8 @@ async def test_a_link_that_leads_to_a_guarded_file_meanwhile_says_why_it_asks_ag
     assert not (tmp_path / ".git" / "x").exists()
 
 
-async def test_what_is_always_allowed_is_listed_kept_and_taken_back(tmp_path):
-    """In this chat and workspace only; a family of commands is one grant."""
+async def test_standing_approvals_are_listed_stored_and_revoked(tmp_path):
+    """Only in this chat and workspace; a command prefix is one grant."""
     (tmp_path / "sub").mkdir()
     made = [
         _call(1, "run_command", command="pwd"),
@@ -210,7 +210,7 @@ async def test_what_is_always_allowed_is_listed_kept_and_taken_back(tmp_path):
     assert not last.grants.carry_out(ListGrants())
 
 
-async def test_allowed_hosts_are_kept_with_the_chat_and_the_configured_network_is_not(tmp_path):
+async def test_allowed_hosts_are_stored_with_the_chat_and_the_configured_network_is_not(tmp_path):
     bench, session = await _start(tmp_path)
     settings = bench.services.settings
     sandbox = msgspec.structs.replace(settings.sandbox, network=True)
@@ -228,8 +228,8 @@ async def test_allowed_hosts_are_kept_with_the_chat_and_the_configured_network_i
 
 
 @pytest.mark.parametrize("later", ["https://evil.example/a", "ssh://git@evil.example/a"])
-async def test_hosts_that_change_after_the_question_are_not_reached(tmp_path, tmp_path_factory, later):
-    """The hosts of `git fetch` are those of the remotes: another chat may have changed these meanwhile."""
+async def test_hosts_changed_after_the_question_are_not_reached(tmp_path, tmp_path_factory, later):
+    """The hosts of `git fetch` are those of the remotes: another chat may have changed them."""
     settings = SandboxSettings(mode="auto", write=(), read=(), network=False)
     sandbox = Sandbox(settings, tmp_path_factory.mktemp("private"))
     if not sandbox.limits_hosts:

@@ -40,7 +40,7 @@ def statuses(bench: Bench) -> list[dict[str, Any]]:
 
 
 def answers(request: ChatRequest, text: str = PATIENCE) -> Reply:
-    """Return a reply whose provider reports what the request took, so that counts are exact."""
+    """Return a reply whose usage reports the real request size, so that counts are exact."""
     counter = MessageCounter()
     return says(text, Usage(counter.count_messages(request.messages), counter.text(text)))
 
@@ -49,7 +49,7 @@ def is_summary_request(request: ChatRequest) -> bool:
     return any("<conversation>" in message.text for message in request.messages)
 
 
-async def test_the_status_is_told_while_there_is_something_to_warn_about(tmp_path: Path) -> None:
+async def test_the_status_is_sent_while_there_is_a_warning(tmp_path: Path) -> None:
     """R-144, R-110: not below 80 %, `warning` from there, `critical` with the tier that answered it; logged, too."""
     bench = bench_with(tmp_path, ScriptedAdapter("first", answers), 12_000)
     session = await bench.open()
@@ -69,7 +69,7 @@ async def test_the_status_is_told_while_there_is_something_to_warn_about(tmp_pat
 
 
 async def test_a_failing_summariser_is_never_fatal(tmp_path: Path) -> None:
-    """R-143, R-120: the last tier answers, the pending request goes on, nothing the user typed is lost."""
+    """R-143, R-120: the last tier answers, the pending request is sent, and no typed text is lost."""
 
     def answer(request: ChatRequest) -> Reply:
         if is_summary_request(request):
@@ -84,7 +84,7 @@ async def test_a_failing_summariser_is_never_fatal(tmp_path: Path) -> None:
     last = adapter.requests[-1]
     assert last.messages[-1].text == f"15 {PATIENCE}"
     assert any(m.text.startswith("[Conversation context \u2014 ") for m in session.log.view.messages)
-    # The card credits nobody who failed.
+    # The card names no summariser that failed.
     by = {event.summariser for event in bench.of(Compacted) if event.tier == 4}
     assert by
     assert all(who.startswith("no model") and who.endswith(" failed)") for who in by)
@@ -97,8 +97,8 @@ def _all_messages(bench: Bench) -> list[Message]:
     return [message for message in found if isinstance(message, Message)]
 
 
-async def test_a_summary_that_fills_the_window_is_told_of(tmp_path: Path) -> None:
-    """R-136: what is still over the budget after the last tier is said, and the request goes out all the same."""
+async def test_a_summary_that_fills_the_window_is_reported(tmp_path: Path) -> None:
+    """R-136: text still over the budget after the last tier is reported, and the request is sent anyway."""
     adapter = ScriptedAdapter(
         "first", lambda request: answers(request, "ok" if is_summary_request(request) else PATIENCE)
     )
@@ -114,8 +114,8 @@ async def test_a_summary_that_fills_the_window_is_told_of(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("window", "said"), [(4_000, 1), (30_000, 0)])
-async def test_a_window_without_room_for_a_reply_is_said_once(tmp_path: Path, window: int, said: int) -> None:
-    """R-109: with the budget of the source, once per model, however often something is sent."""
+async def test_a_window_without_room_for_a_reply_is_reported_once(tmp_path: Path, window: int, said: int) -> None:
+    """R-109: with the budget of the source, once per model, over any number of messages."""
     target = {"at": 1.0, "measure": "messages", "basis": "budget"}
     adapter = ScriptedAdapter("first", lambda request: says("ok"))
     bench = bench_with(tmp_path, adapter, window, context_management={"compaction": {"target": target}})
@@ -127,7 +127,7 @@ async def test_a_window_without_room_for_a_reply_is_said_once(tmp_path: Path, wi
     assert len(texts) == said
 
 
-async def test_another_policy_says_nothing_about_a_budget(tmp_path: Path) -> None:
+async def test_another_policy_reports_no_budget(tmp_path: Path) -> None:
     """R-109 is about the budget of R-107 only."""
     bench = Bench(tmp_path, ScriptedAdapter("first", lambda request: says("ok")), window=4_000)
     session = await bench.open()
@@ -136,7 +136,7 @@ async def test_another_policy_says_nothing_about_a_budget(tmp_path: Path) -> Non
     assert not any("has no room" in notice.text for notice in bench.of(Notice))
 
 
-async def test_an_unknown_model_has_16000_tokens_and_is_named_once(tmp_path: Path) -> None:
+async def test_an_unknown_model_gets_16000_tokens_and_one_warning(tmp_path: Path) -> None:
     """R-101, R-103: one warning that names the model, none for a known one."""
     bench = bench_with(tmp_path, ScriptedAdapter("first", lambda request: says("ok")), 0)
     session = await bench.open()
@@ -153,7 +153,7 @@ async def test_an_unknown_model_has_16000_tokens_and_is_named_once(tmp_path: Pat
 
 
 async def test_the_setting_is_the_window_of_every_model(tmp_path: Path) -> None:
-    """R-101, R-103: step one; nobody is warned of a window the user chose."""
+    """R-101, R-103: step one; a window chosen by the user causes no warning."""
     bench = bench_with(tmp_path, ScriptedAdapter("first", lambda request: says("ok")), 64_000, context_window=8_000)
     session = await bench.open()
     session.submit(submit("hi"))
@@ -162,8 +162,8 @@ async def test_the_setting_is_the_window_of_every_model(tmp_path: Path) -> None:
     assert not any("is unknown" in notice.text for notice in bench.of(Notice))
 
 
-async def test_how_full_the_window_is_can_be_seen_without_a_compaction(tmp_path: Path) -> None:
-    """R-139: tokens, their share of the window, and what is left to messages; nothing is changed for it."""
+async def test_the_use_of_the_window_can_be_seen_without_a_compaction(tmp_path: Path) -> None:
+    """R-139: tokens, their share of the window, and the rest for messages; nothing changes."""
     bench = bench_with(tmp_path, ScriptedAdapter("first", answers), 12_000)
     session = await bench.open()
     await talk(bench, session, 2)
@@ -175,7 +175,7 @@ async def test_how_full_the_window_is_can_be_seen_without_a_compaction(tmp_path:
 
 
 async def test_every_request_is_checked(tmp_path: Path) -> None:
-    """R-142: no pause of 30 s or 3 messages between checks here; lesson 6 asks for one before every request."""
+    """R-142: checks have no pause of 30 s or 3 messages here; lesson 6 requires one before every request."""
     bench = bench_with(tmp_path, ScriptedAdapter("first", answers), 12_000)
     session = await bench.open()
     await talk(bench, session, 16)
@@ -184,8 +184,8 @@ async def test_every_request_is_checked(tmp_path: Path) -> None:
     assert max(sizes) <= 0.9 * 12_000
 
 
-async def test_one_compaction_at_a_time_and_what_is_typed_meanwhile_waits(tmp_path: Path) -> None:
-    """R-140, R-141: a chat has one session and one queue; a second summary is never asked for beside the first."""
+async def test_one_compaction_runs_at_a_time_and_typed_messages_wait(tmp_path: Path) -> None:
+    """R-140, R-141: a chat has one session and one queue; a second summary is never requested in parallel."""
     release = asyncio.Event()
 
     def answer(request: ChatRequest) -> Reply:
@@ -210,5 +210,5 @@ async def test_one_compaction_at_a_time_and_what_is_typed_meanwhile_waits(tmp_pa
 
 
 def asking(adapter: ScriptedAdapter) -> int:
-    """Return how many summaries were asked for."""
+    """Return the number of summary requests."""
     return sum(is_summary_request(request) for request in adapter.requests)

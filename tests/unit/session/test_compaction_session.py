@@ -1,4 +1,4 @@
-"""What a chat does around its compactions: R-004, R-518, R-528…R-533, R-543, R-544, R-551; lessons 12, 16, 36, 41."""
+"""The session around a compaction: R-004, R-518, R-528…R-533, R-543, R-544, R-551; lessons 12, 16, 36, 41."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tests.unit.session.turn.test_turn import READ, SMALL, long_chat, stored_vie
 
 
 @pytest.mark.parametrize("stop", ["cancel", "clear"])
-async def test_a_stop_right_behind_a_submit_leaves_a_usable_chat(tmp_path, stop):
-    """R-544: before the turn has made its first step, or while its message is being stored; it is told either way."""
+async def test_a_stop_right_after_a_submit_leaves_a_usable_chat(tmp_path, stop):
+    """R-544: before the turn's first step, or while its message is being stored; it is reported either way."""
     bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: says("hello")))
     session = await bench.open()
     session.submit(submit("hi"))
@@ -42,8 +42,8 @@ async def test_a_stop_right_behind_a_submit_leaves_a_usable_chat(tmp_path, stop)
 
 
 @pytest.mark.parametrize("ticks", range(12))
-async def test_a_message_is_either_sent_or_given_back(tmp_path, ticks):
-    """Lessons 16, 36: whenever the stop comes, never both, never neither."""
+async def test_a_message_is_either_sent_or_returned(tmp_path, ticks):
+    """Lessons 16, 36: for a stop at any point, never both, never neither."""
     bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: says("hello")))
     session = await bench.open()
     session.submit(submit("hi"))
@@ -57,8 +57,8 @@ async def test_a_message_is_either_sent_or_given_back(tmp_path, ticks):
 
 
 @pytest.mark.parametrize("ticks", range(0, 40, 2))
-async def test_a_compaction_lands_whole_or_not_at_all(tmp_path, ticks):
-    """R-530, R-544, lesson 41: whenever the stop comes, what is told is what is in the view."""
+async def test_a_compaction_is_complete_or_absent(tmp_path, ticks):
+    """R-530, R-544, lesson 41: for a stop at any point, the reported result matches the view."""
     bench = Bench(tmp_path, long_chat(says("SUMMARY")), settings={"on_compact": "stop"})
     session = await bench.open()
     await talk(bench, session, 1)
@@ -75,8 +75,8 @@ async def test_a_compaction_lands_whole_or_not_at_all(tmp_path, ticks):
 
 
 @pytest.mark.parametrize("wish", ["stop", "ask"])
-async def test_an_automatic_compaction_goes_on_only_when_it_may(tmp_path, wish):
-    """R-528, lesson 12: `on_compact` also decides for a compaction in the middle of the work."""
+async def test_an_automatic_compaction_continues_only_if_allowed(tmp_path, wish):
+    """R-528, lesson 12: `on_compact` also applies to a compaction during the work."""
     adapter = long_chat(says("SUMMARY"))
     bench = Bench(tmp_path, adapter, window=12_000, settings={**SMALL, "on_compact": wish})
     session = await bench.open()
@@ -95,8 +95,8 @@ async def test_an_automatic_compaction_goes_on_only_when_it_may(tmp_path, wish):
     assert session.log.view.messages[-1].role == "assistant"
 
 
-async def test_editing_still_runs_when_compact_was_asked_for_in_a_turn_and_did_nothing(tmp_path):
-    """R-518: a `/compact` that is skipped or fails does not let a request go out unmanaged."""
+async def test_editing_still_runs_after_a_compact_in_a_turn_did_nothing(tmp_path):
+    """R-518: a `/compact` that is skipped or fails does not let a request be sent unmanaged."""
     (tmp_path / "a.txt").write_text("word " * 4000)
     gate = asyncio.Event()
     script = iter(range(100))
@@ -126,7 +126,7 @@ async def test_editing_still_runs_when_compact_was_asked_for_in_a_turn_and_did_n
 
 
 @pytest.mark.parametrize("what", [history.CompactionStarted, history.ViewChanged])
-async def test_a_failure_on_a_full_disk_is_told_in_one_sentence(tmp_path, monkeypatch, what):
+async def test_a_failure_on_a_full_disk_is_reported_in_one_sentence(tmp_path, monkeypatch, what):
     bench = Bench(tmp_path, long_chat(says("SUMMARY")), settings={"on_compact": "stop"})
     session = await bench.open()
     await talk(bench, session, 1)
@@ -145,8 +145,8 @@ async def test_a_failure_on_a_full_disk_is_told_in_one_sentence(tmp_path, monkey
     assert [text for text in told if "disk" in text] == ["Compaction failed: the disk is full. Nothing was changed."]
 
 
-async def test_a_compaction_that_cannot_be_stored_is_told_as_failed(tmp_path, monkeypatch):
-    """R-530, R-543: the editor does not wait for an end that never comes."""
+async def test_a_compaction_that_cannot_be_stored_is_reported_as_failed(tmp_path, monkeypatch):
+    """R-530, R-543: the editor does not wait for a missing end."""
     bench = Bench(tmp_path, long_chat(says("SUMMARY")), settings={"on_compact": "stop"})
     session = await bench.open()
     await talk(bench, session, 1)

@@ -18,7 +18,7 @@ LONG = "some words of an answer. " * 60
 
 
 class Scripted:
-    """Answers every request at length and writes numbered summaries; refuses the requests told to."""
+    """Answers every request at length and writes numbered summaries; refuses the chosen requests."""
 
     def __init__(self, refuse: int = 0, summaries: bool = True) -> None:
         self.refuse, self.summaries, self.written = refuse, summaries, 0
@@ -46,7 +46,7 @@ def summaries(session) -> list[tuple[int, Message]]:
     return [(index, message) for index, message in enumerate(messages) if message.tag == SUMMARY_TAG]
 
 
-async def test_a_long_chat_is_handed_on_again_and_again(tmp_path):
+async def test_a_long_chat_is_handed_off_repeatedly(tmp_path):
     """R-421, R-424, R-443, R-445: one pinned summary after the first message, each reads the one before."""
     adapter = ScriptedAdapter("s", Scripted())
     bench = Bench(tmp_path, adapter, window=WINDOW, settings={"policy": "cowork"})
@@ -66,7 +66,7 @@ async def test_a_long_chat_is_handed_on_again_and_again(tmp_path):
     assert [event.reason for event in bench.of(TurnFinished)] == ["done"] * 30
 
 
-async def test_the_prompt_for_the_summary_names_the_task(tmp_path):
+async def test_the_summary_prompt_names_the_task(tmp_path):
     """R-435: the title of the chat."""
     adapter = ScriptedAdapter("s", Scripted())
     bench = Bench(tmp_path, adapter, window=WINDOW, settings={"policy": "cowork"})
@@ -78,8 +78,8 @@ async def test_the_prompt_for_the_summary_names_the_task(tmp_path):
     assert all("\n\nThe task is called: question 1\n\n" in prompt.split("<conversation>")[0] for prompt in asked)
 
 
-async def test_what_the_user_said_survives_every_round(tmp_path):
-    """R-431: quoted or counted, and carried on from summary to summary."""
+async def test_the_users_words_survive_every_handoff(tmp_path):
+    """R-431: quoted or counted, and carried over from summary to summary."""
     bench = bench_of(tmp_path, Scripted())
     session = await bench.open()
     await talk(bench, session, 30)
@@ -90,8 +90,8 @@ async def test_what_the_user_said_survives_every_round(tmp_path):
     assert "question 2\n" in f"{summary.text}\n" or "older messages are not listed" in summary.text
 
 
-async def test_a_summary_is_told_under_the_documents_name(tmp_path):
-    """R-453, R-455: summary, messages, tokens, proactive; the figures count the summary, too."""
+async def test_a_summary_is_reported_under_the_documents_name(tmp_path):
+    """R-453, R-455: summary, messages, tokens, proactive; the figures include the summary."""
     bench = bench_of(tmp_path, Scripted())
     session = await bench.open()
     await talk(bench, session, 12)
@@ -103,8 +103,8 @@ async def test_a_summary_is_told_under_the_documents_name(tmp_path):
     assert named(bench, "context_tools_truncated") == []
 
 
-async def test_a_failing_summariser_leaves_raw_text_and_the_chat_goes_on(tmp_path):
-    """R-434: no error, no loss without a word."""
+async def test_a_failing_summariser_leaves_raw_text_and_the_chat_continues(tmp_path):
+    """R-434: no error, no unreported loss."""
     bench = bench_of(tmp_path, Scripted(summaries=False), window=6_000)
     session = await bench.open()
     await talk(bench, session, 20)
@@ -126,8 +126,8 @@ async def test_a_handoff_can_be_undone(tmp_path):
 
 
 @pytest.mark.parametrize(("refusals", "names"), [(1, ["started", "completed"]), (2, ["started", "completed"] * 2)])
-async def test_a_refused_request_is_made_much_smaller_and_sent_again(tmp_path, refusals, names):
-    """R-451: down to 35 %, at most twice, told as it goes."""
+async def test_a_refused_request_is_shrunk_a_lot_and_sent_again(tmp_path, refusals, names):
+    """R-451: down to 35 %, at most twice, reported each time."""
     bench = bench_of(tmp_path, Scripted(refuse=refusals), window=20_000)
     session = await bench.open()
     await talk(bench, session, 30)
@@ -169,8 +169,8 @@ async def test_a_chat_without_tools_is_a_summary_and_its_newest_messages(tmp_pat
     assert sum(r.purpose == "summary" for r in adapter.requests) == 1
 
 
-async def test_the_meter_shows_where_the_next_handoff_starts(tmp_path):
-    """R-401: 90 %; a stage that looks at every request has no mark."""
+async def test_the_meter_shows_the_threshold_of_the_next_handoff(tmp_path):
+    """R-401: 90 %; a stage that checks every request has no mark."""
     bench = bench_of(tmp_path, Scripted(), window=100_000)
     session = await bench.open()
     session.show_meter()

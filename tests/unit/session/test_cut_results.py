@@ -1,4 +1,4 @@
-"""A result that was cut, as log, buffer, list, recall and undo tell it: cut, by how much, the whole at hand (R-524)."""
+"""A truncated result in log, buffer, list, recall and undo: marked, with its size, and fully available (R-524)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says
 from tests.unit.session.test_native_compaction import talk
 
 
-async def test_a_result_that_was_cut_is_told_as_cut_everywhere(tmp_path):
-    """Issue 9: the row said "cleared" of one of which a fifth was sent; after the next change it said nothing."""
+async def test_a_truncated_result_is_marked_everywhere(tmp_path):
+    """Issue 9: the row said "cleared" about one of which a fifth was sent; after the next change it had no mark."""
     whole = "".join(f"line {number} of the file\n" for number in range(1_500))
     (tmp_path / "a.txt").write_text(whole)
     read = calls(("c1", "read_file", json.dumps({"path": "a.txt"})))

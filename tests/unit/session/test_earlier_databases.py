@@ -1,4 +1,4 @@
-"""Chats that an earlier version stored open, are shown, undone and gone on with as in that version (R-516, R-545)."""
+"""Chats stored by an earlier version open, display, undo and continue as in that version (R-516, R-545)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STORED = [
 
 
 @pytest.mark.parametrize(("folder", "policy"), STORED)
-async def test_a_stored_chat_goes_on_where_it_was(folder: Path, policy: str, tmp_path: Path) -> None:
+async def test_a_stored_chat_continues_where_it_ended(folder: Path, policy: str, tmp_path: Path) -> None:
     expected = json.loads((folder / EXPECTED).read_text(encoding="utf-8"))[policy]
     (tmp_path / FILE_NAME).write_bytes(gzip.decompress((folder / f"{FILE_NAME}.gz").read_bytes()))
     assert await go_on(tmp_path, policy) == expected

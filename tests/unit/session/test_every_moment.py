@@ -1,4 +1,4 @@
-"""Whatever is interrupted, and whenever: R-530, R-543, R-544; lessons 16, 28, 36, 41."""
+"""Interruptions at any point: R-530, R-543, R-544; lessons 16, 28, 36, 41."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STRIDE = amount(10, 3, 1)
 
 
 @pytest.mark.parametrize("name", STORIES)
-async def test_a_story_ends_well(tmp_path, monkeypatch, name):
+async def test_a_story_completes(tmp_path, monkeypatch, name):
     stage = Stage(STORIES[name], tmp_path, monkeypatch)
     session = await stage.begin()
     stage.story.act(session)
@@ -29,8 +29,8 @@ async def test_a_story_ends_well(tmp_path, monkeypatch, name):
 
 
 @pytest.mark.parametrize("name", STORIES)
-async def test_a_stop_at_any_step_leaves_the_truth(tmp_path, monkeypatch, name):
-    """R-544, lesson 41: what is told is what is in the log, and the chat goes on."""
+async def test_a_stop_at_any_step_leaves_a_consistent_chat(tmp_path, monkeypatch, name):
+    """R-544, lesson 41: the reported state matches the log, and the chat continues."""
     for steps in range(0, MAX_STEPS, STRIDE):
         stage = Stage(STORIES[name], tmp_path, monkeypatch)
         session = await stage.begin()
@@ -49,7 +49,7 @@ async def test_a_stop_at_any_step_leaves_the_truth(tmp_path, monkeypatch, name):
 
 
 @pytest.mark.parametrize("name", STORIES)
-async def test_a_disk_that_fills_at_any_write_leaves_the_truth(tmp_path, monkeypatch, name):
+async def test_a_disk_full_at_any_write_leaves_a_consistent_chat(tmp_path, monkeypatch, name):
     """R-530: nothing is shown that could not be stored, and each compaction ends once."""
     number = 0
     while True:
@@ -67,7 +67,7 @@ async def test_a_disk_that_fills_at_any_write_leaves_the_truth(tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("name", STORIES)
-async def test_a_kill_behind_any_write_leaves_a_chat_to_go_on_with(tmp_path, monkeypatch, name):
+async def test_a_kill_after_any_write_leaves_a_usable_chat(tmp_path, monkeypatch, name):
     """Lessons 35, 36: reopened, the chat is either before a change or after it."""
     whole = Stage(STORIES[name], tmp_path, monkeypatch)
     session = await whole.begin()

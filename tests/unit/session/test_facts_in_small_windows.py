@@ -1,4 +1,4 @@
-"""Codes, names, numbers and decisions that the user stated are in every later request of a small window."""
+"""Codes, names, numbers and decisions stated by the user are in every later request of a small window."""
 
 from __future__ import annotations
 
@@ -55,19 +55,19 @@ SAID = (
 
 
 def messages() -> list[str]:
-    """Return a message for each fact: at its beginning, in its middle, at its end."""
+    """Return one message per fact position: at its beginning, in its middle, at its end."""
     return [" ".join((*QUESTIONS[: number % 3], fact, *QUESTIONS[number % 3 :])) for number, fact in enumerate(FACTS)]
 
 
 def forgetful(request: ChatRequest) -> str:
-    """Return a summary in the form asked for, without any of the facts."""
+    """Return a summary in the requested form, without any of the facts."""
     prompt = request.messages[-1].text
     schema = next((name for name in ("cc_9", "cw_9") if nine_sections("", name).splitlines()[0][4:12] in prompt), "")
     return nine_sections(SAID, schema) if schema else SAID
 
 
 async def play(tmp_path: Path, name: str, window: int, **tools: object) -> tuple[Bench, ChatRequest]:
-    """State each fact in a turn of its own; return the last request. Every second summary is none."""
+    """State each fact in a turn of its own; return the last request. Every second summary is missing."""
     numbers = itertools.count()
 
     def answer(request: ChatRequest) -> Reply:
@@ -86,7 +86,7 @@ async def play(tmp_path: Path, name: str, window: int, **tools: object) -> tuple
 @pytest.mark.parametrize("window", [2_048, 4_096])
 @pytest.mark.parametrize("name", policy_names())
 async def test_all_short_facts_are_in_the_last_request(tmp_path: Path, name: str, window: int) -> None:
-    """13 of 24 survived at 2,048. Without the tool `recall` no key is told: nobody could use it."""
+    """13 of 24 survived at 2,048. Without the tool `recall` no key is named: it would be useless."""
     bench, last = await play(tmp_path, name, window)
     sent = "\n".join(message.text for message in last.messages)
     assert bench.of(Compacted)
@@ -96,8 +96,8 @@ async def test_all_short_facts_are_in_the_last_request(tmp_path: Path, name: str
 
 
 @pytest.mark.parametrize("name", ["adaptive", "codecompanion", "cowork", "cowork_chat"])
-async def test_no_model_is_asked_where_that_costs_more_than_it_saves(tmp_path: Path, name: str) -> None:
-    """`cowork` asked twice at 2,048 to free 8 %; nothing is said of it, since nothing failed."""
+async def test_no_model_is_asked_if_that_costs_more_than_it_saves(tmp_path: Path, name: str) -> None:
+    """`cowork` asked twice at 2,048 to free 8 %; nothing is reported, since nothing failed."""
     bench, _ = await play(tmp_path, name, 2_048)
     assert [request for request in bench.adapter.requests if request.purpose == "summary"] == []
     assert {event.summariser for event in bench.of(Compacted)} == {"no model"}
@@ -105,7 +105,7 @@ async def test_no_model_is_asked_where_that_costs_more_than_it_saves(tmp_path: P
 
 
 async def test_a_model_that_writes_no_summary_is_asked_once(tmp_path: Path) -> None:
-    """SmolLM2-135M: each second answer was as useless as the first, and somebody waited for it."""
+    """SmolLM2-135M: each second answer was as useless as the first, and the user had to wait for it."""
 
     def answer(request: ChatRequest) -> Reply:
         return says("Sure! I am happy to help you." if request.purpose == "summary" else ANSWER)
@@ -120,15 +120,15 @@ async def test_a_model_that_writes_no_summary_is_asked_once(tmp_path: Path) -> N
     assert [event.summariser for event in bench.of(Compacted)] == ["no model (scripted-1 failed)"]
 
 
-async def test_what_has_no_room_is_counted(tmp_path: Path) -> None:
-    """A summary says that facts are missing; in a window this small they cannot all be in it."""
+async def test_facts_without_room_are_counted(tmp_path: Path) -> None:
+    """A summary says that facts are missing; in a window this small not all of them fit."""
     _, last = await play(tmp_path, "adaptive", 1_024)
     sent = "\n".join(message.text for message in last.messages)
     assert any(value not in sent for value in FACTS.values())
     assert re.search(r"- \[…\] \d+ older messages are not listed\n", sent)
 
 
-async def test_keys_are_told_with_the_tool_that_reads_them(tmp_path: Path) -> None:
+async def test_keys_are_named_if_the_recall_tool_is_offered(tmp_path: Path) -> None:
     _, last = await play(tmp_path, "adaptive", 4_096, default_tools=("read_file", "recall"))
     assert "recall" in [tool.name for tool in last.tools]
     assert re.search(r"recall r\d+", "\n".join(message.text for message in last.messages))

@@ -1,4 +1,4 @@
-"""A summariser that fails costs one question per compaction, and none while it is paused (R-526, R-532; lesson 18)."""
+"""A failing summariser costs one request per compaction, and none while it is paused (R-526, R-532; lesson 18)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RESTS = "Summaries are written without a model for now"
 
 
 def agent(**replies):
-    """Return an adapter that reads five files for each question, and answers requests for summaries as given."""
+    """Return an adapter that reads five files per question, and answers summary requests as given."""
     numbers = iter(range(1, 10_000))
 
     def reply(request):
@@ -37,8 +37,8 @@ def asked(adapter) -> int:
 @pytest.mark.slow("every policy with every bad summary")
 @pytest.mark.parametrize(("summary", "most"), [((NetworkFailed("The provider is down."),), 1), (says("ok"), 2)])
 @pytest.mark.parametrize("policy", policy_names())
-async def test_a_compaction_asks_in_vain_once_or_once_more_with_the_reason(tmp_path, policy, summary, most):
-    """R-526: whatever parts, ways and second tries a policy has; 7 messages in a window of 8,000 tokens.
+async def test_a_compaction_asks_once_or_once_more_with_the_reason(tmp_path, policy, summary, most):
+    """R-526: for any parts, paths and second tries of a policy; 7 messages in a window of 8,000 tokens.
 
     CodeBuddy's tier 3 asks again when tier 2 got no summary (R-115, R-120).
     """
@@ -61,8 +61,8 @@ async def test_a_compaction_asks_in_vain_once_or_once_more_with_the_reason(tmp_p
 
 
 @pytest.mark.parametrize("policy", ["codecompanion", "cowork"])
-async def test_the_announced_rest_holds_for_refused_requests_and_compacting_by_hand_asks(tmp_path, policy):
-    """R-532, R-535: after the sentence nobody is asked again, whichever way a chat is made shorter; the user may."""
+async def test_the_pause_applies_to_refused_requests_and_a_manual_compaction_asks(tmp_path, policy):
+    """R-532, R-535: after the sentence no summariser is asked, however a chat is shortened; the user may ask."""
     refuses: list[bool] = []
 
     def reply(request):

@@ -1,4 +1,4 @@
-"""The header and the triggers use one figure: what the meter calls 65 % is where editing starts (R-501, R-505)."""
+"""The header and the triggers use one figure: editing starts at the meter's 65 % (R-501, R-505)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ANSWER, SUMMARY = "That is what the file says. " * 120, "A short summary of it a
 
 
 def reader(reports: bool):
-    """Return who reads one file in each turn and answers; all of it stays, but the file's text."""
+    """Return a model that reads one file per turn and answers; only the file's text is clearable."""
     numbers = itertools.count(1)
 
     def answer(request: ChatRequest) -> Reply:
@@ -71,7 +71,7 @@ async def test_edits_and_compactions_start_at_the_marks_of_the_header(tmp_path: 
 
 
 def searcher() -> Callable[[ChatRequest], Reply]:
-    """Return who searches twice and then answers, and counts just what it was sent."""
+    """Return a model that searches twice, then answers, and reports exactly the tokens it was sent."""
     numbers = itertools.count(1)
 
     def answer(request: ChatRequest) -> Reply:
@@ -88,8 +88,8 @@ def searcher() -> Callable[[ChatRequest], Reply]:
 
 
 @pytest.mark.sweep
-async def test_a_shaped_request_that_was_counted_is_no_estimate(tmp_path: Path) -> None:
-    """R-303: seen at 8k under kodacode: `ctx~` for good, as soon as tool schemas went out in their short form."""
+async def test_a_counted_shaped_request_is_not_an_estimate(tmp_path: Path) -> None:
+    """R-303: seen at 8k under kodacode: a permanent `ctx~` once tool schemas were sent in their short form."""
     (tmp_path / "a.txt").write_text("\n".join(f"line {number} of the file" for number in range(60)))
     adapter = ScriptedAdapter("s", searcher())
     bench = Bench(tmp_path, adapter, window=9_000, settings={"policy": "kodacode"}, tools=ALL_TOOLS)

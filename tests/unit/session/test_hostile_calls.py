@@ -1,4 +1,4 @@
-"""What a model may write into a tool call: an error it reads, a chat that lives on, also after Resume (lesson 28)."""
+"""Malformed tool calls from a model: an error it can read, a chat that continues, also after Resume (lesson 28)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-async def test_a_hostile_call_is_an_error_and_the_chat_lives_on(tmp_path, name):
+async def test_a_hostile_call_is_an_error_and_the_chat_continues(tmp_path, name):
     """Answered, stored, sent again, resumed: by every wire format."""
     (tmp_path / "a.txt").write_text("text")
     hostile = HOSTILE[name]
@@ -71,7 +71,7 @@ async def test_a_hostile_call_is_an_error_and_the_chat_lives_on(tmp_path, name):
 
 
 def check_sent(messages: tuple[Message, ...]) -> None:
-    """Every wire format makes a body of it that any reader of JSON takes, with bearable calls."""
+    """Every wire format renders a body that any JSON parser accepts, with acceptable calls."""
     for message in messages:
         for call in message.tool_calls:
             assert len(call.id) <= MAX_ID_LENGTH
@@ -87,8 +87,8 @@ def make(wire, settings):
     return wire(settings, read_blob=lambda sha: b"")
 
 
-async def test_two_calls_with_one_id_both_get_their_result(tmp_path):
-    """Pairs are found by their place (R-004); the wire gets ids of its own."""
+async def test_two_calls_with_one_id_each_get_their_result(tmp_path):
+    """Pairs are matched by position (R-004); the wire gets its own ids."""
     (tmp_path / "a.txt").write_text("first")
     (tmp_path / "b.txt").write_text("second")
     twice = [("same", "read_file", '{"path": "a.txt"}'), ("same", "read_file", '{"path": "b.txt"}')]
@@ -103,8 +103,8 @@ async def test_two_calls_with_one_id_both_get_their_result(tmp_path):
     check_sent(session.log.view.messages)
 
 
-async def test_the_sentence_for_an_unknown_tool_lists_what_was_offered(tmp_path):
-    """Not what is switched off, nor what only helps once something was removed."""
+async def test_the_error_for_an_unknown_tool_lists_the_offered_ones(tmp_path):
+    """Not disabled ones, nor those that only help after something was removed."""
     adapter = ScriptedAdapter("s", [calls(("c1", "reed_file", "{}"), ("c2", "recall", '{"key": "x"}')), says("sorry")])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -118,8 +118,8 @@ async def test_the_sentence_for_an_unknown_tool_lists_what_was_offered(tmp_path)
     assert "There is no tool named 'recall'" in second
 
 
-async def test_a_tool_that_is_switched_off_is_not_run(tmp_path):
-    """A request without tools is answered by a call all the same: nothing runs."""
+async def test_a_disabled_tool_is_not_run(tmp_path):
+    """A model may call a tool in a request without tools: nothing runs."""
     adapter = ScriptedAdapter("s", [calls(("c1", "create_file", '{"path": "new.txt", "content": "x"}')), says("oh")])
     bench = Bench(tmp_path, adapter, tools={"enabled": False})
     session = await bench.open()
@@ -128,8 +128,8 @@ async def test_a_tool_that_is_switched_off_is_not_run(tmp_path):
     assert "There is no tool named" in session.log.view.messages[2].text
 
 
-def test_calls_that_are_as_they_should_be_stay_the_same_object():
-    """Nothing is copied for nothing."""
+def test_valid_calls_stay_the_same_object():
+    """Nothing is copied unnecessarily."""
     from codecompanion.adapters.base import Finished
     from codecompanion.session.history.tame_calls import tame
 

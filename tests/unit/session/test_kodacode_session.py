@@ -33,12 +33,12 @@ KODACODE = {"policy": "kodacode"}
 
 
 def grep(number):
-    """Return the arguments of a search; equal calls in a row would end the turn."""
+    """Return the arguments of a search; identical calls in a row would end the turn."""
     return f'{{"query": "needle", "max_results": {100 + number}}}'
 
 
 def talker(words=400, count=None):
-    """Return a model that talks, and counts nothing unless told to."""
+    """Return a model that talks, and reports usage only if asked to."""
     return ScriptedAdapter("s", lambda request: says("word " * words, count(request) if count else None))
 
 
@@ -51,7 +51,7 @@ def named(bench, name):
 
 
 def assert_paired(bench):
-    """Every compaction, also one that could not even begin, has one start and one end after it, logged and told."""
+    """Every compaction, even one that could not begin, has one start followed by one end, logged and reported."""
     ends = ("session_history_continuation_updated", "context_compaction_failed")
     for events in (logged(bench), bench.of(Told)):
         about = [(e.compaction_id, e.name) for e in events if e.name in ("context_compaction_started", *ends)]
@@ -89,8 +89,8 @@ async def searching(tmp_path, steps=3, **settings):
     return bench, session, adapter
 
 
-async def test_older_results_of_a_turn_are_placeholders_in_what_is_sent_only(tmp_path):
-    """R-301, R-338, R-339, R-343: the log stays complete, what was pruned stays pruned."""
+async def test_older_results_of_a_turn_are_placeholders_only_in_the_request(tmp_path):
+    """R-301, R-338, R-339, R-343: the log stays complete, pruned results stay pruned."""
     bench, session, adapter = await searching(tmp_path)
     last = [m for m in adapter.requests[-1].messages if m.role == "tool"]
     assert [m.text.startswith("[older retained output from grep_search ") for m in last] == [True, True, False]
@@ -111,7 +111,7 @@ async def test_nothing_is_sent_twice(tmp_path):
         assert len(ids) == len(set(ids))
 
 
-async def test_the_meter_shows_what_is_sent_and_triggers_see_what_is_stored(tmp_path):
+async def test_the_meter_shows_the_request_and_triggers_see_the_stored_size(tmp_path):
     """R-302, R-304: ctx may be lower than the stored history."""
     bench, session, _ = await searching(tmp_path, steps=4)
     meter = bench.of(Meter)[-1]
@@ -122,8 +122,8 @@ async def test_the_meter_shows_what_is_sent_and_triggers_see_what_is_stored(tmp_
     assert trigger - raw == meter.compact_at - meter.tokens, "the mark is where the meter stands when it fires"
 
 
-async def test_the_meter_is_exact_behind_a_shaped_request(tmp_path):
-    """R-302, R-505: what the provider counted for the shaped request is what the meter goes on from."""
+async def test_the_meter_is_exact_after_a_shaped_request(tmp_path):
+    """R-302, R-505: the meter continues from the provider's count of the shaped request."""
     (tmp_path / "a.txt").write_text("needle in a haystack of words\n" * 60)
     sent = []
 
@@ -147,8 +147,8 @@ async def test_the_meter_is_exact_behind_a_shaped_request(tmp_path):
     assert abs(session.control.measured().tokens - raw) <= 0.1 * raw
 
 
-async def test_another_policy_sends_the_view_itself(tmp_path):
-    """K14: no trace of shaping where the policy has none."""
+async def test_another_policy_sends_the_view_unshaped(tmp_path):
+    """K14: no trace of shaping in other policies."""
     _, session, adapter = await searching(tmp_path, policy="codecompanion")
     assert list(adapter.requests[-1].messages[1:]) == list(session.log.view.messages[:-1])
     assert session.control.shaper.current().is_plain
@@ -166,7 +166,7 @@ async def compacting(tmp_path, turns=14, **settings):
     return bench, session, adapter
 
 
-async def test_the_history_is_summarised_without_a_model_and_carried_on(tmp_path):
+async def test_the_history_is_summarised_without_a_model_and_carried_over(tmp_path):
     """R-313, R-321, R-323: no utility adapter, no model call; the summary is first, in the assistant's role."""
     bench, session, adapter = await compacting(tmp_path)
     done = bench.of(Compacted)
@@ -183,8 +183,8 @@ async def test_the_history_is_summarised_without_a_model_and_carried_on(tmp_path
     assert artifact.consolidated_turn_count == len(covered)
 
 
-async def test_every_compaction_has_one_beginning_and_one_end(tmp_path):
-    """R-325, R-327, R-331, R-332: started and updated of one id, logged and told."""
+async def test_every_compaction_has_one_start_and_one_end(tmp_path):
+    """R-325, R-327, R-331, R-332: started and updated share one id, logged and reported."""
     bench, _, _ = await compacting(tmp_path)
     started, updated = named(bench, "context_compaction_started"), named(bench, "session_history_continuation_updated")
     assert (
@@ -211,8 +211,8 @@ async def test_every_compaction_has_one_beginning_and_one_end(tmp_path):
     assert_paired(bench)
 
 
-async def test_the_provider_counts_at_most_once_a_request_and_only_when_it_matters(tmp_path):
-    """R-312: nothing is asked far below the target; never more than one count for one request."""
+async def test_the_provider_counts_at_most_once_per_request_and_only_near_the_target(tmp_path):
+    """R-312: no count far below the target; never more than one per request."""
     adapter = ScriptedAdapter("s", lambda request: says("word " * 400), counts=[3_500] * 100)
     bench = Bench(tmp_path, adapter, window=6_000, settings=KODACODE, tools=ALL_TOOLS)
     session = await bench.open()
@@ -226,8 +226,8 @@ async def test_the_provider_counts_at_most_once_a_request_and_only_when_it_matte
     assert len(adapter.requests) == 12
 
 
-async def test_a_compaction_that_never_ended_gets_its_end_on_load(tmp_path):
-    """R-327, R-332: after a crash, exactly one end, reason interrupted; the user reads of it."""
+async def test_an_unfinished_compaction_gets_its_end_on_load(tmp_path):
+    """R-327, R-332: after a crash, exactly one end, reason interrupted; the user sees it."""
     bench, session, adapter = await compacting(tmp_path, turns=2)
     began = history.CompactionStarted(
         compaction_id="lost",
@@ -247,7 +247,7 @@ async def test_a_compaction_that_never_ended_gets_its_end_on_load(tmp_path):
     assert said(third) == [], "said once"
 
 
-async def test_a_utility_model_may_improve_it_and_may_fail(tmp_path):
+async def test_a_utility_model_may_improve_the_summary_or_fail(tmp_path):
     """R-321, R-322: a failing utility model leaves the runtime summary and the compaction succeeds."""
     utility = ScriptedAdapter("utility", lambda request: says("no JSON"))
     bench = Bench(
@@ -263,8 +263,8 @@ async def test_a_utility_model_may_improve_it_and_may_fail(tmp_path):
     assert fields["attribution"]["summary_source"] == "runtime"
 
 
-async def test_by_hand_the_summary_is_rebuilt_from_the_whole_log(tmp_path):
-    """R-326: from turn 1, two turns stay raw; nothing to do says so and leaves no event."""
+async def test_a_manual_compaction_rebuilds_the_summary_from_the_whole_log(tmp_path):
+    """R-326: from turn 1, two turns stay raw; with nothing to do it reports that and logs no event."""
     adapter = talker()
     bench = Bench(tmp_path, adapter, settings=KODACODE)
     session = await bench.open()
@@ -284,8 +284,8 @@ async def test_by_hand_the_summary_is_rebuilt_from_the_whole_log(tmp_path):
     assert [(u["newly_consolidated_turn_count"], u["consolidated_turn_count"]) for u in updates] == [(3, 3), (6, 6)]
 
 
-async def test_an_undone_summary_is_not_carried_on(tmp_path):
-    """R-324: the turns are back in the view; the next summary is made from the log."""
+async def test_an_undone_summary_is_not_carried_over(tmp_path):
+    """R-324: the turns are back in the view; the next summary is written from the log."""
     bench, session, _ = await compacting(tmp_path, turns=9)
     change = logged(bench, ViewChanged)[-1]
     await session.log.undo([change.change_id], by_user=True)
@@ -297,7 +297,7 @@ async def test_an_undone_summary_is_not_carried_on(tmp_path):
     assert artifact.frontier_turn_id == f"turn-{artifact.consolidated_turn_count}"
 
 
-async def test_a_long_first_turn_gives_no_plan_and_no_complaint(tmp_path):
+async def test_a_long_first_turn_causes_no_plan_and_no_error(tmp_path):
     """R-310, R-332, R-334: nothing finished, nothing planned; the pressure is logged once, the request is sent."""
     (tmp_path / "a.txt").write_text("words and words\n" * 190)
     script = [calls((f"c{i}", "read_file", '{"path": "a.txt"}')) for i in range(4)] + [says("done")]
@@ -316,7 +316,7 @@ async def test_a_long_first_turn_gives_no_plan_and_no_complaint(tmp_path):
 
 
 async def test_a_request_that_cannot_fit_is_not_sent(tmp_path):
-    """R-311, R-332, R-335: one clear sentence, one event, and the next message goes on."""
+    """R-311, R-332, R-335: one clear sentence, one event, and the next message works."""
     adapter = talker(20)
     bench = Bench(tmp_path, adapter, window=4_000, settings=KODACODE, tools=ALL_TOOLS)
     session = await bench.open()
@@ -338,7 +338,7 @@ async def test_a_request_that_cannot_fit_is_not_sent(tmp_path):
 
 
 async def test_a_providers_refusal_has_the_same_reason(tmp_path):
-    """R-332, R-335: "too long" from the provider, when nothing more can be done."""
+    """R-332, R-335: "too long" from the provider, if nothing more can be done."""
     adapter = ScriptedAdapter("s", lambda request: (ContextOverflow("prompt is too long"),))
     bench = Bench(tmp_path, adapter, settings=KODACODE)
     session = await bench.open()
@@ -348,8 +348,8 @@ async def test_a_providers_refusal_has_the_same_reason(tmp_path):
     assert_paired(bench)
 
 
-async def test_turns_are_limited(tmp_path):
-    """R-336: `max_provider_requests_per_turn` ends a turn that would go on for ever, under this policy, too."""
+async def test_requests_per_turn_are_limited(tmp_path):
+    """R-336: `max_provider_requests_per_turn` ends an endless turn, under this policy, too."""
     (tmp_path / "a.txt").write_text("x")
     many = iter(range(100))
     adapter = ScriptedAdapter(
@@ -365,8 +365,8 @@ async def test_turns_are_limited(tmp_path):
 
 
 @pytest.mark.parametrize(("allowed", "requests"), [(0, 1), (1, 2), (2, 3)])
-async def test_a_cut_reply_is_continued_as_often_as_allowed(tmp_path, allowed, requests):
-    """R-337: only when the provider stopped for its output limit alone."""
+async def test_a_reply_cut_off_is_continued_as_often_as_allowed(tmp_path, allowed, requests):
+    """R-337: only if the provider stopped because of its output limit."""
     from codecompanion.adapters.base import Finished, TextDelta
 
     adapter = ScriptedAdapter("s", lambda request: (TextDelta("half"), Finished("length", (), None)))
@@ -383,14 +383,14 @@ FAILED = "History summary update failed"
 
 
 def said(bench):
-    """Return what the chat buffer shows in words, in order."""
+    """Return the messages shown in the chat buffer, in order."""
     shown = {Notice: "text", CompactionFailed: "reason", TurnFinished: "error"}
     told = [getattr(event, shown[type(event)]) for event in bench.events if type(event) in shown]
     return [text for text in told if text]
 
 
 @pytest.mark.parametrize("refused", [history.CompactionStarted, ViewChanged])
-async def test_a_summary_that_cannot_be_stored_is_told_in_the_documents_words(tmp_path, monkeypatch, refused):
+async def test_a_summary_that_cannot_be_stored_is_reported_in_the_documents_words(tmp_path, monkeypatch, refused):
     """R-321, R-327: the runtime could not finish; no new summary, the history is as it was."""
     bench, session, _ = await compacting(tmp_path, turns=3)
     assert bench.of(Compacted) == []
@@ -409,8 +409,8 @@ async def test_a_summary_that_cannot_be_stored_is_told_in_the_documents_words(tm
     assert bench.of(Compacted) == []
 
 
-async def test_a_request_that_does_not_fit_behind_its_compaction_is_told_in_the_documents_words(tmp_path):
-    """R-327, R-335: with the event; the sentence after it says what takes the room and what to do."""
+async def test_a_request_too_large_after_its_compaction_is_reported_in_the_documents_words(tmp_path):
+    """R-327, R-335: with the event; the next sentence names the largest part and a remedy."""
     bench = Bench(tmp_path, talker(20), window=4_000, settings=KODACODE, tools=ALL_TOOLS)
     session = await bench.open()
     session.submit(submit("word " * 6_000))
@@ -423,8 +423,8 @@ async def test_a_request_that_does_not_fit_behind_its_compaction_is_told_in_the_
     assert told == [Notice, SubmitFailed, TurnFinished], "the same sentence twice in a row is shown once"
 
 
-async def test_a_providers_refusal_is_told_so_too_and_mere_pressure_is_not(tmp_path):
-    """R-334, R-335: a request that is sent is no failure for the user."""
+async def test_a_providers_refusal_is_reported_the_same_way_and_mere_pressure_is_not(tmp_path):
+    """R-334, R-335: a request that is sent is not a failure for the user."""
     adapter = ScriptedAdapter("s", lambda request: (ContextOverflow("prompt is too long"),))
     bench = Bench(tmp_path, adapter, settings=KODACODE)
     session = await bench.open()
@@ -442,7 +442,7 @@ async def test_a_providers_refusal_is_told_so_too_and_mere_pressure_is_not(tmp_p
 # ---- what is said of the requests
 
 
-async def test_what_was_assembled_is_logged_once_a_turn(tmp_path):
+async def test_the_assembled_request_is_logged_once_per_turn(tmp_path):
     """R-328, R-329: layers and fragments in bytes."""
     bench, _, adapter = await searching(tmp_path)
     (event,) = named(bench, "prompt_compiled")
@@ -456,16 +456,16 @@ async def test_what_was_assembled_is_logged_once_a_turn(tmp_path):
     assert turn["label"] == "turn-1"
 
 
-async def test_the_chart_has_the_trigger_as_it_is_set(tmp_path):
-    """R-307, R-356: requests are logged with the limits of what is measured, the history before shaping."""
+async def test_the_chart_shows_the_configured_trigger(tmp_path):
+    """R-307, R-356: requests are logged with the limits of the measured size, the history before shaping."""
     bench, session, _ = await searching(tmp_path)
     assert session.control.shaper.current().raw.tokens > session.control.shaper.current().measure.tokens
     limits = logged(bench, RequestSent)[-1].limits
     assert limits["compaction"] == int(limits["window"] * 0.8)
 
 
-async def test_which_turns_were_left_out_is_logged(tmp_path):
-    """R-328, R-330: counted against the whole log, each turn named once; all figures ≥ 0."""
+async def test_omitted_turns_are_logged(tmp_path):
+    """R-328, R-330: relative to the whole log, each turn named once; all figures ≥ 0."""
     bench, _, _ = await compacting(tmp_path)
     pruned = [event.fields for event in named(bench, "context_pruned")]
     last, ids = pruned[-1], [turn for fields in pruned for turn in fields["turn_ids"]]
@@ -478,7 +478,7 @@ async def test_which_turns_were_left_out_is_logged(tmp_path):
 
 
 async def compacted_within_a_turn(tmp_path, *steps, window=6_000):
-    """Two finished turns, then one whose replies are `steps`; the compaction falls between two of its requests."""
+    """Two finished turns, then one with `steps` replies; the compaction runs between two of its requests."""
     (tmp_path / "a.txt").write_text("words and words\n" * 190)
     adapter = ScriptedAdapter("s", [says("word " * 800), says("word " * 800), *steps, says("done")])
     bench = Bench(tmp_path, adapter, window=window, settings=KODACODE, tools=ALL_TOOLS)
@@ -494,7 +494,7 @@ async def compacted_within_a_turn(tmp_path, *steps, window=6_000):
 
 
 def events_behind(bench, request):
-    """Return the names of R-328 that were logged after that many requests of the last turn."""
+    """Return the R-328 events logged after that many requests of the last turn."""
     payloads = [e.payload for e in bench.store.load_events("chat-1")]
     sent = [place for place, payload in enumerate(payloads) if isinstance(payload, RequestSent)][2:]
     later = payloads[sent[request - 1] : sent[request]]
@@ -502,8 +502,8 @@ def events_behind(bench, request):
     return [event for event in later if isinstance(event, PolicyEvent) and event.name in names]
 
 
-async def test_a_compaction_between_two_tool_rounds_logs_what_it_made_of_the_request(tmp_path):
-    """R-328: which turns were dropped after the summary is said when it happens, not a turn later."""
+async def test_a_compaction_between_two_tool_rounds_logs_the_resulting_request(tmp_path):
+    """R-328: turns dropped after the summary are reported when it happens, not a turn later."""
     reads = [calls((f"c{i}", "read_file", '{"path": "a.txt"}')) for i in range(2)]
     bench, adapter = await compacted_within_a_turn(tmp_path, *reads)
     sizes = [len(events_behind(bench, n)) for n in range(1, len(adapter.requests) - 2)]
@@ -518,8 +518,8 @@ async def test_a_compaction_between_two_tool_rounds_logs_what_it_made_of_the_req
     assert told == ["prompt_compiled", "context_pruned"] * 4
 
 
-async def test_a_compaction_behind_a_refusal_logs_what_is_sent_instead(tmp_path):
-    """R-328, R-335: the request that goes out a second time is another one."""
+async def test_a_compaction_after_a_refusal_logs_the_second_request(tmp_path):
+    """R-328, R-335: the request sent the second time is different."""
     refused = (ContextOverflow("prompt is too long"),)
     bench, adapter = await compacted_within_a_turn(tmp_path, refused, window=100_000)
     assert len(adapter.requests) == 4
@@ -528,7 +528,7 @@ async def test_a_compaction_behind_a_refusal_logs_what_is_sent_instead(tmp_path)
     assert compiled.fields["cacheable_prefix"] > 0
 
 
-# ---- how replies shall be
+# ---- style of replies
 
 
 @pytest.mark.parametrize(
@@ -541,8 +541,8 @@ async def test_a_compaction_behind_a_refusal_logs_what_is_sent_instead(tmp_path)
         ({"response_style": "terse"}, True),
     ],
 )
-async def test_the_style_of_replies(tmp_path, settings, terse):
-    """R-347, R-348, R-349, K16: terse by default only with this policy; it changes nothing but the system prompt."""
+async def test_the_reply_style_changes_the_system_prompt(tmp_path, settings, terse):
+    """R-347, R-348, R-349, K16: terse by default only under this policy; nothing else changes."""
     adapter = ScriptedAdapter("s", [says("hello")])
     bench = Bench(tmp_path, adapter, settings=settings)
     session = await bench.open()
@@ -597,8 +597,8 @@ async def with_packet(tmp_path, *texts, sections=("repo", "git"), window=100_000
     return bench, session, adapter
 
 
-async def test_the_packet_goes_along_with_the_first_turn_and_is_not_stored(tmp_path):
-    """R-350…R-353: in front of the user's words; on later requests it stays where it was; nothing is repeated."""
+async def test_the_packet_is_sent_with_the_first_turn_and_is_not_stored(tmp_path):
+    """R-350…R-353: before the user's words; in later requests it stays in place; nothing is repeated."""
     script = [calls(("c1", "read_file", '{"path": "a.txt"}')), says("ok"), says("again"), says("asked")]
     bench, _, adapter = await with_packet(tmp_path, "hello", "and now?", "what is the git status?", replies=script)
     first, continuation, second, third = adapter.requests
@@ -615,8 +615,8 @@ async def test_the_packet_goes_along_with_the_first_turn_and_is_not_stored(tmp_p
     assert logged(bench, RequestSent)[0].shaping == {"packet": packet.tokens}
 
 
-async def test_what_was_summarised_away_is_said_again(tmp_path):
-    """R-353: "since it was last sent" means what the model can still see."""
+async def test_summarised_sections_are_sent_again(tmp_path):
+    """R-353: "since it was last sent" means text that the model can still see."""
     words = [f"{text} " * 300 for text in ("one", "two", "three", "four")]
     bench, session, adapter = await with_packet(tmp_path, *words, sections=("repo",))
     assert [p.cycle for p in packets(adapter.requests[-1])] == [1]
@@ -627,15 +627,15 @@ async def test_what_was_summarised_away_is_said_again(tmp_path):
     assert [p.cycle for p in packets(adapter.requests[-1])] == [5]
 
 
-async def test_under_pressure_the_packet_is_left_out_and_recorded(tmp_path):
-    """R-354: its tokens stand in the log for /cost."""
+async def test_under_pressure_the_packet_is_omitted_and_recorded(tmp_path):
+    """R-354: its tokens are in the log for /cost."""
     bench, _, adapter = await with_packet(tmp_path, "word " * 2_500, window=5_150)
     assert packets(adapter.requests[0]) == []
     assert logged(bench, RequestSent)[0].shaping["packet_omitted"] > 20
 
 
 async def test_diagnostics_come_from_the_editor(tmp_path):
-    """R-351: a few of those the editor has, when the words are about them."""
+    """R-351: a few of the editor's diagnostics, if the message is about them."""
     found = Diagnostic(path=str(tmp_path / "a.txt"), line=3, severity="ERROR", message="undefined name")
 
     class Says(NoEditor):
@@ -647,7 +647,7 @@ async def test_diagnostics_come_from_the_editor(tmp_path):
     assert "- a.txt:3 ERROR: undefined name" in packet.text
 
 
-async def test_without_sections_git_is_not_even_asked(tmp_path, monkeypatch):
+async def test_without_sections_git_is_not_called(tmp_path, monkeypatch):
     """R-350: disabled by default."""
     monkeypatch.setattr("codecompanion.workspace.git.read_status", lambda root: pytest.fail("asked"))
     _, _, adapter = await with_packet(tmp_path, "hello", sections=())

@@ -1,4 +1,4 @@
-"""What a request costs in a long chat: it looks at what is new, not at what is there (lesson 31)."""
+"""The cost of a request in a long chat: proportional to the new messages (lesson 31)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.session.test_native_compaction import talk
 
 
 @pytest.mark.parametrize("reports", [True, False])
-async def test_a_request_looks_only_at_new_messages(tmp_path, monkeypatch, reports):
+async def test_a_request_processes_only_new_messages(tmp_path, monkeypatch, reports):
     """Also at an endpoint that reports no usage."""
     usage = Usage(input_tokens=9_000, output_tokens=10) if reports else None
     bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: says("answer", usage), native=True))
@@ -40,8 +40,8 @@ async def test_a_request_looks_only_at_new_messages(tmp_path, monkeypatch, repor
 
 
 @pytest.mark.slow("a chat of many turns")
-async def test_a_turn_reads_the_log_only_behind_a_change_of_the_view(tmp_path, monkeypatch):
-    """R-330: which turns a request leaves out is known without looking at all of them again."""
+async def test_a_turn_reads_the_log_only_after_a_change_of_the_view(tmp_path, monkeypatch):
+    """R-330: the omitted turns of a request are known without scanning all of them again."""
     counter, text = MessageCounter(), "words and words " * 100
 
     def answer(request):

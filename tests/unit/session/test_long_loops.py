@@ -1,4 +1,4 @@
-"""A turn of many tool calls in a live chat, under every policy (R-408, R-510, R-524): a summary comes before a cut."""
+"""A turn of many tool calls in a live chat, under every policy (R-408, R-510, R-524): summarised before truncated."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENDLESS = {"max_provider_requests_per_turn": -1}
 
 
 class Worker:
-    """A model that reads another part of the file at each step, at length or in short, and writes summaries."""
+    """A model that reads another part of the file at each step, with long or short replies, and writes summaries."""
 
     def __init__(self, steps: int, words: int = 0) -> None:
         self.steps, self.words, self._numbers = steps, words, count(1)
@@ -81,7 +81,7 @@ async def test_the_policys_own_stages_keep_a_loop_in_its_window(tmp_path, name, 
         assert len(bench.of(Compacted)) >= 3
 
 
-async def test_cowork_hands_off_in_the_middle_of_a_loop(tmp_path):
+async def test_cowork_hands_off_during_a_loop(tmp_path):
     """R-408, R-411, R-416, R-443, R-447, R-453: checkpoint, pinned block, memory and event; the newest rounds stay."""
     bench, adapter = bench_of(tmp_path, "cowork", Worker(STEPS))
     session = await bench.open()
@@ -106,7 +106,7 @@ async def test_cowork_hands_off_in_the_middle_of_a_loop(tmp_path):
 
 
 async def test_kodacode_summarises_the_running_turn_and_then_the_finished_one(tmp_path):
-    """R-313, R-319, R-324: one summary that covers the turn once, whether it runs or is over."""
+    """R-313, R-319, R-324: one summary that covers the turn once, during and after it."""
     bench, _ = bench_of(tmp_path, "kodacode", Worker(STEPS))
     session = await bench.open()
     session.submit(submit(REQUEST))

@@ -1,4 +1,4 @@
-"""Usage is evidence, not truth (R-505, lesson 58): what servers report that cannot be, and what the chat does then."""
+"""Usage is evidence, not truth (R-505, lesson 58): impossible reports from servers, and the chat's response."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ LIES: dict[str, Lie] = {
 
 
 class Liar(Chat):
-    """A chat of some 20,000 tokens, of which the schemas are a quarter, whose every reply is reported wrongly."""
+    """A chat of some 20,000 tokens, a quarter of them schemas, with false usage in every reply."""
 
     def __init__(self, lie: Lie) -> None:
         super().__init__(Provider(1.2, hidden=6_500))
@@ -62,7 +62,7 @@ class Liar(Chat):
         self.lie, self.before, self.number = lie, 0, 0
 
     def report(self) -> bool:
-        """Return whether the report is a lie: what was not cached is all, the first time."""
+        """Return whether the report is a lie: at first, everything is uncached."""
         estimated, prompt = self.meter.estimated_prompt(self.view), self.truth
         self.add("Done. " * 30, "assistant")
         usage = self.lie(prompt, self.before, 6_000, self.number)
@@ -75,7 +75,7 @@ class Liar(Chat):
 @pytest.mark.parametrize("name", LIES)
 @pytest.mark.parametrize("honest", [0, 3])
 def test_the_estimate_stays_in_force(name: str, honest: int) -> None:
-    """From the first report on, and after honest ones; nothing is learned, and the meter says that it is a guess."""
+    """From the first report on, and after honest ones; nothing is learned, and the meter shows an estimate."""
     chat = Liar(LIES[name])
     chat.add("Please read the files.", "user")
     for _ in range(honest):
@@ -88,7 +88,7 @@ def test_the_estimate_stays_in_force(name: str, honest: int) -> None:
         count = chat.meter.count(chat.view)
         assert not count.exact
         if name == "more and more" and not honest and number == 0:
-            # A prompt of the server's own looks just the same; the second report tells.
+            # A server's own prompt looks identical; the second report tells them apart.
             assert count.lower <= chat.truth <= count.upper
             continue
         assert abs(count.tokens / chat.truth - 1) < (0.1 if honest else 0.25), (count, chat.truth)
@@ -97,7 +97,7 @@ def test_the_estimate_stays_in_force(name: str, honest: int) -> None:
 
 
 def test_a_report_that_grows_while_the_request_shrinks_is_not_believed() -> None:
-    """The server counts what it has seen in all its life; an edit must not be undone by that."""
+    """The server reports a running total; that must not undo an edit."""
     chat = Chat(Provider(1.1, hidden=500))
     chat.add("Please read the files.", "user")
     for _ in range(10):
@@ -113,8 +113,8 @@ def test_a_report_that_grows_while_the_request_shrinks_is_not_believed() -> None
         assert abs(chat.meter.count(chat.view).tokens / chat.truth - 1) < 0.05
 
 
-def test_a_prompt_the_server_puts_in_front_is_believed_once_the_reports_follow_what_is_sent() -> None:
-    """Gateways with instructions of their own: too much for a first report, and true."""
+def test_a_server_prompt_is_believed_once_the_reports_follow_the_requests() -> None:
+    """Gateways with their own instructions: too much for a first report, and true."""
     chat = Chat(Provider(1.1, hidden=21_000))
     chat.add("Please read the files.", "user")
     chat.reply()
@@ -128,7 +128,7 @@ def test_a_prompt_the_server_puts_in_front_is_believed_once_the_reports_follow_w
 @pytest.mark.parametrize("window", [0, 200_000])
 @pytest.mark.parametrize("hidden", [25_000, 40_000])
 @pytest.mark.parametrize("first", [1, 500], ids=["short", "long"])
-def test_a_hidden_prompt_counts_from_the_first_report_on_and_is_believed_from_the_second(
+def test_a_hidden_prompt_counts_from_the_first_report_and_is_believed_from_the_second(
     window: int, hidden: int, first: int
 ) -> None:
     """Proxies and logins add 25,000 to 40,000 tokens: an estimate whose bounds hold both, then a count; all the time.
@@ -160,8 +160,8 @@ def test_a_hidden_prompt_counts_from_the_first_report_on_and_is_believed_from_th
 
 
 @pytest.mark.parametrize("window", [0, 200_000])
-def test_a_hidden_prompt_that_grows_is_followed_at_once(window: int) -> None:
-    """By less than is believed at once, and by more: until the next report that is an estimate."""
+def test_growth_of_a_hidden_prompt_is_followed_at_once(window: int) -> None:
+    """Growth below the limit is believed at once; a larger one stays an estimate until the next report."""
     for more in (6_000, 20_000):
         chat = Chat(Provider(1.1, hidden=25_000))
         chat.meter.window, chat.meter.assumed_window = window, 128_000
@@ -202,8 +202,8 @@ def test_a_report_that_is_too_high_is_dropped_with_the_second(name: str, window:
         assert 0 <= chat.meter.calibration.extra < 3_000
 
 
-def test_a_history_that_the_server_keeps_shorter_is_followed_from_the_second_report_on() -> None:
-    """A gateway that compacts by itself; a server that cuts to a fixed length always reports the same (lesson 30)."""
+def test_a_history_shortened_by_the_server_is_followed_from_the_second_report_on() -> None:
+    """A gateway may compact on its own; a truncating server always reports the same size (lesson 30)."""
     for step, believed in ((1.1, True), (0.0, False)):
         chat = Chat(Provider(1.1))
         chat.add("Please read the files.", "user")
@@ -222,8 +222,8 @@ def test_a_history_that_the_server_keeps_shorter_is_followed_from_the_second_rep
 
 # koboldcpp cuts to its window (gpttype_adapter.cpp), Hunyuan to its limit (its API's text on Messages), Ollama to half.
 @pytest.mark.parametrize("share", [(1.0,), (0.97, 1.0, 0.98), (0.5, 0.7, 0.6)], ids=["whole", "about", "half"])
-def test_a_server_that_cuts_long_prompts_is_named_as_one(share: tuple[float, ...]) -> None:
-    """Lesson 30: reports that never rise above one size are true, and say what the window is."""
+def test_a_server_that_truncates_long_prompts_is_reported(share: tuple[float, ...]) -> None:
+    """Lesson 30: reports that never exceed one size are true, and reveal the window."""
     chat, doubts = Chat(Provider(1.1)), UsageDoubts()
     told = list[str]()
     for number in range(14):
@@ -241,8 +241,8 @@ def test_a_server_that_cuts_long_prompts_is_named_as_one(share: tuple[float, ...
 
 
 @pytest.mark.parametrize("name", ["fifty", "only what was not cached", "cached tokens beside the prompt"])
-def test_small_figures_are_no_cut(name: str) -> None:
-    """What is far below the largest report was not cut, it was not counted."""
+def test_small_figures_do_not_mean_truncation(name: str) -> None:
+    """A figure far below the largest report means uncounted tokens, not truncation."""
     chat, doubts = Liar(LIES[name]), list[Doubt]()
     for number in range(8):
         chat.add(LINE * 60, "user")
@@ -256,8 +256,8 @@ def test_small_figures_are_no_cut(name: str) -> None:
     assert not [doubt for doubt in doubts if doubt.cut_to]
 
 
-def test_a_shorter_history_that_the_providers_cache_confirms_is_followed_at_once() -> None:
-    """Recorded of an agent that compacted: the second report found just the first one's prompt in the cache."""
+def test_a_shorter_history_confirmed_by_the_providers_cache_is_followed_at_once() -> None:
+    """Recorded of an agent that compacted: the second report found exactly the first one's prompt in the cache."""
     chat = Chat(Provider(1.1))
     chat.add("Please read the files.", "user")
     for _ in range(10):
@@ -272,8 +272,8 @@ def test_a_shorter_history_that_the_providers_cache_confirms_is_followed_at_once
 
 
 @pytest.mark.parametrize("output", [0, 1, 90_000, 2**40])
-def test_a_reply_is_not_as_long_as_the_server_says(output: int) -> None:
-    """The prompt is believed, the output is not: the reply stays an estimate, the next report sets it right."""
+def test_a_false_output_size_is_not_believed(output: int) -> None:
+    """The prompt size is believed, the output size is not: the reply stays an estimate until the next report."""
     chat = Chat(Provider(1.1))
     for _ in range(3):
         chat.add(LINE * 60, "user")
@@ -286,8 +286,8 @@ def test_a_reply_is_not_as_long_as_the_server_says(output: int) -> None:
 
 
 @pytest.mark.parametrize(("ratio", "hidden"), [(0.75, 0), (0.9, 350), (1.35, 600), (1.9, 2_000), (2.2, 5_000)])
-def test_what_an_honest_server_reports_is_believed(ratio: float, hidden: int) -> None:
-    """Whatever its tokenizer, also after an edit and in a chat with few words."""
+def test_an_honest_servers_reports_are_believed(ratio: float, hidden: int) -> None:
+    """With any tokenizer, also after an edit and in a short chat."""
     chat = Chat(Provider(ratio, hidden))
     for step in range(12):
         chat.add(LINE * (1 if step % 2 else 80), "user")
@@ -307,14 +307,14 @@ TEXT = "The parser reads one line after the other and keeps what it has seen. "
 
 
 def independent_count(request: ChatRequest) -> int:
-    """Return the server's own count: no part of ours is in it."""
+    """Return the server's own count, independent of our code."""
     texts = [part for m in request.messages for part in (m.text, *(c.name + c.arguments for c in m.tool_calls))]
     schemas = sum(len(json.dumps(tool.parameters)) + len(tool.description) for tool in request.tools)
     return (sum(map(len, texts)) + schemas) // 4 + 6 * len(texts) + 300
 
 
 class Server:
-    """Enforces its window by its own count, and reports what the lie says."""
+    """Enforces its window by its own count, and reports false usage."""
 
     def __init__(self, lie: Lie | None, reply: Callable[[ChatRequest], Reply], *, says_sizes: bool) -> None:
         self.accepted: list[int] = []
@@ -353,7 +353,7 @@ def reads() -> Callable[[ChatRequest], Reply]:
 
 
 async def overflow(root: Path, case: str, lie: Lie | None, policy: str) -> tuple[Bench, Server]:
-    """Play a chat of some 30,000 tokens in a window of 12,000."""
+    """Run a chat of some 30,000 tokens in a window of 12,000."""
     (root / "a.txt").write_text("\n".join(TEXT for _ in range(40)))
     server = Server(lie, reads() if case == "tool loop" else talks, says_sizes=case == "sizes are told")
     window = 4 * WINDOW if case == "the window is believed larger" else WINDOW
@@ -373,8 +373,8 @@ CASES = ("dialogue", "tool loop", "one long message", "the window is believed la
 @pytest.mark.slow("every lie with every way of counting")
 @pytest.mark.parametrize("lie", [None, *LIES])
 @pytest.mark.parametrize("case", CASES)
-async def test_a_chat_that_overflows_goes_on_whatever_is_reported(tmp_path: Path, case: str, lie: str | None) -> None:
-    """R-535: with lying usage as with honest usage; what is sent at last fits by the server's own count."""
+async def test_an_overflowing_chat_continues_with_any_usage(tmp_path: Path, case: str, lie: str | None) -> None:
+    """R-535: with false usage as with true usage; the final request fits by the server's own count."""
     bench, server = await overflow(tmp_path, case, LIES[lie] if lie else None, "codecompanion")
     ended = bench.of(TurnFinished)
     assert [end.reason for end in ended] == ["done"] * 30, [end.error for end in ended if end.error][:1]
@@ -387,15 +387,15 @@ async def test_a_chat_that_overflows_goes_on_whatever_is_reported(tmp_path: Path
 @pytest.mark.slow("every lie under every policy")
 @pytest.mark.parametrize("policy", policy_names())
 @pytest.mark.parametrize("lie", ["fifty", "without the tools", "more and more"])
-async def test_every_policy_goes_on(tmp_path: Path, policy: str, lie: str) -> None:
-    """No policy ends at the wall because of what a server says."""
+async def test_every_policy_continues(tmp_path: Path, policy: str, lie: str) -> None:
+    """No policy gets stuck because of a server's reports."""
     bench, server = await overflow(tmp_path, "dialogue", LIES[lie], policy)
     assert [end.reason for end in bench.of(TurnFinished)] == ["done"] * 30
     assert max(server.accepted) <= WINDOW
 
 
-async def test_it_is_told_once_and_stands_in_the_check_up(tmp_path: Path) -> None:
-    """One sentence per endpoint, the same in `:checkhealth`; the meter says `~`; another chat is not told again."""
+async def test_false_usage_is_reported_once_and_in_the_health_check(tmp_path: Path) -> None:
+    """One sentence per endpoint, also in `:checkhealth`; the meter shows `~`; another chat does not repeat it."""
     bench = Bench(
         tmp_path, ScriptedAdapter("offline", Server(LIES["fifty"], talks, says_sizes=False)), checks_usage=True
     )
@@ -412,8 +412,8 @@ async def test_it_is_told_once_and_stands_in_the_check_up(tmp_path: Path) -> Non
     assert found.text.startswith("reports too few tokens (50 instead of about ")
 
 
-async def test_a_lie_is_no_proof_that_the_provider_does_not_compact(tmp_path: Path) -> None:
-    """R-534: a prompt far above the threshold, by a server that only says so, is no compaction that was missed."""
+async def test_false_usage_does_not_prove_that_the_provider_does_not_compact(tmp_path: Path) -> None:
+    """R-534: a prompt reported far above the threshold by a lying server is not a missed compaction."""
     server = Server(LIES["a 32-bit overflow"], talks, says_sizes=False)
     bench = Bench(tmp_path, ScriptedAdapter("s", server, native=True), checks_usage=True)
     session = await bench.open()
@@ -424,14 +424,14 @@ async def test_a_lie_is_no_proof_that_the_provider_does_not_compact(tmp_path: Pa
     assert not any("did not compact" in text for text in told), told
 
 
-async def test_nothing_is_said_of_an_honest_server(tmp_path: Path) -> None:
+async def test_an_honest_server_causes_no_message(tmp_path: Path) -> None:
     bench, _ = await overflow(tmp_path, "tool loop", None, "codecompanion")
     assert [notice.text for notice in bench.of(Notice) if "reports" in notice.text] == []
     assert bench.services.usage_doubts.sentences() == []
 
 
-async def test_what_was_learned_of_one_address_is_not_used_for_another(tmp_path: Path) -> None:
-    """The same adapter entry, pointed to another server: another tokenizer, other habits."""
+async def test_calibration_of_one_address_is_not_used_for_another(tmp_path: Path) -> None:
+    """The same adapter entry with another server address: another tokenizer, other habits."""
     bench = Bench(tmp_path, ScriptedAdapter("s", talks))
     services, settings = bench.services, bench.services.adapters.settings("s")
     services.adapters.add(bench.adapter, type(settings)(name="s", kind="openai", base_url="http://user:pw@one.test/v1"))
@@ -442,8 +442,8 @@ async def test_what_was_learned_of_one_address_is_not_used_for_another(tmp_path:
     assert services.calibration("s", "m") == Calibration()
 
 
-async def test_what_was_learned_of_an_endpoint_is_known_after_a_restart(tmp_path: Path) -> None:
-    """R-505: ratio, extra and the width of the band; what means something else by now is not taken."""
+async def test_the_calibration_of_an_endpoint_survives_a_restart(tmp_path: Path) -> None:
+    """R-505: ratio, extra and the width of the band; values whose meaning has changed are ignored."""
     bench = Bench(tmp_path, ScriptedAdapter("s", talks))
     learned = Calibration(1.7, 9_000, 120.0, above=2.5, below=0.4)
     bench.services.keep_calibration("s", "m", learned)
@@ -457,8 +457,8 @@ async def test_what_was_learned_of_an_endpoint_is_known_after_a_restart(tmp_path
     assert again.services.calibration("s", "damaged") == Calibration()
 
 
-async def test_a_damaged_row_of_what_was_learned_does_not_keep_the_host_from_starting(tmp_path: Path) -> None:
-    """SQLite keeps a text in a column of numbers; the other rows count."""
+async def test_a_damaged_calibration_row_does_not_keep_the_host_from_starting(tmp_path: Path) -> None:
+    """SQLite allows text in a numeric column; the other rows count."""
     bench = Bench(tmp_path, ScriptedAdapter("s", talks))
     bench.services.keep_calibration("s", "m", Calibration(1.7, 9_000))
     damage: list[dict[str, Any]] = [{"ratio": "abc"}, {"weight": "many"}, {"extra": b"x"}, {"extra": 1e300}]
@@ -470,7 +470,7 @@ async def test_a_damaged_row_of_what_was_learned_does_not_keep_the_host_from_sta
     assert again.services.calibrations == {("s", "m"): Calibration(1.7, 9_000)}
 
 
-def test_each_endpoint_is_told_once() -> None:
+def test_each_endpoint_is_reported_once() -> None:
     doubts, chat = UsageDoubts(), Liar(LIES["fifty"])
     chat.add(LINE * 100, "user")
     doubt = chat.meter.learn(Usage(50, 4), chat.meter.estimated_prompt(chat.view), with_reply(chat))
@@ -484,8 +484,8 @@ def with_reply(chat: Chat) -> Any:
     return chat.view
 
 
-def test_a_lie_costs_no_more_in_a_long_chat(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lesson 31: what was compared once is not looked at again."""
+def test_checking_usage_costs_no_more_in_a_long_chat(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lesson 31: messages compared once are not compared again."""
     looked_at, marks = list[str](), MessageCounter.marks
 
     def counted(self: MessageCounter, message: Message) -> int:

@@ -1,4 +1,4 @@
-"""Gathered code in a chat: when, where it stands, that nothing is lost (R-201, R-202, R-213, R-253, R-268)."""
+"""Gathered code in a chat: timing, position, and that nothing is lost (R-201, R-202, R-213, R-253, R-268)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CODE = "### File: src/a.py\ndef secret(): ...\n"
 
 
 class FakeGatherer:
-    """Finds the same code for every question; `holds` is waited for, `fails` is raised."""
+    """Finds the same code for every question; waits for `holds`, raises `fails`."""
 
     def __init__(self, enabled=True, text=CODE, *, snippets=2, fails=None, holds=None, notes=(), timed_out=(), **more):
         self.enabled, self.text, self.snippets = enabled, text, snippets
@@ -114,8 +114,8 @@ def project(tmp_path):
     return root
 
 
-async def test_the_code_stands_right_before_its_question(project, monkeypatch):
-    """R-253, with the prompt cache in mind: never before the history, and in one commit with its question."""
+async def test_the_code_comes_right_before_its_question(project, monkeypatch):
+    """R-253, for the prompt cache: never before the history, and in one commit with its question."""
     gatherer = FakeGatherer()
     bench, session = await bench_with(project, gatherer)
     written, append = [], bench.store.append
@@ -154,7 +154,7 @@ async def test_the_editor_shows_one_line_below_the_message(project):
     assert (drawn[1].title, drawn[1].text, drawn[1].duration_ms) == (told.title, told.body, 140)
 
 
-async def test_the_status_says_what_happens(project):
+async def test_the_status_shows_each_step(project):
     bench, session = await bench_with(project, FakeGatherer(holds=asyncio.Event()))
     session.submit(ask("why?"))
     await bench.until(lambda: any(e.label == "gathering code · indexing 40 %" for e in of(bench, StateEvent)))
@@ -162,7 +162,7 @@ async def test_the_status_says_what_happens(project):
     await session.stop()
 
 
-async def test_a_stop_while_gathering_gives_the_message_back_and_logs_nothing(project):
+async def test_a_stop_during_gathering_returns_the_message_and_logs_nothing(project):
     """Lessons 16, 41: immediate, and no text is lost."""
     gatherer = FakeGatherer(holds=asyncio.Event())
     bench, session = await bench_with(project, gatherer)
@@ -182,7 +182,7 @@ async def test_a_stop_while_gathering_gives_the_message_back_and_logs_nothing(pr
     assert session.log.view.cycle == 1, "there was no turn"
 
 
-async def test_what_is_typed_while_gathering_is_sent_after_it(project):
+async def test_a_message_typed_during_gathering_is_sent_after_it(project):
     gatherer = FakeGatherer(holds=asyncio.Event())
     bench, session = await bench_with(project, gatherer)
     session.submit(ask("first"))
@@ -195,7 +195,7 @@ async def test_what_is_typed_while_gathering_is_sent_after_it(project):
 
 
 @pytest.mark.parametrize("error", [RuntimeError("broken"), TimeoutError(), ValueError("x" * 5000)])
-async def test_whatever_fails_the_plain_message_goes(project, error):
+async def test_after_any_failure_the_plain_message_is_sent(project, error):
     """R-202."""
     bench, session = await bench_with(project, FakeGatherer(fails=error))
     await asked(bench, session, ask("why?"))
@@ -203,7 +203,7 @@ async def test_whatever_fails_the_plain_message_goes(project, error):
     assert any(notice.text.startswith("No code was gathered: ") for notice in of(bench, Notice))
 
 
-async def test_a_message_that_cannot_be_read_for_mentions_goes_all_the_same(project, monkeypatch):
+async def test_a_message_whose_mentions_cannot_be_read_is_still_sent(project, monkeypatch):
     """R-202."""
 
     def fail(*args):
@@ -232,8 +232,8 @@ async def test_a_message_that_cannot_be_read_for_mentions_goes_all_the_same(proj
         ("auto", "kodacode", "the word `#{codebase}` in backticks", False),
     ],
 )
-async def test_when_code_is_gathered(project, enabled, policy, text, gathers):
-    """R-213; issue 11: `auto` follows the policy, and elsewhere the message."""
+async def test_code_is_gathered_by_option_policy_or_mention(project, enabled, policy, text, gathers):
+    """R-213; issue 11: `auto` follows the policy, or else the message."""
     (project / "src").mkdir()
     (project / "src" / "here.py").write_text("x = 1\n")
     gatherer = FakeGatherer(enabled)
@@ -268,8 +268,8 @@ async def test_when_code_is_gathered(project, enabled, policy, text, gathers):
         (False, "see #{image}", ["Sent as plain text: #{image} · /image attaches one"]),
     ],
 )
-async def test_what_was_not_understood_is_said_below_the_message(project, enabled, text, told):
-    """Nothing is silently ignored. Also in a chat that is opened again, and at the same place."""
+async def test_misunderstood_mentions_are_reported_below_the_message(project, enabled, text, told):
+    """Nothing is silently ignored, also in a reopened chat, and at the same position."""
     (project / "src").mkdir()
     (project / "src" / "here.py").write_text("x = 1\n")
     bench, session = await bench_with(project, FakeGatherer(enabled))
@@ -284,7 +284,7 @@ async def test_what_was_not_understood_is_said_below_the_message(project, enable
     assert kinds == ["user", *["note"] * len(told), "reply"]
 
 
-async def test_a_name_that_was_never_meant_as_a_file_is_not_looked_for(project):
+async def test_a_name_that_is_not_a_file_reference_is_not_looked_up(project):
     (project / "a.py").write_text("x\n")
     gatherer = FakeGatherer(True)
     bench, session = await bench_with(project, gatherer)
@@ -292,7 +292,7 @@ async def test_a_name_that_was_never_meant_as_a_file_is_not_looked_for(project):
     assert gatherer.questions[0].files == ("a.py", "gone.py")
 
 
-async def test_that_gathering_is_off_is_said_once(project):
+async def test_disabled_gathering_is_reported_once(project):
     bench, session = await bench_with(project, FakeGatherer(False))
     await asked(bench, session, ask("#{codebase} a"), ask("#{codebase} b #{symbols}", 2))
     assert [notice.text for notice in of(bench, Notice)] == [
@@ -300,7 +300,7 @@ async def test_that_gathering_is_off_is_said_once(project):
     ]  # fmt: skip
 
 
-async def test_a_branch_has_none_of_what_was_said_of_the_edited_question(project):
+async def test_a_branch_omits_the_reports_about_the_edited_question(project):
     bench, session = await bench_with(project, FakeGatherer("auto", text="", snippets=0))
     await asked(bench, session, ask("#{codebase} a #{symbols}"), ask("#{codebase} b", 2))
     at = session.log.view.messages[2].id
@@ -314,7 +314,7 @@ async def test_a_branch_has_none_of_what_was_said_of_the_edited_question(project
     assert len(notes) == 3, "and that it is a branch"
 
 
-async def test_what_the_gatherer_is_told(project):
+async def test_the_gatherer_receives_the_question_and_the_editor_state(project):
     (project / "a.py").write_text("x\n")
     gatherer = FakeGatherer("auto")
     bench, session = await bench_with(project, gatherer)
@@ -325,7 +325,7 @@ async def test_what_the_gatherer_is_told(project):
     assert 0 < question.max_tokens < 50_000, "half of the window less prompt and reply, as characters / 4"
 
 
-async def test_unsaved_texts_are_asked_for_only_when_there_are_any(project):
+async def test_unsaved_texts_are_requested_only_if_there_are_any(project):
     class FakeEditor:
         looked = 0
 
@@ -355,8 +355,8 @@ async def test_a_home_directory_is_not_searched(project, monkeypatch):
     assert len(said) == 1, "said once in a chat"
 
 
-async def test_without_room_the_message_goes_alone(project):
-    """Issue 11: smaller or none, the message still goes."""
+async def test_without_room_the_message_is_sent_alone(project):
+    """Issue 11: with less code or none, the message is still sent."""
     gatherer = FakeGatherer()
     bench, session = await bench_with(
         project, gatherer, window=3000, settings={"context_management": {"enabled": False}}
@@ -373,7 +373,7 @@ async def test_code_larger_than_the_room_is_left_out(project):
     assert any("the message was sent alone" in notice.text for notice in of(bench, Notice))
 
 
-async def test_an_empty_result_is_told_only_to_whoever_asked(project):
+async def test_an_empty_result_is_reported_only_if_code_was_requested(project):
     bench, session = await bench_with(project, FakeGatherer(text="", snippets=0, timed_out=("search",)))
     await asked(bench, session, ask("hello"))
     assert of(bench, Notice) == []
@@ -383,8 +383,8 @@ async def test_an_empty_result_is_told_only_to_whoever_asked(project):
     assert isinstance(shown[-1], Notice), "below its message"
 
 
-async def test_what_is_cut_is_shown_as_cut(project):
-    """Of a named file the user expects all."""
+async def test_truncated_code_is_shown_as_truncated(project):
+    """The user expects a named file to be complete."""
 
     class Cuts(FakeGatherer):
         async def gather(self, question, tell):
@@ -407,8 +407,8 @@ async def test_what_is_cut_is_shown_as_cut(project):
     assert "index not ready: what it lacks was searched as text" in report.head
 
 
-async def test_a_secret_file_that_went_out_is_named_in_a_line_of_its_own(project):
-    """R-266: it goes only where the user named it, and they see that it did, at every width."""
+async def test_a_sent_secret_file_is_named_on_its_own_line(project):
+    """R-266: it is sent only if the user named it, and they see that at every width."""
     (project / ".env").write_text("KEY=1\n")
     gatherer = FakeGatherer("auto", named=".env")
     bench, session = await bench_with(project, gatherer)
@@ -437,8 +437,8 @@ NOT_ABOUT = "No code added (question did not look project-related) · #{codebase
         ("go on", False),
     ],
 )
-async def test_a_question_taken_as_not_about_the_project_says_so(project, text, is_said):
-    """R-201: nobody wonders why "thanks" gets no code, a question is not left alone without a word."""
+async def test_a_question_not_about_the_project_is_reported_as_such(project, text, is_said):
+    """R-201: "thanks" gets no code and no note, but a question without code gets a note."""
     gatherer = FakeGatherer("auto", text="", snippets=0, classification=Classification())
     bench, session = await bench_with(project, gatherer, settings={"policy": "codebuddy"})
     await asked(bench, session, ask(text))
@@ -446,7 +446,7 @@ async def test_a_question_taken_as_not_about_the_project_says_so(project, text, 
     assert len(bench.adapter.requests) == 1
 
 
-async def test_how_likely_a_question_is_about_the_project_is_shown(project):
+async def test_the_probability_of_a_project_question_is_shown(project):
     """R-207: below the message without code, and in the trace."""
     said = Classification(source="index", likelihood=0.124)
     gatherer = FakeGatherer("auto", text="", snippets=0, classification=said)
@@ -463,8 +463,8 @@ async def test_how_likely_a_question_is_about_the_project_is_shown(project):
     assert classified_text(about) == "about api · by the index, 98 % likely · Debugging"
 
 
-async def test_why_there_is_no_code_is_said_each_time(project, monkeypatch):
-    """An empty folder, a home folder: whoever asked sees it below each of the messages."""
+async def test_the_reason_for_missing_code_is_given_each_time(project, monkeypatch):
+    """An empty folder, a home folder: explicit requests get it below each message."""
     bench, session = await bench_with(project, FakeGatherer("auto", text="", snippets=0))
     await asked(bench, session, ask("#{codebase} a"), ask("#{codebase} b", 2))
     said = [notice.text for notice in of(bench, Notice)]
@@ -482,7 +482,7 @@ async def test_why_there_is_no_code_is_said_each_time(project, monkeypatch):
     ]
 
 
-async def test_the_log_knows_how_it_went(project):
+async def test_the_log_records_the_gathering(project):
     """R-268."""
     bench, session = await bench_with(project, FakeGatherer(timed_out=("ast",)))
     await asked(bench, session, ask("why?"))
@@ -495,7 +495,7 @@ async def test_the_log_knows_how_it_went(project):
     assert event.fields["dropped"][0]["why"] == "the budget is used up"
 
 
-async def test_the_same_message_tried_again_gathers_nothing_again(project):
+async def test_retrying_a_message_does_not_gather_again(project):
     gatherer = FakeGatherer()
     replies = iter([(RuntimeError("down"),), says("answer")])
     bench, session = await bench_with(project, gatherer, replies=lambda request: next(replies))
@@ -506,7 +506,7 @@ async def test_the_same_message_tried_again_gathers_nothing_again(project):
 
 
 async def test_an_edited_question_has_its_own_code(project):
-    """Edit and resend: the branch has no code of the question that is not in it."""
+    """Edit and resend: the branch has no code of the replaced question."""
     bench, session = await bench_with(project, FakeGatherer())
     await asked(bench, session, ask("first"), ask("second", 2))
     at = session.log.view.messages[4].id
@@ -530,8 +530,8 @@ async def test_a_new_answer_keeps_the_code(project):
     assert roles(session) == [("user", GATHERED_TAG), ("user", None), ("assistant", None)]
 
 
-async def test_cleared_code_can_be_had_back_and_pinned(project):
-    """It is treated like any message: restore, pin, recall."""
+async def test_cleared_code_can_be_restored_and_pinned(project):
+    """It is an ordinary message for restore, pin and recall."""
     bench, session = await bench_with(
         project,
         FakeGatherer(text=CODE * 40),
@@ -551,7 +551,7 @@ async def test_cleared_code_can_be_had_back_and_pinned(project):
     assert session.log.view.messages[0].text == CODE * 40
 
 
-async def test_who_uses_none_of_it_pays_nothing(project):
+async def test_a_chat_without_gathering_pays_nothing(project):
     gatherer = FakeGatherer("auto")
     bench, session = await bench_with(project, gatherer)
     await asked(bench, session, ask("a plain question with an address, me@example.org"))
@@ -560,8 +560,8 @@ async def test_who_uses_none_of_it_pays_nothing(project):
     assert not of(bench, Gathering)
 
 
-def test_a_compaction_before_the_answer_stands_above_the_message_and_what_is_said_below_it():
-    """R-551: what was not answered yet has survived it, and its lines stay together."""
+def test_a_compaction_before_the_answer_is_shown_above_the_message_and_its_lines():
+    """R-551: the unanswered message survives it, and its lines stay together."""
     said = PolicyEvent(name="told_below_message", fields={"text": "No code"})
     summary = Insertion(Message(id="s", role="user", tag="compact_summary", content="so far"))
     payloads = (

@@ -1,4 +1,4 @@
-"""Live attachments: before each message the model is told what changed, once, and can put the file together again."""
+"""Live attachments: before each message the model gets the changes, once, and can rebuild the file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TEXT = "".join(f"line {number} of the file\n" for number in range(1, 41))
 
 
 class Editor:
-    """An editor with one open file, perhaps."""
+    """An editor with at most one open file."""
 
     def __init__(self) -> None:
         self.files: dict[str, OpenFile] = {}
@@ -51,7 +51,7 @@ class Editor:
 
 
 class Desk:
-    """A chat with attachments, and the messages its model was sent."""
+    """A chat with attachments, and the messages sent to its model."""
 
     def __init__(self, root: Path, replies=None, **more) -> None:
         self.root = root
@@ -70,7 +70,7 @@ class Desk:
         await self.session.attach(await read_attachment(self.bench.services, request, self.root))
 
     async def say(self, text: str = "go on", snapshot: Snapshot | None = None) -> list[Message]:
-        """Send a message; return what was told right before it."""
+        """Send a message; return the updates sent right before it."""
         self.number += 1
         snapshot = snapshot or Snapshot()
         before = len(self.session.log.view.messages)
@@ -94,7 +94,7 @@ async def desk(tmp_path):
 
 
 def applied(text: str, message: Message) -> str:
-    """Return the text after an update, as one who reads the message puts it together."""
+    """Return the text after an update, as a reader of the message would rebuild it."""
     lines = message.text.split("\n")
     fences = [at for at, line in enumerate(lines) if re.fullmatch(r"`{3,}\w*", line)]
     body = lines[fences[0] + 1 : fences[-1]]
@@ -124,8 +124,8 @@ def applied(text: str, message: Message) -> str:
     return "\n".join(new) + ("\n" if ends and new else "")
 
 
-async def test_what_is_attached_as_a_text_stays_that_text(desk):
-    """A slash command of the user's own attaches what it made of a file, under the name of that file."""
+async def test_text_attached_by_a_command_does_not_change(desk):
+    """A user's slash command attaches its own version of a file under the file's name."""
     await desk.attach(kind="text", text="- [ ] water the plants\n")
     shown = next(m for m in desk.session.log.view.messages if m.tag == "text")
     assert shown.text == "`a.py`, as it was when it was attached:\n```\n- [ ] water the plants\n```"
@@ -135,8 +135,8 @@ async def test_what_is_attached_as_a_text_stays_that_text(desk):
     assert [(item.kind, item.live) for item in desk.bench.of(ContextItems)[-1].items] == [("text", False)]
 
 
-async def test_a_change_is_told_as_a_diff_in_the_commit_of_the_message(desk):
-    """Issue 12: what stands above stays byte for byte, so that the prompt cache survives."""
+async def test_a_change_is_sent_as_a_diff_in_the_commit_of_the_message(desk):
+    """Issue 12: earlier messages stay byte for byte, so the prompt cache survives."""
     await desk.attach()
     await desk.say("first")
     above = desk.adapter.requests[-1].messages
@@ -153,8 +153,8 @@ async def test_a_change_is_told_as_a_diff_in_the_commit_of_the_message(desk):
     assert event.title == "a.py · +1 −1"
 
 
-async def test_no_change_is_told_and_no_tool_offered_while_no_code_may_be_sent(desk):
-    """`opts.send_code`; what has changed meanwhile is told once code may be sent again."""
+async def test_without_permission_to_send_code_no_change_is_sent_and_no_tool_offered(desk):
+    """`opts.send_code`; the changes are sent once code may be sent again."""
     await desk.attach()
     await desk.say("first")
     desk.write(TEXT.replace("line 7 of", "line seven of"))
@@ -168,7 +168,7 @@ async def test_no_change_is_told_and_no_tool_offered_while_no_code_may_be_sent(d
     assert desk.adapter.requests[-1].tools != ()
 
 
-async def test_an_edit_in_place_is_refused_while_no_code_may_be_sent(desk):
+async def test_an_edit_in_place_is_refused_without_permission_to_send_code(desk):
     """The editor refuses it as well; nothing is logged."""
     edit = EditTarget(path="a.py", first=1, region=("x",))
     request = Submit(chat="chat-1", submit_id=1, text="edit", snapshot=Snapshot(send_code=False), edit=edit)
@@ -177,13 +177,13 @@ async def test_an_edit_in_place_is_refused_while_no_code_may_be_sent(desk):
     assert desk.adapter.requests == []
 
 
-async def test_what_has_not_changed_costs_nothing(desk):
-    """No tokens; the file is not read again, the editor is not asked."""
+async def test_unchanged_files_cost_nothing(desk):
+    """No tokens; the file is not read again, and the editor is not asked."""
     await desk.attach()
     await desk.say()
     file = desk.root / "a.py"
     before = file.stat()
-    file.write_text(TEXT.swapcase())  # reading it would be told
+    file.write_text(TEXT.swapcase())  # reading it would be reported
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert file.stat().st_size == before.st_size
     assert await desk.say() == []
@@ -191,16 +191,16 @@ async def test_what_has_not_changed_costs_nothing(desk):
     assert not [e for e in desk.bench.events if isinstance(e, Notice)]
 
 
-async def test_a_touched_file_is_not_told(desk):
-    """The time of change says where to look; the content decides."""
+async def test_a_touched_file_is_not_sent(desk):
+    """The modification time only triggers a check; the content decides."""
     await desk.attach()
     await desk.say()
     desk.write(TEXT)
     assert await desk.say() == []
 
 
-async def test_a_change_is_told_once(desk):
-    """And the next one against it."""
+async def test_a_change_is_sent_once(desk):
+    """And the next one is a diff against it."""
     await desk.attach()
     desk.write(TEXT + "one more\n")
     assert len(await desk.say()) == 1
@@ -211,8 +211,8 @@ async def test_a_change_is_told_once(desk):
     assert "+one more" not in told.text
 
 
-async def test_the_whole_is_sent_where_it_is_shorter(desk):
-    """A rewritten file."""
+async def test_the_whole_file_is_sent_if_that_is_shorter(desk):
+    """For a rewritten file."""
     await desk.attach()
     desk.write("all new\n")
     [told] = await desk.say()
@@ -221,7 +221,7 @@ async def test_the_whole_is_sent_where_it_is_shorter(desk):
 
 
 async def test_unsaved_changes_of_an_open_buffer_count(desk):
-    """What the user sees is what the model gets; the tick says whether to look."""
+    """The model gets the text that the user sees; the changedtick triggers the check."""
     await desk.attach(kind="buffer", text=TEXT)
     path = desk.root / "a.py"
     snapshot = desk.editor.edit(path, TEXT.replace("line 3 ", "line three "), 5)
@@ -233,8 +233,8 @@ async def test_unsaved_changes_of_an_open_buffer_count(desk):
     assert desk.editor.asked == asked
 
 
-async def test_a_deleted_a_renamed_and_a_binary_file_are_said_once(desk):
-    """And that it is there again."""
+async def test_a_deleted_renamed_or_binary_file_is_reported_once(desk):
+    """And so is its reappearance."""
     await desk.attach()
     (desk.root / "a.py").rename(desk.root / "b.py")
     [told] = await desk.say()
@@ -253,8 +253,8 @@ async def test_a_deleted_a_renamed_and_a_binary_file_are_said_once(desk):
     assert told.text.endswith("deleted or moved.")
 
 
-async def test_the_models_own_edit_is_not_told_again(tmp_path):
-    """It knows what it did; only what the user changed beside it is told."""
+async def test_the_models_own_edit_is_not_sent_back(tmp_path):
+    """It knows its own edits; only the user's other changes are sent."""
     edit = json.dumps({"path": "a.py", "old_text": "line 7 of the file", "new_text": "line seven"})
     script = iter([calls(("c1", "insert_edit", edit)), says("done"), says("ok"), says("ok")])
     desk = Desk(tmp_path, lambda request: next(script))
@@ -270,8 +270,8 @@ async def test_the_models_own_edit_is_not_told_again(tmp_path):
     assert "+line seven" not in told.text
 
 
-async def test_once_means_once(desk):
-    """Not live: sent as it was; switched on it is told against what was sent."""
+async def test_a_file_attached_once_does_not_follow_changes(desk):
+    """Not live: sent as it was; made live later, changes are relative to the sent text."""
     await desk.attach(live=False)
     desk.write(TEXT + "more\n")
     assert await desk.say() == []
@@ -283,7 +283,7 @@ async def test_once_means_once(desk):
     assert "+more" in told.text
 
 
-async def test_the_option_is_the_default(tmp_path):
+async def test_the_option_sets_the_default(tmp_path):
     """`interactions.chat.opts.live_attachments`."""
     desk = Desk(tmp_path, settings={"live_attachments": False})
     await desk.open()
@@ -293,7 +293,7 @@ async def test_the_option_is_the_default(tmp_path):
 
 
 async def test_secret_files_are_never_live(desk):
-    """R-266: read only when the user names them, each time."""
+    """R-266: read only if the user names them, each time."""
     desk.write("KEY=1\n", ".env")
     await desk.attach(".env")
     desk.write("KEY=2\n", ".env")
@@ -305,8 +305,8 @@ async def test_secret_files_are_never_live(desk):
         await desk.attach(".env", live=True)
 
 
-async def test_it_is_a_projection_of_the_log(desk):
-    """A host that was restarted goes on where the other one was."""
+async def test_updates_are_a_projection_of_the_log(desk):
+    """A restarted host continues where the previous one ended."""
     await desk.attach()
     desk.write(TEXT + "one\n")
     await desk.say()
@@ -322,8 +322,8 @@ async def test_it_is_a_projection_of_the_log(desk):
     assert "+one" not in told.text
 
 
-async def test_after_a_compaction_the_difference_says_that_the_rest_is_gone(desk):
-    """What was shown is the base; a small file is sent whole again, and what has not changed is not."""
+async def test_after_a_compaction_the_diff_says_that_earlier_text_is_gone(desk):
+    """The sent text is the base; a small file is sent whole again, and unchanged ones are not."""
     await desk.attach()
     await desk.say()
     view = desk.session.log.view
@@ -349,8 +349,8 @@ async def test_after_a_compaction_the_difference_says_that_the_rest_is_gone(desk
     assert len(told.text) < 800
 
 
-async def test_an_undone_detach_goes_on_from_what_was_shown(desk):
-    """Detached: nothing is told, and what was told of it leaves, too. Undone: as before."""
+async def test_an_undone_detach_continues_from_the_sent_text(desk):
+    """Detached: no updates are sent, and earlier ones are removed. Undone: as before."""
     await desk.attach()
     desk.write(TEXT + "one\n")
     await desk.say()
@@ -367,8 +367,8 @@ async def test_an_undone_detach_goes_on_from_what_was_shown(desk):
     assert "+one" not in told.text
 
 
-async def test_a_change_too_large_is_said_and_the_base_stays(tmp_path):
-    """50,000 lines in a small window; the model is told to read it."""
+async def test_a_change_too_large_to_send_is_reported_and_the_base_stays(tmp_path):
+    """50,000 lines in a small window; the model gets a note to read the file."""
     desk = Desk(tmp_path, window=12_000)
     await desk.open()
     desk.write("short\n")
@@ -384,8 +384,8 @@ async def test_a_change_too_large_is_said_and_the_base_stays(tmp_path):
     assert "+but more" in told.text or "All of it" in told.text
 
 
-async def test_trouble_never_keeps_a_message_from_being_sent(desk):
-    """A bug of ours is said; the message goes."""
+async def test_trouble_with_a_file_never_blocks_a_message(desk):
+    """An internal error is reported; the message is sent."""
     await desk.attach()
     desk.write("other\n")
     desk.bench.services.store.put_blob = lambda content: 1 / 0
@@ -424,8 +424,8 @@ def edited(text: str, edit) -> str:
 @pytest.mark.slow("random edits")
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(edits)
-async def test_after_any_edits_the_model_can_put_the_file_together(tmp_path_factory, done):
-    """From what it was sent alone: the attachment, then each update in turn."""
+async def test_after_any_edits_the_model_can_rebuild_the_file(tmp_path_factory, done):
+    """Only from the messages sent: the attachment, then each update in turn."""
     desk = Desk(tmp_path_factory.mktemp("live"))
     await desk.open()
     desk.write(TEXT)
@@ -451,8 +451,8 @@ async def test_after_any_edits_the_model_can_put_the_file_together(tmp_path_fact
     assert msgspec.json.encode(desk.session.log.files["a.py"])
 
 
-async def test_a_link_that_was_attached_is_followed_and_one_that_came_later_is_not(tmp_path):
-    """A file of the project that is put in its place as a link sends nothing of what lies elsewhere."""
+async def test_a_link_that_was_attached_is_followed_and_a_later_one_is_not(tmp_path):
+    """A project file that is replaced by a link exposes nothing outside the project."""
     desk = Desk(tmp_path / "work")
     desk.root.mkdir()
     other = tmp_path / "other.py"
@@ -474,8 +474,8 @@ async def test_a_link_that_was_attached_is_followed_and_one_that_came_later_is_n
     assert "second" not in told.text
 
 
-async def test_the_block_above_the_chat_the_line_below_and_the_inspector_count_alike(desk):
-    """One number for a message wherever it stands, as the chat's model counts."""
+async def test_the_context_block_the_line_below_and_the_inspector_show_the_same_count(desk):
+    """One number per message everywhere, as counted for the chat's model."""
     meter = desk.session.meter
     meter.calibration = msgspec.structs.replace(meter.calibration, ratio=1.4)
     await desk.attach()

@@ -1,4 +1,4 @@
-"""What a message mentions, in a session: order, bounds, repetition, stops, branches, clearing, restarts."""
+"""Mentions in a session: order, limits, repetition, stops, branches, clearing, restarts."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def sent(bench):
     return [message.text for message in bench.adapter.requests[-1].messages if message.role != "system"]
 
 
-async def test_its_size_is_as_the_model_counts_also_when_the_chat_is_drawn_again(bench):
+async def test_the_size_is_the_models_count_also_after_a_redraw(bench):
     session = await bench.open()
     session.meter.switch_model(Calibration(ratio=1.5))
     await say(bench, session, ask("see #{x}", item(text="some words " * 90)))
@@ -65,7 +65,7 @@ async def test_its_size_is_as_the_model_counts_also_when_the_chat_is_drawn_again
     assert drawn == [told.tokens] == [round(1.5 * mentioned.tokens)]
 
 
-async def test_it_stands_right_before_its_question_in_one_commit(bench, monkeypatch):
+async def test_the_context_comes_right_before_its_question_in_one_commit(bench, monkeypatch):
     session, written, append = await bench.open(), [], bench.store.append
     monkeypatch.setattr(
         bench.store, "append", lambda chat, payloads: [written.append(payloads), append(chat, payloads)][1]
@@ -83,7 +83,7 @@ async def test_it_stands_right_before_its_question_in_one_commit(bench, monkeypa
     assert kinds == [("user", ""), ("mentioned", "#{x} · 1 line")]
 
 
-async def test_what_comes_later_is_waited_for_and_order_is_kept(bench):
+async def test_slow_context_is_awaited_and_the_order_kept(bench):
     session = await bench.open()
     late = EditorItem(written="#{lsp}", name="lsp", comes="later")
     session.submit(ask("first #{lsp}", late))
@@ -96,14 +96,14 @@ async def test_what_comes_later_is_waited_for_and_order_is_kept(bench):
     assert typed == ["`#{lsp}`: the x:\n```\ncontent\n```", "first #{lsp}", "second"]
 
 
-async def test_an_editor_that_says_nothing_holds_nobody_up(bench, monkeypatch):
+async def test_a_silent_editor_delays_nothing(bench, monkeypatch):
     monkeypatch.setattr(taking, "LATE_LIMIT_S", 0.01)
     session = await bench.open()
     await say(bench, session, ask("#{lsp}", EditorItem(written="#{lsp}", name="lsp", comes="later")))
     assert sent(bench)[0] == "`#{lsp}`: the editor did not answer in time."
 
 
-async def test_a_stop_gives_it_back_and_what_comes_then_is_dropped(bench):
+async def test_a_stop_returns_the_message_and_late_context_is_dropped(bench):
     session = await bench.open()
     session.submit(ask("#{lsp}", EditorItem(written="#{lsp}", name="lsp", comes="later")))
     await bench.until(lambda: bench.of(Gathering))
@@ -115,7 +115,7 @@ async def test_a_stop_gives_it_back_and_what_comes_then_is_dropped(bench):
     assert sent(bench) == ["again"]
 
 
-async def test_what_cannot_be_had_is_one_sentence_and_the_words_are_back(bench):
+async def test_missing_context_is_one_sentence_and_the_message_returns(bench):
     session = await bench.open()
     wrong = EditorItem(written="#{file:gone}", name="file", argument="gone", comes="by_host")
     session.submit(ask("see #{file:gone}", wrong))
@@ -128,7 +128,7 @@ async def test_what_cannot_be_had_is_one_sentence_and_the_words_are_back(bench):
     assert sent(bench) == ["and this"], "the one after it is not held up"
 
 
-async def test_the_first_message_alone_that_cannot_be_sent_says_it_once(bench):
+async def test_a_first_message_that_cannot_be_sent_reports_it_once(bench):
     session = await bench.open()
     await say(bench, session, ask("x", EditorItem(written="#{nope}", name="nope", comes="by_host")))
     (failed,) = bench.of(SubmitFailed)
@@ -136,7 +136,7 @@ async def test_the_first_message_alone_that_cannot_be_sent_says_it_once(bench):
     assert bench.adapter.requests == []
 
 
-async def test_it_is_not_sent_again_while_the_model_has_it(bench):
+async def test_context_is_not_sent_again_while_the_model_has_it(bench):
     session = await bench.open()
     long = "content\n" * 40
     await say(bench, session, ask("one", item(text=long)))
@@ -150,7 +150,7 @@ async def test_it_is_not_sent_again_while_the_model_has_it(bench):
     assert sent(bench)[-2] == f"`#{{x}}`: the x:\n```\n{long}```", "what was cleared is sent again"
 
 
-async def test_it_is_cleared_restored_and_pinned_like_others(bench):
+async def test_context_is_cleared_restored_and_pinned_like_other_messages(bench):
     session = await bench.open()
     await say(bench, session, ask("one", item(text="content\n" * 50)))
     message = next(message for message in session.log.view.messages if message.mentioned)
@@ -176,7 +176,7 @@ async def test_a_branch_at_its_question_leaves_it_out(bench):
     assert [message.text for message in copied.log.view.messages] == ["zero", "answer"]
 
 
-async def test_much_is_cut_to_what_is_left_and_little_of_it_is_not(tmp_path):
+async def test_long_context_is_truncated_to_the_room_and_short_context_is_not(tmp_path):
     bench = Bench(tmp_path, ScriptedAdapter("model", lambda request: says("answer")), window=8_000)
     session = await bench.open()
     large = item("#{large}", text="some words of it\n" * 20_000)
@@ -188,7 +188,7 @@ async def test_much_is_cut_to_what_is_left_and_little_of_it_is_not(tmp_path):
     assert "cut, " in bench.of(EditorContextSent)[0].title
 
 
-async def test_a_full_window_leaves_it_out_and_says_so(tmp_path):
+async def test_a_full_window_leaves_it_out_and_reports_it(tmp_path):
     bench = Bench(tmp_path, ScriptedAdapter("model", lambda request: says("answer")), window=4_000)
     session = await bench.open()
     await say(bench, session, ask("w " * 1_200, item(text="words of it\n" * 5_000)))
@@ -204,7 +204,7 @@ async def test_secret_files_are_named(bench, tmp_path):
     assert [notice.text for notice in bench.of(Notice)] == ["Sent with 1 secret file, as you named it: .env"]
 
 
-async def test_other_sources_are_asked_by_their_argument(bench):
+async def test_other_sources_are_selected_by_argument(bench):
     async def read(argument, root):
         return Taken((EditorText(f"read {argument}", title="a resource"),))
 
@@ -218,7 +218,7 @@ async def test_other_sources_are_asked_by_their_argument(bench):
 @pytest.mark.parametrize(
     ("kind", "said"), [("", "+two"), ("staged", "+staged"), ("unstaged", "+two"), ("branch", "+two")]
 )
-async def test_diffs_are_what_git_says(bench, tmp_path, kind, said):
+async def test_diffs_are_those_of_git(bench, tmp_path, kind, said):
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(tmp_path)]
     (tmp_path / "a.txt").write_text("one\n", "utf-8")
     (tmp_path / "b.txt").write_text("b\n", "utf-8")
@@ -239,13 +239,13 @@ async def test_diffs_are_what_git_says(bench, tmp_path, kind, said):
     assert ("+two" in diff) == (kind != "staged")
 
 
-async def test_no_repository_is_said(bench):
+async def test_a_missing_repository_is_reported(bench):
     session = await bench.open()
     await say(bench, session, ask("see", EditorItem(written="#{diff}", name="diff", comes="by_host")))
     assert "is not in a git repository" in bench.of(SubmitFailed)[0].error
 
 
-async def test_what_is_looked_at_is_told_once_and_only_of_the_workspace(bench, tmp_path):
+async def test_the_visible_text_is_reported_once_and_only_in_the_workspace(bench, tmp_path):
     session = await bench.open()
     here = {"cwd": str(tmp_path), "current": str(tmp_path / "a.py"), "cursor": (3, 0), "visible": (1, 40, 90)}
     await say(bench, session, ask("one", **here))

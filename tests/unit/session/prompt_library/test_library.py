@@ -1,4 +1,4 @@
-"""What the editor is told of prompt files, and when a project's text is given to it."""
+"""Prompt files as reported to the editor, and when a project's text is given to it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def rows(bench: Bench, project: Path) -> list[dict[str, object]]:
     return answer["prompts"]
 
 
-async def test_a_projects_text_is_held_back_until_it_is_trusted_and_again_when_it_changes(
+async def test_a_projects_text_is_withheld_until_trusted_and_again_when_it_changes(
     bench: Bench, tmp_path: Path
 ) -> None:
     """By folder, or by the content of the file."""
@@ -55,8 +55,8 @@ async def test_a_projects_text_is_held_back_until_it_is_trusted_and_again_when_i
     assert row["state"] == "allowed"
 
 
-async def test_a_users_file_needs_no_answer_and_a_broken_one_is_named(bench: Bench, tmp_path: Path) -> None:
-    """One broken file costs only itself."""
+async def test_a_users_file_needs_no_decision_and_a_broken_one_is_named(bench: Bench, tmp_path: Path) -> None:
+    """One broken file affects only itself."""
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "a.md").write_text("---\nname: A\n---\nHi ${context.code}\n")

@@ -1,4 +1,4 @@
-"""What a text from outside mentions beyond the project is found, however it is written."""
+"""Mentions beyond the project in outside text are found, however they are written."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def project(tmp_path: Path) -> Path:
     ],
 )
 @pytest.mark.parametrize("text", ["{}", "see {} please", "```\n{}\n", "a ` b {} c"])
-def test_what_leads_out_or_to_secrets_is_named_as_it_is_written(project, written, why, text):
+def test_paths_outside_or_secret_are_named_as_written(project, written, why, text):
     assert beyond(text.format(written), str(project)) == {written: why}
 
 
@@ -53,12 +53,12 @@ def test_what_leads_out_or_to_secrets_is_named_as_it_is_written(project, written
         "me@example.org", "@/no/such/file", "#{buffer}", "nothing", "#{file:}",
     ],
 )  # fmt: skip
-def test_what_stays_in_the_project_is_left_alone(project, text):
+def test_paths_inside_the_project_are_ignored(project, text):
     assert beyond(text, str(project)) == {}
 
 
 def test_a_space_ends_a_mention():
-    """What the editor does to them."""
+    """The editor parses mentions this way."""
     for written in ("#{file:/etc/passwd}", "@/etc/passwd", '@"../other file.txt"', "@`.env`"):
         spaced = written[0] + " " + written[1:]
         assert not mentions_in(f"see {spaced} now")

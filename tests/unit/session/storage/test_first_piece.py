@@ -1,4 +1,4 @@
-"""A long stored chat shows its newest blocks before its log is read; then the rest, and never anything else."""
+"""A long stored chat shows its newest blocks before its log is read, then the rest, and never other content."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ async def store_turns(bench, turns=TURNS, *more):
 
 
 def change(bench, run):
-    """Change the file as another program would."""
+    """Change the file like another program."""
     with contextlib.closing(sqlite3.connect(bench.store.path)) as connection, connection:
         run(connection)
 
 
 def drawn(bench):
-    """Return the blocks that the editor has in the end."""
+    """Return the final blocks of the editor."""
     events = bench.events
     redrawn = [at for at, event in enumerate(events) if isinstance(event, Redrawn)]
     pieces = [event for event in events[redrawn[-1] if redrawn else 0 :] if isinstance(event, Restored)]
@@ -64,7 +64,7 @@ def drawn(bench):
 
 
 async def told(bench):
-    """Open the chat; return whether its newest blocks came first, after everything was compared with the log."""
+    """Open the chat; return whether its newest blocks came first, after comparing everything with the log."""
     bench.events.clear()
     session = await bench.resume()
     assert drawn(bench) == entries(bench.store.load_events("chat-1"))
@@ -96,7 +96,7 @@ async def reads_before_the_first_piece(bench, monkeypatch):
     return at_first[0]
 
 
-async def test_what_is_read_before_the_first_piece_does_not_grow_with_the_chat(bench, monkeypatch):
+async def test_reads_before_the_first_blocks_do_not_grow_with_the_chat(bench, monkeypatch):
     reads = []
     for _ in range(3):
         await store_turns(bench, 200)
@@ -120,7 +120,7 @@ async def test_a_chat_of_ordinary_length_is_read_whole(bench):
     assert [type(event) for event in bench.events].index(ContextItems) < 2
 
 
-async def test_the_first_question_is_about_the_whole_view(bench):
+async def test_the_first_question_sees_the_whole_view(bench):
     await store_turns(bench)
     session = await bench.resume()
     session.submit(submit("and now?"))
@@ -136,8 +136,8 @@ async def test_a_file_of_an_older_version_is_read_whole_once(bench):
     assert await told(bench)
 
 
-async def test_events_that_an_older_version_appends_meanwhile_are_taken_in(bench):
-    """It does not know the row: `covers_seq` says how far that goes."""
+async def test_events_appended_by_an_older_version_are_included(bench):
+    """It does not know the row: `covers_seq` shows how far that goes."""
     await store_turns(bench)
 
     def append(connection):
@@ -167,15 +167,15 @@ async def test_events_that_an_older_version_appends_meanwhile_are_taken_in(bench
         "UPDATE tail_state SET state = 7",
     ],
 )
-async def test_a_damaged_row_is_not_believed_and_written_again(bench, damage):
+async def test_a_damaged_row_is_ignored_and_rewritten(bench, damage):
     await store_turns(bench)
     change(bench, lambda connection: connection.execute(damage))
     assert not await told(bench)
     assert await told(bench)
 
 
-async def test_what_was_shown_and_is_not_what_the_log_says_is_drawn_again(bench):
-    """A row that is whole and wrong: nobody writes one, but what is shown never depends on it in the end."""
+async def test_blocks_that_contradict_the_log_are_redrawn(bench):
+    """An intact but wrong row: no code writes one, but the final display never depends on it."""
     await store_turns(bench)
     right = []
 
@@ -186,7 +186,7 @@ async def test_what_was_shown_and_is_not_what_the_log_says_is_drawn_again(bench)
     change(bench, falsify)
     await told(bench)
     assert len(bench.of(Redrawn)) == 1
-    async with asyncio.timeout(PATIENCE_S):  # nobody waits for this write
+    async with asyncio.timeout(PATIENCE_S):  # this write is not awaited
         while right[-1] != right[0] or len(right) == 1:
             await asyncio.sleep(0.005)
             change(bench, lambda connection: right.append(read_state(connection, "chat-1")))
@@ -194,15 +194,15 @@ async def test_what_was_shown_and_is_not_what_the_log_says_is_drawn_again(bench)
     assert not bench.of(Redrawn)
 
 
-async def test_a_chat_that_was_interrupted_is_mended_before_it_is_shown(bench):
+async def test_an_interrupted_chat_is_repaired_before_it_is_shown(bench):
     await store_turns(bench, TURNS, TurnStarted(turn_id="cut", cycle=9_000))
     assert not await told(bench)
     assert drawn(bench)[-1].ended == "interrupted"
     assert await told(bench)
 
 
-async def test_a_compaction_that_was_interrupted_long_ago_is_mended_and_nothing_is_shown_twice(bench):
-    """The first piece does not know of it; what mends it is no block of the buffer."""
+async def test_a_compaction_interrupted_long_ago_is_repaired_and_nothing_shown_twice(bench):
+    """The first blocks do not know about it; its repair is not a block of the buffer."""
     began = CompactionStarted(compaction_id="c", trigger="manual", summariser="s", tokens_before=1)
     turns = [event.payload for event in a_log(TURNS)]
     await bench.store.log("chat-1", *turns[:61], began, *turns[61:])
@@ -210,13 +210,13 @@ async def test_a_compaction_that_was_interrupted_long_ago_is_mended_and_nothing_
     assert [notice.text for notice in bench.of(Notice) if "interrupted" in notice.text]
 
 
-async def test_a_damaged_end_is_read_whole(bench):
+async def test_a_damaged_end_causes_a_full_read(bench):
     await store_turns(bench)
     change(bench, lambda connection: connection.execute("UPDATE events SET payload = x'7b' WHERE seq = 1150"))
     assert not await told(bench)
 
 
-async def test_a_chat_whose_end_is_a_card_or_an_undone_change_is_shown_as_its_log_says(bench):
+async def test_a_chat_ending_in_a_card_or_an_undone_change_is_shown_as_in_its_log(bench):
     await store_turns(bench)
     messages = [e.payload.message for e in bench.store.load_events("chat-1") if isinstance(e.payload, MessageAdded)]
     card = ViewChanged(
@@ -231,7 +231,7 @@ async def test_a_chat_whose_end_is_a_card_or_an_undone_change_is_shown_as_its_lo
     assert bench.of(Restored)[0].entries[-4].undone
 
 
-async def test_a_chat_that_another_neovim_has_open_is_shown_the_same_way(bench, tmp_path):
+async def test_a_chat_open_in_another_neovim_is_shown_the_same_way(bench, tmp_path):
     await store_turns(bench)
     theirs = open_store(tmp_path / "store")
     theirs.acquire("chat-1").result()
@@ -243,7 +243,7 @@ async def test_a_chat_that_another_neovim_has_open_is_shown_the_same_way(bench, 
     theirs.close()
 
 
-async def test_what_is_said_about_the_configuration_is_said_once(bench):
+async def test_configuration_warnings_are_shown_once(bench):
     await store_turns(bench, TURNS, PolicySet(policy="gone"), TitleSet(title="named", by_user=True))
     await told(bench)
     assert len([n for n in bench.of(Notice) if "is no longer configured" in n.text]) == 1

@@ -25,7 +25,7 @@ READ = calls(("c1", "read_file", '{"path": "a.txt"}'), text="looking")
 
 
 async def chat_with_files(tmp_path, *replies, **options):
-    """Return a bench with a chat that was closed, and the messages of its view."""
+    """Return a bench with a closed chat, and the messages of its view."""
     (tmp_path / "a.txt").write_text("content")
     answer = says("answer " * 40, Usage(input_tokens=30, output_tokens=5))
     bench = kept(tmp_path, ScriptedAdapter("s", [READ, answer, *replies]), **options)
@@ -52,8 +52,8 @@ def legacy(tmp_path, name, kind="checkpoints"):
     return folder / "old.json"
 
 
-async def test_a_chat_comes_back_as_a_chat_of_its_own(tmp_path):
-    """R-473: source 1; the old chat is as it was, and the note says where the new one came from."""
+async def test_a_restored_chat_is_a_new_chat(tmp_path):
+    """R-473: source 1; the old chat is unchanged, and the note names the new one's origin."""
     bench, before = await chat_with_files(tmp_path)
     events = bench.store.load_events("chat-1")
     restored = await restore_chat(bench.services, "chat-1", "")
@@ -74,8 +74,8 @@ async def test_a_chat_comes_back_as_a_chat_of_its_own(tmp_path):
     assert fields["checkpointAt"] == fields["snapshotAt"] == 1_000_000
 
 
-async def test_a_restored_chat_goes_on_like_any_other(tmp_path):
-    """It can be answered, is listed with its title, and gets checkpoints of its own."""
+async def test_a_restored_chat_continues_like_any_other(tmp_path):
+    """It can be answered, is listed with its title, and gets its own checkpoints."""
     bench, before = await chat_with_files(tmp_path, says("went on"))
     restored = await restore_chat(bench.services, "chat-1", "")
     session = await opened(bench, restored["chat"])
@@ -89,7 +89,7 @@ async def test_a_restored_chat_goes_on_like_any_other(tmp_path):
 
 
 async def test_a_chosen_checkpoint_is_restored(tmp_path):
-    """By its id; one that is not there falls through, and that is told."""
+    """By its id; a missing one falls through, and that is reported."""
     bench, _ = await chat_with_files(tmp_path)
     chosen = [one.id for one in bench.services.keeping.checkpoints.list_checkpoints()]
     assert [one.partition("/")[0] for one in chosen] == ["chat-1"]
@@ -101,8 +101,8 @@ async def test_a_chosen_checkpoint_is_restored(tmp_path):
     assert "(cannot use " in gone["note"]
 
 
-async def test_without_the_database_the_chat_takes_its_own_id(tmp_path):
-    """R-478: the files are enough; the database is new and empty."""
+async def test_without_the_database_the_chat_reuses_its_id(tmp_path):
+    """R-478: the files are sufficient; the database is new and empty."""
     _, before = await chat_with_files(tmp_path)
     again = kept(tmp_path, ScriptedAdapter("s", [says("still here")]))
     restored = await restore_chat(again.services, "chat-1", "/work")
@@ -114,8 +114,8 @@ async def test_without_the_database_the_chat_takes_its_own_id(tmp_path):
     assert session.log.view.messages[-1].text == "still here"
 
 
-async def test_a_damaged_database_does_not_stop_it(tmp_path, monkeypatch):
-    """R-478: what cannot be read is not needed."""
+async def test_a_damaged_database_does_not_prevent_a_restore(tmp_path, monkeypatch):
+    """R-478: unreadable rows are not needed."""
     bench, before = await chat_with_files(tmp_path)
 
     def damaged(*arguments):
@@ -132,7 +132,7 @@ async def test_a_damaged_database_does_not_stop_it(tmp_path, monkeypatch):
 
 
 async def test_a_damaged_checkpoint_falls_through_to_the_snapshot(tmp_path):
-    """R-474: source 2, and why."""
+    """R-474: source 2, with the reason."""
     bench, before = await chat_with_files(tmp_path)
     for path in (tmp_path / "state/transcripts/checkpoints").rglob("*.json"):
         path.write_bytes(path.read_bytes()[:100])
@@ -143,7 +143,7 @@ async def test_a_damaged_checkpoint_falls_through_to_the_snapshot(tmp_path):
     assert said((await opened(bench, restored["chat"])).log.view.messages) == said(before)
 
 
-async def test_without_files_the_events_tell_the_chat(tmp_path):
+async def test_without_files_the_chat_is_rebuilt_from_its_events(tmp_path):
     """R-475: source 5, from the log."""
     bench = kept(tmp_path, ScriptedAdapter("offline", [says("the answer")]), settings={"checkpoint_every_messages": 0})
     session = await bench.open()
@@ -156,8 +156,8 @@ async def test_without_files_the_events_tell_the_chat(tmp_path):
     assert "User: question 0\nAssistant: the answer" in told[0].text
 
 
-async def test_words_alone_are_enough(tmp_path):
-    """R-475, R-478: no database, no checkpoint, no snapshot; only the evidence is left."""
+async def test_the_evidence_alone_is_enough(tmp_path):
+    """R-475, R-478: no database, checkpoint or snapshot; only the evidence is left."""
     await chat_with_files(tmp_path)
     for kind in ("checkpoints", "snapshots"):
         for path in (tmp_path / f"state/transcripts/{kind}").rglob("*.json"):
@@ -168,7 +168,7 @@ async def test_words_alone_are_enough(tmp_path):
     assert "User: question 0" in (await opened(again, "chat-1")).log.view.messages[0].text
 
 
-async def test_nothing_is_told_as_nothing(tmp_path):
+async def test_an_impossible_restore_is_reported(tmp_path):
     """One sentence."""
     bench = kept(tmp_path, ScriptedAdapter("offline", []))
     with pytest.raises(InputError, match=r'^No stored chat or checkpoint is called "nope"; nothing was restored\.$'):
@@ -187,7 +187,7 @@ async def test_nothing_is_told_as_nothing(tmp_path):
     ],
 )
 async def test_an_older_format_is_upgraded(tmp_path, name, kind, source):
-    """R-476: restored, it is V2 at once; the next checkpoint keeps it so, with the same messages and unknown keys."""
+    """R-476: once restored it is V2; the next checkpoint keeps that, with the same messages and unknown keys."""
     path = legacy(tmp_path, name, kind)
     raw = json.loads(path.read_text())
     bench = kept(tmp_path, ScriptedAdapter("offline", [says("done " * 50)]))
@@ -213,7 +213,7 @@ async def test_an_older_format_is_upgraded(tmp_path, name, kind, source):
 
 
 async def test_totals_of_an_older_format_come_from_the_events(tmp_path):
-    """R-475: a payload with zero totals, and a log that knows them."""
+    """R-475: a payload with zero totals, and a log with the real ones."""
     bench, _ = await chat_with_files(tmp_path)
     raw = json.loads((LEGACY / "snapshot_usage.json").read_text())
     for path in (tmp_path / "state/transcripts").rglob("*.json"):
@@ -225,7 +225,7 @@ async def test_totals_of_an_older_format_come_from_the_events(tmp_path):
 
 
 async def test_a_summary_in_the_view_is_shown(tmp_path):
-    """What the model sees is what the user sees: the summary is a card above what followed."""
+    """The user sees the model's view: the summary is a card above the later messages."""
     bench = kept(tmp_path, long_chat(says("THE SUMMARY")), settings={"on_compact": "stop"})
     session = await bench.open()
     await talk(bench, session, 2)
@@ -243,8 +243,8 @@ async def test_a_summary_in_the_view_is_shown(tmp_path):
     assert not [e for e in stored if isinstance(e.payload, MessageAdded) and "recall r" in e.payload.message.text]
 
 
-async def test_what_waited_is_a_draft_again(tmp_path):
-    """R-462: queues; nothing typed is lost."""
+async def test_queued_messages_become_a_draft_again(tmp_path):
+    """R-462: queues; no typed text is lost."""
     bench, _ = await chat_with_files(tmp_path)
     raw = bench.services.keeping.checkpoints.newest("chat-1")
     raw["queues"] = {"pendingFollowUps": ["first", "second"]}
@@ -253,8 +253,8 @@ async def test_what_waited_is_a_draft_again(tmp_path):
     assert bench.store.load_draft(restored["chat"]) == "first\n\nsecond"
 
 
-async def test_files_that_cannot_be_written_do_not_stop_a_restore(tmp_path, monkeypatch):
-    """The restored chat is in the database; its files come with the next turn."""
+async def test_unwritable_files_do_not_prevent_a_restore(tmp_path, monkeypatch):
+    """The restored chat is in the database; its files are written with the next turn."""
     bench, before = await chat_with_files(tmp_path)
 
     def full(*arguments, **rest):
@@ -266,7 +266,7 @@ async def test_files_that_cannot_be_written_do_not_stop_a_restore(tmp_path, monk
 
 
 async def test_a_restore_leaves_another_neovims_files_alone(tmp_path, monkeypatch):
-    """Two Neovims: an older format is upgraded in place only when nobody else owns the chat."""
+    """Two Neovims: an older format is upgraded in place only if no other host owns the chat."""
     path = legacy(tmp_path, "checkpoint_strings")
     before = path.read_bytes()
     bench = kept(tmp_path, ScriptedAdapter("offline", []))

@@ -1,4 +1,4 @@
-"""The database is deleted, emptied or replaced while chats go on: noticed, said, rebuilt (issue 9, section 5)."""
+"""A database deleted, emptied or replaced while chats are open: detected, reported, rebuilt (issue 9, section 5)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Chats = dict[str, Any]
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file in the place of the lost one is taken at the first look."""
+    """A file that replaces the lost one is used at the first check."""
     monkeypatch.setattr("codecompanion.store.damage.lost_file.SETTLE_S", 0.0)
 
 
@@ -49,7 +49,7 @@ def told() -> list[str]:
 
 @pytest.fixture
 async def host(tmp_path: Path, told: list[str]):
-    """Return a function that makes a host with a real file, a chat in it, and what stands by."""
+    """Return a function that makes a host with a real file, a chat in it, and its surroundings."""
     stores = []
 
     async def make(*replies: Any, chat: str = "chat-1") -> tuple[Bench, Any, Path]:
@@ -68,7 +68,7 @@ async def host(tmp_path: Path, told: list[str]):
 
 
 def truncate(bench: Bench, path: Path) -> None:
-    """Empty the file so that nothing of it can be read any more, as after `: > sessions.db`."""
+    """Empty the file so that nothing in it can be read, as after `: > sessions.db`."""
     writer = bench.store._database.writer
     with bench.store._database.write_lock:
         writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -77,7 +77,7 @@ def truncate(bench: Bench, path: Path) -> None:
 
 
 def stored(path: Path, chat: str = "chat-1") -> list[Any]:
-    """Return the events of the chat in the file, as another process finds them."""
+    """Return the events of the chat in the file, as seen by another process."""
     other = open_store(path.parent)
     try:
         assert other.check() == []
@@ -87,7 +87,7 @@ def stored(path: Path, chat: str = "chat-1") -> list[Any]:
 
 
 async def settled(bench: Bench) -> None:
-    """Wait until the chats are told and the others are back."""
+    """Wait until the chats are notified and the others are restored."""
     await bench.until(lambda: bool(bench.running) and all(task.done() for task in bench.running))  # type: ignore[attr-defined]
     for task in bench.running:  # type: ignore[attr-defined]
         task.result()
@@ -101,7 +101,7 @@ ANSWER = says("answer " * 40, Usage(input_tokens=30, output_tokens=5))
 
 
 async def test_an_emptied_file_gets_the_open_chat_again(host, told):
-    """What the model sees is stored again, with what follows; the chat says what is not."""
+    """The model's view is stored again, with later messages; the chat reports the parts that are lost."""
     bench, session, path = await host(ANSWER, ANSWER)
     await talk(bench, session, 1)
     spent = bench.store.spent()
@@ -121,8 +121,8 @@ async def test_an_emptied_file_gets_the_open_chat_again(host, told):
     assert bench.store.spent().usd >= 0 <= spent.usd
 
 
-async def test_a_loss_in_the_middle_of_a_turn_costs_no_word(host, told):
-    """A command of the model empties the file: the call, its result and the answer are stored, once."""
+async def test_a_loss_during_a_turn_loses_no_text(host, told):
+    """A command by the model empties the file: the call, its result and the answer are stored once."""
     bench, session, path = await host()
     command = json.dumps({"command": f": > '{path}'"})
     bench.adapter._script = iter([calls(("c1", "run_command", command), text="Emptying."), says("Done.")])
@@ -148,7 +148,7 @@ async def test_a_loss_in_the_middle_of_a_turn_costs_no_word(host, told):
     assert not [e for e in bench.store.load_events("chat-1") if getattr(e.payload, "reason", "") == "interrupted"]
 
 
-async def test_a_file_deleted_while_a_reply_streams_is_written_again_with_everything(host, told):
+async def test_a_file_deleted_while_a_reply_streams_is_rewritten_completely(host, told):
     bench, session, path = await host()
     pause = asyncio.Event()
     (text, finished) = says("whole answer")
@@ -163,8 +163,8 @@ async def test_a_file_deleted_while_a_reply_streams_is_written_again_with_everyt
     assert project(stored(path)).messages == session.log.view.messages
 
 
-async def test_an_idle_chat_is_told_too(host, told):
-    """Noticed at once, not with the next message."""
+async def test_an_idle_chat_is_notified_too(host, told):
+    """At once, not with the next message."""
     bench, session, path = await host(ANSWER)
     await talk(bench, session, 1)
     truncate(bench, path)
@@ -173,7 +173,7 @@ async def test_an_idle_chat_is_told_too(host, told):
     assert project(stored(path)).messages == session.log.view.messages
 
 
-async def test_a_backup_in_its_place_gets_what_it_lacks(host, told, tmp_path):
+async def test_a_backup_that_replaces_the_file_gets_the_missing_events(host, told, tmp_path):
     """The log of the open chat is read from the replaced file, which is still open: undo and all."""
     bench, session, path = await host(ANSWER, ANSWER, ANSWER)
     await talk(bench, session, 1)
@@ -197,8 +197,8 @@ async def test_a_backup_in_its_place_gets_what_it_lacks(host, told, tmp_path):
 
 
 @pytest.mark.parametrize("is_sound", [True, False])
-async def test_a_file_copied_over_the_open_one_costs_the_open_chat_nothing(host, told, tmp_path, is_sound):
-    """`cp other.db sessions.db` keeps the inode: the other file is used, or kept where it cannot be."""
+async def test_a_file_copied_over_the_open_one_loses_nothing_of_the_open_chat(host, told, tmp_path, is_sound):
+    """`cp other.db sessions.db` keeps the inode: the other file is used, or set aside if it cannot be."""
     bench, session, path = await host(ANSWER, ANSWER)
     await talk(bench, session, 1)
     other = open_store(tmp_path / "other")
@@ -218,7 +218,7 @@ async def test_a_file_copied_over_the_open_one_costs_the_open_chat_nothing(host,
     assert kept == ([] if is_sound else [content])
 
 
-async def test_a_file_with_another_past_of_the_chat_shows_what_the_model_sees(host, tmp_path):
+async def test_a_file_with_another_history_of_the_chat_shows_the_models_view(host, tmp_path):
     """Two histories of one chat cannot both count: the running one does, the other stays in the log."""
     bench, session, path = await host(ANSWER, ANSWER)
     await talk(bench, session, 1)
@@ -236,7 +236,7 @@ async def test_a_file_with_another_past_of_the_chat_shows_what_the_model_sees(ho
 
 
 async def leave_two_others(bench):
-    """Store two more chats that are no longer open here."""
+    """Store two more chats that are no longer open."""
     for chat in ("chat-2", "chat-3"):
         another = await bench.open(chat)
         another.submit(submit("a question"))
@@ -245,8 +245,8 @@ async def leave_two_others(bench):
         bench.store.release(chat).result()
 
 
-async def test_other_chats_come_back_from_their_checkpoints(host, told):
-    """And the sentence counts those that have none."""
+async def test_other_chats_are_restored_from_their_checkpoints(host, told):
+    """And the sentence counts those without one."""
     bench, session, path = await host(ANSWER, ANSWER, ANSWER)
     await talk(bench, session, 1)
     await leave_two_others(bench)
@@ -263,8 +263,8 @@ async def test_other_chats_come_back_from_their_checkpoints(host, told):
         await restore_chat(bench.services, "chat-3", "")
 
 
-async def test_a_chat_that_cannot_be_brought_back_leaves_the_way_to_the_others(host, monkeypatch):
-    """Whatever is wrong with it; the sentence counts it."""
+async def test_a_chat_that_cannot_be_restored_does_not_stop_the_others(host, monkeypatch):
+    """For any reason; the sentence counts it."""
     bench, session, path = await host(ANSWER, ANSWER, ANSWER)
     await talk(bench, session, 1)
     await leave_two_others(bench)
@@ -286,8 +286,8 @@ async def test_a_chat_that_cannot_be_brought_back_leaves_the_way_to_the_others(h
     assert told in bench.store.incidents
 
 
-async def test_the_keys_of_recall_are_those_of_the_new_log(host):
-    """A summary must not name a key that gives nothing back, or nothing of what it says."""
+async def test_recall_keys_are_those_of_the_new_log(host):
+    """A summary must not name a key that returns nothing, or the wrong message."""
     bench, session, path = await host(ANSWER, ANSWER, ANSWER)
     await talk(bench, session, 1)
     session.log.has_removed = True
@@ -301,8 +301,8 @@ async def test_the_keys_of_recall_are_those_of_the_new_log(host):
     assert not session.log.has_removed
 
 
-async def test_an_older_summary_does_not_name_keys_of_the_lost_log(host):
-    """R-516: `recall r2 to r5` in a summary gave nothing back, or something else, once the log was written again."""
+async def test_an_older_summary_names_no_keys_of_the_lost_log(host):
+    """R-516: `recall r2 to r5` in a summary returned nothing, or a wrong message, once the log was rewritten."""
     bench, session, path = await host(*[says("answer " * 400)] * 3, says("THE SUMMARY"), ANSWER, ANSWER)
     await talk(bench, session, 3)
     session.compact("")
@@ -338,8 +338,8 @@ store.close()
 """
 
 
-async def test_a_chat_of_a_host_that_hangs_is_left_to_that_host(host, tmp_path):
-    """However long it hangs: it knows more than the last checkpoint, undo, the trace and the newest words."""
+async def test_a_chat_of_a_hanging_host_is_left_to_it(host, tmp_path):
+    """However long it hangs: unlike the last checkpoint it has undo, the trace and the newest messages."""
     bench, session, path = await host(ANSWER, ANSWER, ANSWER)
     await talk(bench, session, 1)
     await leave_two_others(bench)
@@ -364,7 +364,7 @@ async def test_a_chat_of_a_host_that_hangs_is_left_to_that_host(host, tmp_path):
 
 @contextlib.contextmanager
 def running_host(folder: Path):
-    """Run another host that has chat-2 open; it is ended with the block."""
+    """Run another host that has chat-2 open; the block's end stops it."""
     process = subprocess.Popen(
         [sys.executable, "-c", ANOTHER_HOST, str(folder)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -377,8 +377,8 @@ def running_host(folder: Path):
         process.communicate()
 
 
-async def test_what_was_spent_still_counts_where_it_can_be_read(host, tmp_path):
-    """R-358: a budget must not start from zero because a file went away."""
+async def test_spending_still_counts_if_it_can_be_read(host, tmp_path):
+    """R-358: a budget must not restart from zero because a file was lost."""
     bench, session, path = await host(ANSWER, ANSWER)
     await talk(bench, session, 1)
     spent = bench.store.spent("chat-1")
@@ -391,8 +391,8 @@ async def test_what_was_spent_still_counts_where_it_can_be_read(host, tmp_path):
     assert bench.store.spent("chat-1") == spent
 
 
-async def test_two_hosts_bring_their_chats_into_one_new_file(host, tmp_path):
-    """The first to notice makes the file, the other joins it; each chat still belongs to its host."""
+async def test_two_hosts_store_their_chats_in_one_new_file(host, tmp_path):
+    """The first to notice creates the file, the other uses it; each chat still belongs to its host."""
     first, one, path = await host(ANSWER, ANSWER)
     second, two, _ = await host(ANSWER, ANSWER, chat="chat-2")
     for bench, session in ((first, one), (second, two)):
@@ -412,8 +412,8 @@ async def test_two_hosts_bring_their_chats_into_one_new_file(host, tmp_path):
     assert first.store.foreign_lease("chat-2") is not None
 
 
-async def test_who_comes_second_brings_back_what_the_first_left(host, monkeypatch):
-    """A Neovim that was killed in the middle of it; nobody counts the lost ones twice."""
+async def test_a_second_host_restores_the_remaining_chats(host, monkeypatch):
+    """After a Neovim that was killed during it; lost chats are not counted twice."""
     monkeypatch.setattr(lost_history, "LOOK_EVERY_S", 0.01)
     bench, session, path = await host(ANSWER, ANSWER)
     await talk(bench, session, 1)

@@ -78,7 +78,7 @@ async def test_an_emptied_history_reports_its_chats_once_and_restores_them(tmp_p
     bench.store.close()
 
 
-async def test_an_older_copy_is_brought_up_to_date_when_the_chat_is_opened(tmp_path: Path) -> None:
+async def test_an_older_copy_is_updated_when_the_chat_is_opened(tmp_path: Path) -> None:
     """Its checkpoint is kept, although the next one overwrites it."""
     await chat_of(bench_of(tmp_path, says("one")), 1)
     old = (tmp_path / "data" / "sessions.db").read_bytes()
@@ -103,8 +103,8 @@ async def test_an_older_copy_is_brought_up_to_date_when_the_chat_is_opened(tmp_p
 
 
 @pytest.mark.parametrize("where", ["text", "time", "sum"])
-async def test_a_flipped_bit_is_named_and_the_text_taken_from_the_checkpoint(tmp_path: Path, where: str) -> None:
-    """Also one that leaves valid JSON; the log is sound afterwards."""
+async def test_a_flipped_bit_is_reported_and_the_text_taken_from_the_checkpoint(tmp_path: Path, where: str) -> None:
+    """Also one that leaves valid JSON; the log is valid afterwards."""
     said = await chat_of(bench_of(tmp_path, says("reply one"), says("two")), 2)
     with sqlite3.connect(tmp_path / "data" / "sessions.db") as connection:
         changes = {

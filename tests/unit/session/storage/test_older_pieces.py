@@ -1,4 +1,4 @@
-"""A message that is sent as soon as a long stored chat can be used goes before the chat's older blocks."""
+"""A message sent early in a long stored chat is sent before the chat's older blocks are drawn."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.unit.session.storage.test_first_piece import drawn, store_turns
 
 @pytest.fixture
 async def bench(tmp_path):
-    """Give a host with a long chat stored, and the gate that the reply waits for."""
+    """Yield a host with a long stored chat, and the gate that the reply waits for."""
     store, gate = open_store(tmp_path / "store"), asyncio.Event()
     made = Bench(tmp_path, ScriptedAdapter("s", lambda request: [gate, *says("more")]), store=store)
     made.gate = gate
@@ -29,12 +29,12 @@ async def bench(tmp_path):
 
 
 async def opened(bench):
-    """Open the chat, not waiting for its older blocks."""
+    """Open the chat without waiting for its older blocks."""
     bench.events.clear()
     return await open_stored(bench.services, OpenChat(chat="chat-1", snapshot=Snapshot(), resume="chat-1"))
 
 
-async def test_the_request_goes_before_the_older_blocks(bench):
+async def test_the_request_is_sent_before_the_older_blocks(bench):
     stored = entries(bench.store.load_events("chat-1"))
     session = await opened(bench)
     session.submit(submit("now"))
@@ -47,7 +47,7 @@ async def test_the_request_goes_before_the_older_blocks(bench):
     await session.close()
 
 
-async def test_they_do_not_wait_for_a_long_turn(bench, monkeypatch):
+async def test_older_blocks_do_not_wait_for_a_long_turn(bench, monkeypatch):
     monkeypatch.setattr(older_pieces, "TURN_LIMIT_S", 0.01)
     stored = entries(bench.store.load_events("chat-1"))
     session = await opened(bench)
@@ -59,7 +59,7 @@ async def test_they_do_not_wait_for_a_long_turn(bench, monkeypatch):
     await session.close()
 
 
-async def test_a_chat_that_is_drawn_again_meanwhile_has_no_block_twice(bench):
+async def test_a_chat_redrawn_in_between_has_no_block_twice(bench):
     session = await opened(bench)
     session.submit(submit("now"))
     await bench.until(lambda: bench.adapter.requests)
@@ -73,7 +73,7 @@ async def test_a_chat_that_is_drawn_again_meanwhile_has_no_block_twice(bench):
     await session.close()
 
 
-async def test_a_chat_that_is_closed_at_once_tells_no_more(bench):
+async def test_a_chat_closed_at_once_sends_no_more_blocks(bench):
     session = await opened(bench)
     await session.close()
     await asyncio.wait({session.older})

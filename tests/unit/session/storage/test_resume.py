@@ -39,7 +39,7 @@ async def write(bench, *payloads):
     await bench.store.log("chat-1", *payloads)
 
 
-async def test_a_chat_comes_back_as_it_was(tmp_path):
+async def test_a_chat_is_restored_as_it_was(tmp_path):
     """Lesson 36; the last answer included (lesson 49)."""
     (tmp_path / "a.txt").write_text("A")
     adapter = ScriptedAdapter("s", [calls(("c", "read_file", '{"path": "a.txt"}')), says("done"), says("more")])
@@ -62,8 +62,8 @@ async def test_a_chat_comes_back_as_it_was(tmp_path):
     assert again.log.view.cycle == 2
 
 
-async def test_a_chat_that_cannot_be_rendered_ahead_opens_all_the_same(tmp_path, monkeypatch):
-    """It can be read and forked; what is wrong is said when it is sent."""
+async def test_a_chat_that_cannot_be_rendered_in_advance_still_opens(tmp_path, monkeypatch):
+    """It can be read and forked; the error appears when it is sent."""
     adapter = ScriptedAdapter("s", [says("hello")])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -78,8 +78,8 @@ async def test_a_chat_that_cannot_be_rendered_ahead_opens_all_the_same(tmp_path,
     assert [message.text for message in again.log.view.messages] == ["hi", "hello"]
 
 
-async def test_the_meter_of_a_chat_that_comes_back_is_exact(tmp_path):
-    """R-505: what was reported is in the log; the estimate of all of it would be far off."""
+async def test_the_meter_of_a_resumed_chat_is_exact(tmp_path):
+    """R-505: the reports are in the log; an estimate of everything would be far off."""
     usage = Usage(input_tokens=9000, output_tokens=500)
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("hello", usage)]))
     session = await bench.open()
@@ -90,8 +90,8 @@ async def test_the_meter_of_a_chat_that_comes_back_is_exact(tmp_path):
     assert [(meter.tokens, meter.exact) for meter in bench.of(Meter)][-1] == (9500, True)
 
 
-async def test_calls_a_crash_left_open_are_completed(tmp_path):
-    """Lesson 35: and the repair is in the log, so it happens once."""
+async def test_calls_left_open_by_a_crash_are_completed(tmp_path):
+    """Lesson 35: the repair is logged, so it happens once."""
     bench = Bench(tmp_path, ScriptedAdapter("s", []))
     asked = added("a", "assistant", tool_calls=(ToolCall("c1", "read_file", "{}"),))
     await write(
@@ -109,8 +109,8 @@ async def test_calls_a_crash_left_open_are_completed(tmp_path):
     assert len(bench.store.load_events("chat-1")) == number
 
 
-async def test_a_reply_that_was_arriving_is_kept_and_marked(tmp_path):
-    """Lesson 36: kill -9 in the middle of a stream loses no more than a second."""
+async def test_a_partially_received_reply_is_kept_and_marked(tmp_path):
+    """Lesson 36: kill -9 during a stream loses at most one second."""
     bench = Bench(tmp_path, ScriptedAdapter("s", []))
     await write(bench, CREATED, TurnStarted(turn_id="t", cycle=1), added("u", "user", "q"))
     bench.store.save_partial("chat-1", "half an ans").result()
@@ -122,7 +122,7 @@ async def test_a_reply_that_was_arriving_is_kept_and_marked(tmp_path):
 
 
 async def test_a_reply_rescued_after_a_crash_is_counted_like_any_other(tmp_path):
-    """Seen: 0 tokens in the list of the next request, and the rows around it took its share."""
+    """Seen: 0 tokens in the list of the next request, and the rows around it absorbed its share."""
     half = "This is a sentence of a long answer. " * 20
     bench = Bench(tmp_path, ScriptedAdapter("s", []))
     await write(bench, CREATED, TurnStarted(turn_id="t", cycle=1), added("u", "user", half, tokens=200))
@@ -144,7 +144,7 @@ async def test_a_compaction_without_an_end_gets_one(tmp_path):
     assert [(end.compaction_id, end.reason) for end in ends] == [("k", "interrupted")]
 
 
-async def test_a_compacted_chat_comes_back_compacted(tmp_path):
+async def test_a_compacted_chat_is_resumed_compacted(tmp_path):
     """R-543: the old turns are still shown, the view is the compacted one."""
     adapter = ScriptedAdapter("s", [says("long answer " * 200), says("SUMMARY")])
     bench = Bench(tmp_path, adapter, settings={"on_compact": "stop"})
@@ -169,7 +169,7 @@ async def test_a_chat_that_does_not_exist_is_an_error(tmp_path):
         await bench.resume("nope")
 
 
-async def test_an_adapter_that_is_gone_is_replaced_and_said(tmp_path):
+async def test_a_missing_adapter_is_replaced_and_reported(tmp_path):
     bench = Bench(tmp_path, ScriptedAdapter("offline", []))
     await write(bench, ChatCreated(adapter="gone", model="m", policy="p", cwd=""), added("u", "user", "q"))
     session = await bench.resume()
@@ -177,7 +177,7 @@ async def test_an_adapter_that_is_gone_is_replaced_and_said(tmp_path):
     assert "'gone' is no longer configured" in bench.of(Notice)[0].text
 
 
-async def test_closing_the_host_in_the_middle_of_a_turn_leaves_a_valid_log(tmp_path):
+async def test_closing_the_host_during_a_turn_leaves_a_valid_log(tmp_path):
     never = asyncio.Event()
     bench = Bench(tmp_path, ScriptedAdapter("s", [(never,)]))
     session = await bench.open()
@@ -187,7 +187,7 @@ async def test_closing_the_host_in_the_middle_of_a_turn_leaves_a_valid_log(tmp_p
     assert isinstance(bench.store.load_events("chat-1")[-1].payload, TurnEnded)
 
 
-def test_pieces_come_newest_first_and_cover_everything():
+def test_pieces_are_sent_newest_first_and_cover_everything():
     shown = [Entry(kind="user", text=str(i)) for i in range(1000)]
     made = list(pieces(shown))
     assert len(made[0][0]) == FIRST_PIECE
@@ -202,8 +202,8 @@ def test_entries_of_an_empty_log_are_empty():
     assert project([]).messages == ()
 
 
-async def test_what_is_in_view_is_rendered_before_the_first_turn(tmp_path):
-    """Lesson 31: the first request of a resumed chat renders what is new; the adapter has seen the rest already."""
+async def test_the_view_is_rendered_before_the_first_turn(tmp_path):
+    """Lesson 31: the first request of a resumed chat renders only new messages; the adapter has seen the rest."""
     adapter = ScriptedAdapter("s", [says("one"), says("two")])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -223,8 +223,8 @@ async def test_what_is_in_view_is_rendered_before_the_first_turn(tmp_path):
     assert (sent.chat_id, sent.tools) == (ahead.chat_id, ahead.tools)
 
 
-async def test_what_is_counted_of_a_long_chat_is_not_counted_on_the_loop(tmp_path, monkeypatch):
-    """The repairs, the log's facts, the drawing and the meter of a resumed chat are made beside the loop."""
+async def test_a_long_chat_is_not_counted_on_the_event_loop(tmp_path, monkeypatch):
+    """The repairs, log facts, drawing and meter of a resumed chat are computed in a thread."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("one", Usage(input_tokens=9, output_tokens=1))]))
     session = await bench.open()
     session.submit(submit("first", 1))
@@ -248,8 +248,8 @@ def beside_loop(function, seen):
     return watched
 
 
-async def test_what_was_said_is_drawn_before_what_was_reported_is_read(tmp_path, monkeypatch):
-    """Issue 10: the reports of 10,000 messages take half a second; the meter is told once, when it is known."""
+async def test_messages_are_drawn_before_reports_are_read(tmp_path, monkeypatch):
+    """Issue 10: the reports of 10,000 messages take half a second; the meter appears once it is known."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("one", Usage(input_tokens=9, output_tokens=1))]))
     session = await bench.open()
     session.submit(submit("first", 1))

@@ -20,8 +20,8 @@ from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
 LONG = "Why does foo() return nil on an empty table, and not an error as it says in the manual of the module?"
 
 
-async def test_a_title_is_the_first_words_of_the_first_message_for_good(tmp_path: Path) -> None:
-    """No model is asked; neither /clear nor another question gives the chat another title."""
+async def test_a_title_is_permanently_the_first_words_of_the_first_message(tmp_path: Path) -> None:
+    """No model is asked; neither /clear nor another question changes it."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("a"), says("b")]))
     session = await bench.open()
     session.submit(submit(LONG))
@@ -35,8 +35,8 @@ async def test_a_title_is_the_first_words_of_the_first_message_for_good(tmp_path
     assert bench.store.find_session("chat-1").title == told.title  # type: ignore[union-attr]
 
 
-async def test_a_chat_can_be_named_while_it_is_open_and_afterwards(tmp_path: Path) -> None:
-    """The name comes back with the chat, and is never replaced by the first words."""
+async def test_a_chat_can_be_named_while_open_and_later(tmp_path: Path) -> None:
+    """The name is restored with the chat, and is never replaced by its first words."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("a")]))
     session = await bench.open()
     assert await stored_chats.rename(bench.services, "chat-1", "  The\n parser ", session.log)
@@ -59,7 +59,7 @@ async def test_bad_names_and_unknown_chats_are_refused(tmp_path: Path) -> None:
 
 
 async def test_an_open_chat_is_not_deleted(tmp_path: Path) -> None:
-    """What is on the screen has to be in the store; closed, it goes with a sentence."""
+    """Text on the screen must be in the store; a closed chat is deleted with a confirmation."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("a")]))
     session = await bench.open()
     session.submit(submit("hello"))
@@ -71,8 +71,8 @@ async def test_an_open_chat_is_not_deleted(tmp_path: Path) -> None:
     assert bench.store.list_sessions() == []
 
 
-async def test_a_chat_that_was_deleted_meanwhile_is_not_read_for_ever(tmp_path: Path) -> None:
-    """Its log is gone although the session still knows it: the drawing ends with a sentence."""
+async def test_a_deleted_chat_is_not_read_forever(tmp_path: Path) -> None:
+    """Its log is gone although the session still lists it: drawing ends with a sentence."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("a")]))
     session = await bench.open()
     session.submit(submit("hello"))
@@ -84,8 +84,8 @@ async def test_a_chat_that_was_deleted_meanwhile_is_not_read_for_ever(tmp_path: 
     assert not bench.of(Redrawn)
 
 
-async def test_a_deletion_that_fails_gives_the_chat_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lease that was taken for it would keep the chat from every other Neovim."""
+async def test_a_failed_deletion_releases_the_chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lease taken for it would lock every other Neovim out of the chat."""
     folder = tmp_path / "data"
     store, other = open_store(folder), open_store(folder)
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("a")]), store=store)

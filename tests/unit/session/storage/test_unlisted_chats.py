@@ -1,4 +1,4 @@
-"""Chats without a window are in the list of chats once the user has opened them as a chat."""
+"""Chats without a window are listed once the user has opened them as a chat."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def test_a_chat_without_a_window_is_listed_once_it_is_opened_in_one(tmp_pa
     await again.close()
 
 
-async def test_an_edit_in_place_has_the_rules_and_the_prompt_of_any_chat(tmp_path: Path) -> None:
+async def test_an_edit_in_place_has_the_rules_and_system_prompt_of_a_chat(tmp_path: Path) -> None:
     bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: says("fine")))
     edit = await open_new(bench.services, opening(purpose="edit_in_place"))
     plain = await open_new(bench.services, opening(chat="chat-2"))

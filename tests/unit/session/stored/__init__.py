@@ -1,1 +1,1 @@
-"""Databases as earlier versions wrote them, and what those versions then showed and sent."""
+"""Databases written by earlier versions, with the blocks shown and the requests sent by those versions."""

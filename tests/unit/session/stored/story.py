@@ -1,7 +1,7 @@
-"""One chat under each policy, told the same way by every version, so that a newer one can be held against an older.
+"""One chat under each policy, played identically by every version, to compare a newer one with an older.
 
-`python -m tests.unit.session.stored.story` stores it with the code as it is, in the folder of its store format; a
-folder that is there already is never written again.
+`python -m tests.unit.session.stored.story` stores it with the current code, in the folder of its store format; an
+existing folder is never rewritten.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def model() -> ScriptedAdapter:
 
 
 def bench_on(root: Path, policy: str) -> Bench:
-    """Return a host on the store in the folder; its workspace is the folder, too."""
+    """Return a host on the store in the folder, which is also its workspace."""
     (root / "a.txt").write_text("word " * 900, encoding="utf-8")
     store = open_store(root, clock=lambda: 1000.0)
     tools = {**ALL_TOOLS, "entries": {name: {"enabled": False} for name in YOUNGER_TOOLS}}
@@ -69,7 +69,7 @@ async def ask(bench: Bench, session: Session, number: int) -> None:
 
 
 def shown(messages: Iterable[Message], root: Path) -> list[str]:
-    """Return what each message says, in a form that no renaming of ours changes."""
+    """Return the text of each message, in a form that renaming in our code does not change."""
     return [
         f"{m.role} {hashlib.sha256(m.text.replace(str(root), 'ROOT').encode()).hexdigest()[:12]} {m.text[:40]!r}"
         + "".join(f" {call.name}" for call in m.tool_calls)
@@ -78,7 +78,7 @@ def shown(messages: Iterable[Message], root: Path) -> list[str]:
 
 
 async def tell(root: Path, policy: str) -> dict[str, Any]:
-    """Store the chat of a policy; return what was in view at its end."""
+    """Store the chat of a policy; return its final view."""
     bench = bench_on(root, policy)
     session = await open_new(bench.services, OpenChat(chat=f"chat-{policy}", snapshot=Snapshot(), adapter="s"))
     for number in range(1, TURNS + 1):
@@ -90,7 +90,7 @@ async def tell(root: Path, policy: str) -> dict[str, Any]:
 
 
 async def go_on(root: Path, policy: str) -> dict[str, Any]:
-    """Open the stored chat, undo, redo, ask once more; return what was in view and what was sent."""
+    """Open the stored chat, undo, redo, ask once more; return the view and the requests."""
     bench = bench_on(root, policy)
     chat = f"chat-{policy}"
     session = await open_stored(bench.services, OpenChat(chat=chat, snapshot=Snapshot(), resume=chat))
@@ -113,7 +113,7 @@ async def _closed(store: Store) -> None:
 
 
 def write() -> None:
-    """Store the story in the folder of today's format, with what is expected of it."""
+    """Write the story and its expected results in the folder of today's format."""
     folder = HERE / f"format_{len(MIGRATIONS)}"
     folder.mkdir()
     with tempfile.TemporaryDirectory() as made:
