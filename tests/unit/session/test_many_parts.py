@@ -1,4 +1,4 @@
-"""A history that is summarised in parts: several at once, within one deadline; room for thinking (R-120, R-433)."""
+"""A history summarised in parts: several at once, within one deadline; room for reasoning (R-120, R-433)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from codecompanion.wire.events import Compacted, CompactionFailed
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
 
 
-async def test_the_parts_of_a_long_history_are_written_at_the_same_time(tmp_path):
-    """R-120: a hundred parts one after the other take a hundred times as long."""
+async def test_the_parts_of_a_long_history_are_written_in_parallel(tmp_path):
+    """R-120: a hundred parts in sequence would take a hundred times as long."""
     second = asyncio.Event()
 
     class Waiting(ScriptedAdapter):
-        """Answers about the first part once it is asked about the second."""
+        """Answers about the first part once the second one is requested."""
 
         async def stream(self, request):
             asked = request.messages[0].text if request.purpose == "summary" else ""
@@ -53,14 +53,14 @@ async def test_the_parts_of_a_long_history_are_written_at_the_same_time(tmp_path
     assert not bench.bugs
 
 
-async def test_a_run_of_many_silent_calls_ends_at_ten_times_the_limit_of_one(tmp_path, monkeypatch):
-    """Lesson 18: each call is in time, all of them together are not: no model is asked any more, nothing is changed."""
+async def test_many_silent_calls_end_at_ten_times_the_limit_of_one(tmp_path, monkeypatch):
+    """Lesson 18: each call is in time, all of them together are not: no more calls are made, nothing changes."""
     loop, skipped, given = asyncio.get_running_loop(), 0.0, []
     real_time = loop.time
     monkeypatch.setattr(loop, "time", lambda: real_time() + skipped)
 
     class Slow(ScriptedAdapter):
-        """Takes four of five seconds for every summary."""
+        """Takes four of the five seconds for every summary."""
 
         async def stream(self, request):
             nonlocal skipped
@@ -69,7 +69,7 @@ async def test_a_run_of_many_silent_calls_ends_at_ten_times_the_limit_of_one(tmp
                 yield event
 
     def without_end(preparation):
-        """Ask for part after part, as a history would that never gets short enough."""
+        """Request part after part, like a history that never gets short enough."""
         ask = next(preparation)
         while True:
             given.append((yield ask))
@@ -98,8 +98,8 @@ async def test_a_run_of_many_silent_calls_ends_at_ten_times_the_limit_of_one(tmp
     assert not bench.bugs
 
 
-async def test_a_model_that_thinks_gets_room_for_it():
-    """R-433: its thinking does not eat the room of the summary, as far as the window goes."""
+async def test_a_reasoning_model_gets_room_for_its_reasoning():
+    """R-433: reasoning does not use up the room of the summary, as far as the window allows."""
     adapter = ScriptedAdapter("s", lambda r: (ReasoningDelta("hm " * 1000), TextDelta("text"), Finished("stop", ())))
     request = SummaryRequest(prompt="P", subject=(), max_output_tokens=500, room_tokens=2000)
     for known, limit in ((0, 500), (900, 1400), (9000, 2000)):
@@ -109,14 +109,14 @@ async def test_a_model_that_thinks_gets_room_for_it():
     assert reply.thinking_tokens == 1000
 
 
-async def test_a_summary_that_streams_is_never_cut(monkeypatch):
-    """A local model writes for minutes; only silence has a limit, and one that begins in the middle counts, too."""
+async def test_a_summary_that_streams_is_never_cut_off(monkeypatch):
+    """A local model writes for minutes; only silence is limited, including silence after the first text."""
     loop = asyncio.get_running_loop()
     real_time, skipped = loop.time, 0.0
     monkeypatch.setattr(loop, "time", lambda: real_time() + skipped)
 
     class Slow(ScriptedAdapter):
-        """Takes four of five seconds for every piece, and is then silent or done."""
+        """Takes four of the five seconds for every piece, then is silent or done."""
 
         async def stream(self, request):
             nonlocal skipped
@@ -136,14 +136,14 @@ async def test_a_summary_that_streams_is_never_cut(monkeypatch):
     assert reply.error == "hangs wrote nothing for 5 s"
 
 
-async def test_waiting_for_a_server_does_not_put_off_the_limit_of_a_summary(monkeypatch):
-    """Else one that loads without end would keep a chat from going on."""
+async def test_waiting_for_a_server_does_not_extend_the_limit_of_a_summary(monkeypatch):
+    """Otherwise a server that never finishes loading would block a chat."""
     loop = asyncio.get_running_loop()
     real_time, skipped = loop.time, 0.0
     monkeypatch.setattr(loop, "time", lambda: real_time() + skipped)
 
     class Away(ScriptedAdapter):
-        """Is waited for; tries again when the request says so."""
+        """A server to wait for; tries again when the request allows it."""
 
         async def stream(self, request):
             nonlocal skipped

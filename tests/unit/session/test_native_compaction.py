@@ -42,13 +42,13 @@ async def talk(bench, session, number, first=1):
     [(85_000, 100_000, 0, 85_000), (27_000, 100_000, 0, 50_000), (27_000, 32_000, 0, 0), (85_000, 100_000, 20_000, 0),
      (None, 100_000, 0, 0)],
 )  # fmt: skip
-def test_the_threshold_is_the_triggers_but_never_below_what_providers_take(compact_at, window, reserve, wanted):
-    """R-536, R-539: where the window is too small for it, compaction stays ours."""
+def test_the_threshold_is_the_triggers_but_at_least_the_providers_minimum(compact_at, window, reserve, wanted):
+    """R-536, R-539: if the window is too small for it, compaction stays ours."""
     assert threshold(compact_at, window, reserve) == wanted
 
 
 async def test_a_request_asks_the_provider_to_compact_at_the_trigger(tmp_path):
-    """R-534: and the client's own compaction is off, editing is not. What is not answered yet is not summarised."""
+    """R-534: the client's own compaction is off, editing is not. Unanswered messages are not summarised."""
     adapter = native(says("ok"), says("ok"))
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -57,7 +57,7 @@ async def test_a_request_asks_the_provider_to_compact_at_the_trigger(tmp_path):
 
 
 @pytest.mark.parametrize("off", [{"compaction": {"trigger": False}}, {"enabled": False}])
-async def test_switched_off_is_switched_off_for_the_provider_too(tmp_path, off):
+async def test_disabled_compaction_also_disables_the_providers(tmp_path, off):
     """Lesson 13."""
     adapter = native(says("ok"), says("ok"))
     bench = Bench(tmp_path, adapter, settings={"context_management": off})
@@ -66,8 +66,8 @@ async def test_switched_off_is_switched_off_for_the_provider_too(tmp_path, off):
     assert [request.compact_at for request in adapter.requests] == [0, 0]
 
 
-async def test_a_compaction_in_a_reply_takes_the_place_of_the_history(tmp_path):
-    """R-537, R-539, R-541, R-551: rules and the open question stay, word for word; the user sees it like ours."""
+async def test_a_compaction_in_a_reply_replaces_the_history(tmp_path):
+    """R-537, R-539, R-541, R-551: rules and the open question stay word for word; the user sees it like our own."""
     adapter = native(says("one"), compacts_and_says("two"), says("three"))
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -84,8 +84,8 @@ async def test_a_compaction_in_a_reply_takes_the_place_of_the_history(tmp_path):
     assert [m.text for m in adapter.requests[2].messages[1:]] == ["Use tabs.", "", "question 2", "two", "question 3"]
 
 
-async def test_the_meter_shows_what_the_provider_left(tmp_path):
-    """R-538, lessons 7, 8, 45: the last pass counts, the compaction pass is billed, not counted."""
+async def test_the_meter_shows_the_providers_remainder(tmp_path):
+    """R-538, lessons 7, 8, 45: the last pass is counted; the compaction pass is billed but not counted."""
     adapter = native(says("one", Usage(input_tokens=90_000, output_tokens=5)), compacts_and_says("two"))
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -98,8 +98,8 @@ async def test_the_meter_shows_what_the_provider_left(tmp_path):
     assert [usage.input_tokens for usage in reported.other_passes] == [90_000]
 
 
-async def test_in_a_loop_the_request_stays_in_the_users_words(tmp_path):
-    """R-551: the loop is the provider's to summarise, its question is not."""
+async def test_in_a_loop_the_question_stays_in_the_users_words(tmp_path):
+    """R-551: the provider may summarise the loop, but not its question."""
     (tmp_path / "a.txt").write_text("content")
     adapter = native(calls(READ), compacts_and_says("done"))
     bench = Bench(tmp_path, adapter)
@@ -119,7 +119,7 @@ async def test_a_second_compaction_replaces_the_first(tmp_path):
 
 
 async def test_a_failed_compaction_changes_nothing(tmp_path):
-    """R-537: null content is a no-op; the user is told."""
+    """R-537: null content is a no-op; the user is notified."""
     adapter = native(says("one"), (CompactionBegun(), CompactionDone(None), TextDelta("two"), Finished("stop")))
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -129,8 +129,8 @@ async def test_a_failed_compaction_changes_nothing(tmp_path):
     assert "Nothing was changed" in failed.reason
 
 
-async def test_a_cut_stream_keeps_the_block(tmp_path):
-    """R-539: and what was asked stays open."""
+async def test_an_interrupted_stream_keeps_the_block(tmp_path):
+    """R-539: and the question stays open."""
     adapter = native(says("one"), (CompactionDone(BLOCK), TextDelta("tw"), StreamCut("cut")))
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -140,7 +140,7 @@ async def test_a_cut_stream_keeps_the_block(tmp_path):
     assert view[-1].cut
 
 
-async def test_a_stream_cut_while_compacting_ends_the_compaction(tmp_path):
+async def test_a_stream_interrupted_during_a_compaction_ends_the_compaction(tmp_path):
     """R-543: exactly one end."""
     adapter = native(says("one"), (CompactionBegun(), StreamCut("cut")))
     bench = Bench(tmp_path, adapter)
@@ -151,8 +151,8 @@ async def test_a_stream_cut_while_compacting_ends_the_compaction(tmp_path):
     assert session.state is State.IDLE
 
 
-async def test_a_pause_behind_the_compaction_is_gone_on_with(tmp_path):
-    """R-536: pause_after_compaction; the pass is billed, no empty message is stored."""
+async def test_a_pause_after_the_compaction_is_continued(tmp_path):
+    """R-536: pause_after_compaction; the pass is billed, and no empty message is stored."""
     spent = Usage(input_tokens=90_000, output_tokens=50)
     paused: Reply = (CompactionDone(BLOCK), Finished("compacted", (), None, "", (spent,)))
     adapter = native(says("one"), paused, says("two"))
@@ -164,8 +164,8 @@ async def test_a_pause_behind_the_compaction_is_gone_on_with(tmp_path):
     assert reported.other_passes == (spent,)
 
 
-async def test_compact_asks_the_provider_where_it_can(tmp_path):
-    """R-540: with the user's wishes; the chat goes on where that is wanted, as after our own (R-528)."""
+async def test_compact_uses_the_provider_if_it_can(tmp_path):
+    """R-540: with the user's instructions; the chat continues if configured, as after our own (R-528)."""
     adapter = native(says("one"), says("went on"), compactions=[CompactionDone(BLOCK, USAGE)])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -182,7 +182,7 @@ async def test_compact_asks_the_provider_where_it_can(tmp_path):
 
 
 async def test_an_endpoint_that_ignores_the_threshold_is_not_relied_on(tmp_path):
-    """R-534: a gateway may drop what it does not know; the client's compaction takes over, and the user is told."""
+    """R-534: a gateway may drop unknown parameters; the client's compaction takes over, and the user is notified."""
     full = Usage(input_tokens=90_000, output_tokens=5)
     adapter = native(says("one " * 500), says("two", full), says("three", full), says("SUMMARY"), says("four"))
     small = {"context_management": {"compaction": {"min_token_savings": 0}}}
@@ -194,8 +194,8 @@ async def test_an_endpoint_that_ignores_the_threshold_is_not_relied_on(tmp_path)
     assert any("opts.compaction = false" in notice.text for notice in bench.of(Notice))
 
 
-async def test_what_a_compaction_costs_is_logged(tmp_path):
-    """Never hide what it cost: on demand, and by a summariser of our own."""
+async def test_the_cost_of_a_compaction_is_logged(tmp_path):
+    """Costs are never hidden: of a compaction on demand, and of our own summariser."""
     adapter = native(says("one"), compactions=[CompactionDone(BLOCK, USAGE)])
     own = ScriptedAdapter("own", [says("one " * 200), says("SUMMARY", USAGE)])
     for scripted in (adapter, own):
@@ -209,8 +209,8 @@ async def test_what_a_compaction_costs_is_logged(tmp_path):
         assert reported.message_id == bench.of(Compacted)[0].compaction_id
 
 
-async def test_behind_a_compaction_on_demand_the_next_one_is_asked_for_too(tmp_path):
-    """R-534, R-540: Anthropic does not compact by itself after a block it was asked for; the chat must not fill up."""
+async def test_after_a_compaction_on_demand_the_next_one_is_requested_too(tmp_path):
+    """R-534, R-540: Anthropic does not compact automatically after a requested block; the chat must not fill up."""
     large = Usage(input_tokens=90_000, output_tokens=5)
     adapter = native(says("one"), says("two", large), says("three"), compactions=[CompactionDone(BLOCK)] * 2)
     bench = Bench(tmp_path, adapter, settings={"on_compact": "stop"})
@@ -225,8 +225,8 @@ async def test_behind_a_compaction_on_demand_the_next_one_is_asked_for_too(tmp_p
     assert [m.text for m in session.log.view.messages] == ["", "question 3", "three"]
 
 
-async def test_preview_and_inspector_say_what_is_the_providers(tmp_path):
-    """R-546: nothing is sent, nothing is changed."""
+async def test_preview_and_inspector_mark_the_providers_compaction(tmp_path):
+    """R-546: nothing is sent, nothing changes."""
     adapter = native(says("one"), compacts_and_says("two"), compactions=[CompactionDone(BLOCK)])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -242,7 +242,7 @@ async def test_preview_and_inspector_say_what_is_the_providers(tmp_path):
     assert (rows[2]["state"], rows[2]["preview"]) == ("summary", "S")
 
 
-async def test_a_compaction_on_demand_that_fails_changes_nothing(tmp_path):
+async def test_a_failed_compaction_on_demand_changes_nothing(tmp_path):
     """R-530."""
     adapter = native(says("one"), compactions=[Overloaded("the provider is overloaded")] * 2)
     bench = Bench(tmp_path, adapter)
@@ -257,8 +257,8 @@ async def test_a_compaction_on_demand_that_fails_changes_nothing(tmp_path):
     assert len(bench.of(CompactionStarted)) == 1
 
 
-async def test_where_asking_teaches_that_the_provider_cannot_the_summary_is_ours(tmp_path):
-    """R-540: gateways perform the compaction during a request only."""
+async def test_if_the_provider_turns_out_unable_the_summary_is_ours(tmp_path):
+    """R-540: gateways compact only during a request."""
     replies = [says("one " * 3_000), says("OUR SUMMARY"), says("went on")]
     adapter = native(*replies, compactions=[RequestRejected("answered instead of compacting")])
     bench = Bench(tmp_path, adapter)
@@ -272,7 +272,7 @@ async def test_where_asking_teaches_that_the_provider_cannot_the_summary_is_ours
 
 
 async def test_another_provider_gets_the_full_history(tmp_path):
-    """R-542: nothing is lost by switching, at once and after a restart."""
+    """R-542: switching loses nothing, at once and after a restart."""
     adapter, other = native(says("one"), compacts_and_says("two")), ScriptedAdapter("other", [says("three")])
     bench = Bench(tmp_path, adapter, other)
     session = await bench.open()
@@ -285,8 +285,8 @@ async def test_another_provider_gets_the_full_history(tmp_path):
     assert len(bench.of(Compacted)) == 1
 
 
-async def test_blocks_on_blocks_are_all_taken_back(tmp_path):
-    """R-542: a block that stands for a block."""
+async def test_nested_blocks_are_all_undone(tmp_path):
+    """R-542: a block that replaces a block."""
     adapter = native(says("one"), compacts_and_says("two"), compacts_and_says("three"))
     bench = Bench(tmp_path, adapter, ScriptedAdapter("other", []))
     session = await bench.open()
@@ -296,7 +296,7 @@ async def test_blocks_on_blocks_are_all_taken_back(tmp_path):
     assert texts == ["question 1", "one", "question 2", "two", "question 3", "three"]
 
 
-async def test_a_change_can_be_undone_like_any_other(tmp_path):
+async def test_a_providers_compaction_can_be_undone_like_any_other_change(tmp_path):
     """R-545: the log keeps the originals."""
     bench = Bench(tmp_path, native(says("one"), compacts_and_says("two")))
     session = await bench.open()
@@ -307,7 +307,7 @@ async def test_a_change_can_be_undone_like_any_other(tmp_path):
     assert project(bench.store.load_events("chat-1")).messages == session.log.view.messages
 
 
-async def test_a_chat_resumed_shows_the_card_and_goes_on_from_the_block(tmp_path):
+async def test_a_resumed_chat_shows_the_card_and_continues_from_the_block(tmp_path):
     """Lessons 35, 36."""
     adapter = native(says("one"), compacts_and_says("two"), says("three"))
     bench = Bench(tmp_path, adapter)

@@ -1,4 +1,4 @@
-"""What a provider's own compaction may do that nobody expects: R-534…R-543; lessons 5, 18, 40, 48."""
+"""Unexpected behaviour of a provider's own compaction: R-534…R-543; lessons 5, 18, 40, 48."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def told(bench):
     return [type(e) for e in bench.events if isinstance(e, CompactionStarted | Compacted | CompactionFailed)]
 
 
-async def test_a_compaction_of_ours_is_about_the_messages_not_about_a_sealed_block(tmp_path):
-    """R-542: nobody but the provider can read the block; what it stood for must be in our summary."""
+async def test_our_compaction_summarises_the_messages_not_an_encrypted_block(tmp_path):
+    """R-542: only the provider can read the block; our summary must cover the messages it replaced."""
     reply = (CompactionDone(SEALED), TextDelta("two " * 60), Finished("stop"))
     adapter = native(says("one " * 60), reply, says("SUMMARY"), says("went on"))
     bench = Bench(tmp_path, adapter)
@@ -45,7 +45,7 @@ async def test_a_compaction_of_ours_is_about_the_messages_not_about_a_sealed_blo
 
 
 async def test_a_chat_too_long_for_the_providers_compaction_is_compacted_here(tmp_path):
-    """R-540, lesson 48: `/compact` is the way out of a full window, so it must not need room in it."""
+    """R-540, lesson 48: `/compact` is the remedy for a full window, so it must not need room in it."""
     adapter = native(says(LONG), says("SUMMARY"), says("went on"), compactions=[ContextOverflow("s: too long.")])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -94,8 +94,8 @@ async def test_two_compactions_in_one_reply_are_two(tmp_path):
     assert 0 < session.control.measured().tokens < 1000
 
 
-async def test_a_question_above_the_threshold_is_not_compacted_for_at_every_step(tmp_path):
-    """R-532, R-551, lesson 5: it stays in its own words, so each of these compactions would change nothing."""
+async def test_a_question_above_the_threshold_is_not_compacted_at_every_step(tmp_path):
+    """R-532, R-551, lesson 5: it stays in the user's words, so each of these compactions would change nothing."""
     (tmp_path / "a.txt").write_text("content")
     numbers = iter(range(100))
 
@@ -119,8 +119,8 @@ async def test_a_question_above_the_threshold_is_not_compacted_for_at_every_step
     assert session.control.native.compact_at
 
 
-async def test_a_stop_for_a_compaction_that_never_comes_does_not_go_on_for_ever(tmp_path):
-    """Lesson 40: two in a row, and it is done here."""
+async def test_a_stop_for_a_compaction_that_never_comes_does_not_loop(tmp_path):
+    """Lesson 40: after two in a row the compaction is done here."""
     adapter = ScriptedAdapter("s", lambda request: (CompactionBegun(), CompactionDone(None), Finished("compacted"))
                               if request.compact_at else says("answer"), native=True)  # fmt: skip
     bench = Bench(tmp_path, adapter)
@@ -130,8 +130,8 @@ async def test_a_stop_for_a_compaction_that_never_comes_does_not_go_on_for_ever(
     assert len(adapter.requests) == 4
 
 
-async def test_behind_a_compaction_on_demand_nobody_is_blamed(tmp_path):
-    """Anthropic makes none by itself after one it was asked for; that it is overloaded is no reason to turn it off."""
+async def test_after_a_compaction_on_demand_no_provider_is_blamed(tmp_path):
+    """Anthropic does not compact automatically after a requested one; being overloaded is no reason to turn it off."""
     adapter = native(says("one"), *[says("more", LARGE)] * 5,
                      compactions=[CompactionDone(BLOCK), *[Overloaded("s: overloaded.")] * 5])  # fmt: skip
     bench = Bench(tmp_path, adapter, settings={"on_compact": "stop"})
@@ -148,8 +148,8 @@ async def test_behind_a_compaction_on_demand_nobody_is_blamed(tmp_path):
     assert len(adapter.compacted) == 4
 
 
-async def test_compactions_on_demand_that_do_not_help_rest_too(tmp_path):
-    """R-532, lesson 5: rules above the trigger are no reason to pay for a compaction before every request."""
+async def test_useless_compactions_on_demand_are_paused_too(tmp_path):
+    """R-532, lesson 5: rules above the trigger must not cause a paid compaction before every request."""
     adapter = ScriptedAdapter("s", lambda request: says("more", LARGE), native=True,
                               compactions=[CompactionDone(BLOCK)] * 20)  # fmt: skip
     bench = Bench(tmp_path, adapter, settings={"on_compact": "submit"})
@@ -164,8 +164,8 @@ async def test_compactions_on_demand_that_do_not_help_rest_too(tmp_path):
     assert any("system prompt and tools alone" in notice.text for notice in bench.of(Notice))
 
 
-async def test_nothing_is_said_of_a_compaction_nobody_asked_for(tmp_path):
-    """Where nothing can be summarised, nothing is: not a word before every request."""
+async def test_a_compaction_that_was_never_requested_is_not_reported_missing(tmp_path):
+    """If nothing can be summarised, there is no message before every request."""
     adapter = ScriptedAdapter("s", lambda request: says("more", LARGE), native=True,
                               compactions=[CompactionDone(BLOCK)] * 20)  # fmt: skip
     bench = Bench(tmp_path, adapter, settings={"on_compact": "stop"})
@@ -178,8 +178,8 @@ async def test_nothing_is_said_of_a_compaction_nobody_asked_for(tmp_path):
     assert not any("nothing to summarise" in notice.text for notice in bench.of(Notice))
 
 
-async def test_a_count_that_hangs_is_waited_for_once(tmp_path, monkeypatch):
-    """Lesson 18: the estimate decides, and the next request does not wait as long again."""
+async def test_a_hanging_count_is_awaited_once(tmp_path, monkeypatch):
+    """Lesson 18: the estimate decides, and the next request does not wait that long again."""
     monkeypatch.setattr(fitting, "COUNT_LIMIT_S", 0.01)
     adapter = ScriptedAdapter("s", lambda request: says("ok"), counts=[1])
     asked = []
@@ -199,8 +199,8 @@ async def test_a_count_that_hangs_is_waited_for_once(tmp_path, monkeypatch):
     assert session.log.view.messages[-1].text == "ok"
 
 
-async def test_a_window_that_is_a_guess_is_said_once_for_each_adapter(tmp_path):
-    """R-506: another endpoint's model of the same name is another guess."""
+async def test_a_guessed_window_is_reported_once_per_adapter(tmp_path):
+    """R-506: another endpoint's model of the same name is a separate guess."""
     one, two = (ScriptedAdapter(name, lambda request: says("ok")) for name in ("one", "two"))
     bench = Bench(tmp_path, one, two, window=0)
     session = await bench.open()
@@ -213,8 +213,8 @@ async def test_a_window_that_is_a_guess_is_said_once_for_each_adapter(tmp_path):
     assert len([notice for notice in bench.of(Notice) if "is unknown" in notice.text]) == 2
 
 
-async def test_a_cut_compaction_says_who_cut_it(tmp_path):
-    """R-543, R-544: stopped by the user is no failure of the provider."""
+async def test_a_compaction_cut_off_names_its_cause(tmp_path):
+    """R-543, R-544: a stop by the user is not a failure of the provider."""
     gate = asyncio.Event()
     adapter = native(says("one"), (CompactionBegun(), gate, CompactionDone(BLOCK), Finished("stop")))
     bench = Bench(tmp_path, adapter)

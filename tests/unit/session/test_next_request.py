@@ -1,4 +1,4 @@
-"""What the next request will find in the cache, what it will cost, how it differs from the last one (R-546)."""
+"""The next request: its cache hits, its cost, its differences from the last one (R-546)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
 
 
 def dollar_prices(adapter, model, passes):
-    """One dollar per million tokens of input, a tenth for what is read from the cache."""
+    """One dollar per million input tokens, a tenth of that for cache reads."""
     return sum(usage.input_tokens + 0.1 * usage.cache_read_tokens for usage in passes) / 1e6
 
 
@@ -29,8 +29,8 @@ def rows(session):
     return inspect(session.control, session.log)["rows"]
 
 
-async def test_what_the_last_request_began_with_is_a_hit_and_cheaper(tmp_path):
-    """Everything that was sent is in the cache; the reply to it was not sent yet."""
+async def test_the_prefix_of_the_last_request_is_a_cheaper_cache_hit(tmp_path):
+    """The whole last request is in the cache; its reply has not been sent yet."""
     _, session = await chat(tmp_path)
     shown = inspect(session.control, session.log)
     assert [row["cache"] for row in shown["rows"]] == ["hit", "hit", "hit", "hit", "hit", "miss"]
@@ -47,7 +47,7 @@ async def test_a_change_in_the_middle_makes_the_rest_a_miss(tmp_path):
     assert [row["cache"] for row in rows(session)] == ["hit"] * 4 + ["miss"] * 3
 
 
-async def test_a_cold_cache_and_no_cache_are_told_apart(tmp_path):
+async def test_a_cold_cache_and_no_cache_are_distinct(tmp_path):
     bench, session = await chat(tmp_path)
     bench.services.clock = lambda: 1_000.0 + bench.adapter.cache_lifetime_s + 1
     assert {row["cache"] for row in rows(session)} == {"miss"}
@@ -64,8 +64,8 @@ async def test_without_a_price_there_is_no_cost(tmp_path):
     assert {row["cost"] for row in shown["rows"]} == {None}
 
 
-async def test_the_view_tells_what_was_sent_when_the_host_was_restarted(tmp_path):
-    """The same rows are hits, the difference is the same."""
+async def test_after_a_restart_the_view_shows_what_was_sent(tmp_path):
+    """The same rows are hits, and the difference is the same as before."""
     bench, session = await chat(tmp_path)
     before = [row["cache"] for row in rows(session)], compare_with_last(session.control, await session.log.events())
     again = Bench(tmp_path, ScriptedAdapter("s", []), store=bench.store)
@@ -75,7 +75,7 @@ async def test_the_view_tells_what_was_sent_when_the_host_was_restarted(tmp_path
 
 
 async def test_the_next_request_is_compared_with_the_last(tmp_path):
-    """R-546: what is new, changed and gone, one line per message."""
+    """R-546: new, changed and removed messages, one line each."""
     _, session = await chat(tmp_path)
     await session.context.remove("detached", (session.log.view.messages[0].id,))
     shown = compare_with_last(session.control, await session.log.events())

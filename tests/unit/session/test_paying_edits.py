@@ -1,4 +1,4 @@
-"""The policy `adaptive` in a chat: edits wait for the prompt cache to be cold, and recovery does not (lesson 22)."""
+"""The policy `adaptive` in a chat: edits wait for a cold prompt cache, and recovery does not (lesson 22)."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ async def test_outdated_reads_are_cleared_when_the_cache_is_cold(tmp_path: Path)
     assert TOOL_RESULT_CLEARED not in results[-1].text
 
 
-async def test_a_server_of_the_users_own_keeps_its_cache_over_a_break(tmp_path: Path) -> None:
-    """Clearing would only make it read again; when the window gets tight it is done all the same."""
+async def test_a_users_own_server_keeps_its_cache_over_a_break(tmp_path: Path) -> None:
+    """Clearing would only make it read again; if the window gets tight it is done anyway."""
     bench, session = await make_chat(tmp_path)
     own_server(bench)
     await play(bench, session, TURNS)

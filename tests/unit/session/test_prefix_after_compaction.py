@@ -1,4 +1,4 @@
-"""After a compaction the provider's cache still has system prompt and tools: the new chat begins like the old one."""
+"""After a compaction the provider's cache still has system prompt and tools: the prefix of the chat is unchanged."""
 
 from __future__ import annotations
 
@@ -31,8 +31,10 @@ def tools_of(request: ChatRequest) -> str:
 
 @pytest.mark.parametrize("window", [4_096, 24_000])
 @pytest.mark.parametrize("policy", policy_names())
-async def test_system_prompt_and_tools_are_those_of_the_chat_before(tmp_path: Path, policy: str, window: int) -> None:
-    """What brings removed messages back is offered from then on, after all other tools."""
+async def test_system_prompt_and_tools_are_unchanged_after_a_compaction(
+    tmp_path: Path, policy: str, window: int
+) -> None:
+    """The tool that recalls removed messages is offered from then on, after all other tools."""
     bench = Bench(tmp_path, ScriptedAdapter("s", reply), window=window, settings={"policy": policy})
     session = await bench.open()
     compacted, number = list[ChatRequest](), 0

@@ -1,4 +1,4 @@
-"""What a session tells its policy of the provider's prompt cache (lesson 22)."""
+"""The prompt cache state that a session passes to its policy (lesson 22)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from codecompanion.context.editing.cache_state import READ_PRICE
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
 
 
-async def test_the_cache_is_warm_after_a_reply_and_cold_when_its_time_is_over(tmp_path: Path) -> None:
+async def test_the_cache_is_warm_after_a_reply_and_cold_after_its_lifetime(tmp_path: Path) -> None:
     bench = Bench(tmp_path, ScriptedAdapter("first", [says("hi")]))
     session = await bench.open()
     assert session.control.shaper.env().cache.warm_tokens == 0
@@ -28,7 +28,7 @@ async def test_the_cache_is_warm_after_a_reply_and_cold_when_its_time_is_over(tm
     assert session.control.shaper.env().cache.warm_tokens == 0
 
 
-async def test_an_adapter_without_a_cache_charges_the_same_for_all(tmp_path: Path) -> None:
+async def test_an_adapter_without_a_cache_charges_the_full_price(tmp_path: Path) -> None:
     adapter = ScriptedAdapter("first", [])
     adapter.cache_lifetime_s = 0.0
     session = await Bench(tmp_path, adapter).open()
@@ -41,11 +41,11 @@ async def test_an_adapter_without_a_cache_charges_the_same_for_all(tmp_path: Pat
         ("/props", None, "scripted-1", 0.0, math.inf),
         ("/props", True, "scripted-1", 0.0, math.inf),
         ("/api/ps", None, "scripted-1", 0.0, 300.0),  # it unloads its model after five idle minutes
-        ("/props", False, "scripted-1", 0.1, 300.0),  # a gateway: what it passes on is paid for
+        ("/props", False, "scripted-1", 0.1, 300.0),  # a gateway: forwarded requests are billed
         ("/api/ps", None, "qwen3-coder:480b-cloud", 0.1, 300.0),
     ],
 )
-async def test_a_server_of_the_users_own_costs_time_and_its_cache_does_not_age(
+async def test_a_users_own_server_costs_time_and_its_cache_does_not_expire(
     tmp_path: Path, limits_path: str, says: bool | None, model: str, read_price: float, lifetime_s: float
 ) -> None:
     adapter = ScriptedAdapter("first", [])
@@ -60,8 +60,8 @@ async def test_a_server_of_the_users_own_costs_time_and_its_cache_does_not_age(
     assert (cache.read_price, cache.lifetime_s) == (read_price, lifetime_s)
 
 
-async def test_a_server_at_a_public_address_is_weighed_like_a_provider(tmp_path: Path) -> None:
-    """An entry for vLLM may point at a hosted one, which sends a bill."""
+async def test_a_server_at_a_public_address_is_treated_like_a_provider(tmp_path: Path) -> None:
+    """An entry for vLLM may point to a hosted one, which sends a bill."""
     adapter = ScriptedAdapter("first", [])
     bench = Bench(tmp_path, adapter)
     entry = AdapterSettings(name="first", kind="offline", base_url="https://gpu.example.com", local_server=True)
@@ -79,8 +79,6 @@ async def test_a_server_at_a_public_address_is_weighed_like_a_provider(tmp_path:
         (MessagesOptions(cache=False), 0.0),
     ],
 )
-def test_the_messages_api_keeps_a_prompt_as_long_as_it_was_asked_to(
-    options: MessagesOptions, lifetime_s: float
-) -> None:
+def test_the_messages_api_caches_a_prompt_as_long_as_requested(options: MessagesOptions, lifetime_s: float) -> None:
     settings = AdapterSettings(name="anthropic", kind="anthropic")
     assert AnthropicMessages(settings, lambda sha: b"", options).cache_lifetime_s == lifetime_s

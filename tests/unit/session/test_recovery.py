@@ -1,4 +1,4 @@
-"""When a request is refused or a reply ends early: R-507, R-535, R-542; lessons 1, 2, 29, 48."""
+"""Refused requests and truncated replies: R-507, R-535, R-542; lessons 1, 2, 29, 48."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def sizes(adapter: ScriptedAdapter) -> list[int]:
     return [sum(len(m.text) for m in r.messages) for r in adapter.requests if r.purpose == "chat"]
 
 
-async def test_a_request_that_is_too_long_is_sent_again_smaller(tmp_path):
+async def test_a_request_that_is_too_long_is_shrunk_and_sent_again(tmp_path):
     """R-535, lesson 29: compacted, then sent once more; the user sees the summary and the answer."""
     adapter = ScriptedAdapter("s", [says(LONG), too_long(), says("THE SUMMARY"), says("answered")])
     bench = Bench(tmp_path, adapter)
@@ -61,8 +61,8 @@ async def test_a_request_that_is_too_long_is_sent_again_smaller(tmp_path):
     assert bench.of(Compacted)[0].trigger == "reactive"
 
 
-async def test_what_exceeds_the_window_is_not_left_to_the_provider(tmp_path):
-    """R-535: it refuses before it would compact; so the chat is made smaller here, without a request for nothing."""
+async def test_a_request_over_the_window_is_not_left_to_the_provider(tmp_path):
+    """R-535: it refuses before it would compact, so the chat is shrunk here, without a useless request."""
     told = Usage(input_tokens=70_000, output_tokens=40_000)
     adapter = ScriptedAdapter("s", [says(LONG, told), says("THE SUMMARY"), says("answered")], native=True)
     bench = Bench(tmp_path, adapter)
@@ -77,7 +77,7 @@ async def test_what_exceeds_the_window_is_not_left_to_the_provider(tmp_path):
 
 @pytest.mark.parametrize("summary", [(Overloaded("s: overloaded"),), (ContextOverflow("s: too long"),), says("")])
 async def test_the_last_tier_asks_no_model(tmp_path, summary):
-    """R-535, lessons 1, 48: a summariser that fails the same way cannot keep the chat dead."""
+    """R-535, lessons 1, 48: a summariser that fails the same way cannot block the chat."""
     adapter = ScriptedAdapter("s", [says(LONG), too_long(), summary, says("answered")])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -90,7 +90,7 @@ async def test_the_last_tier_asks_no_model(tmp_path, summary):
     assert not bench.of(CompactionFailed)
 
 
-async def test_nothing_left_to_take_out_is_one_clear_sentence(tmp_path):
+async def test_with_nothing_left_to_remove_there_is_one_clear_sentence(tmp_path):
     """R-535: the chat is intact and usable."""
     adapter = ScriptedAdapter("s", [too_long(), says("fine")])
     bench = Bench(tmp_path, adapter)
@@ -105,8 +105,8 @@ async def test_nothing_left_to_take_out_is_one_clear_sentence(tmp_path):
 
 
 @pytest.mark.parametrize("off", [{"enabled": False}, {"compaction": {"trigger": False}}])
-async def test_what_is_switched_off_stays_off(tmp_path, off):
-    """Lesson 13: a refusal is told, with what the user can do."""
+async def test_disabled_compaction_stays_off(tmp_path, off):
+    """Lesson 13: a refusal is reported with a remedy."""
     adapter = ScriptedAdapter("s", [says(LONG), too_long()])
     bench = Bench(tmp_path, adapter, settings={"context_management": off})
     session = await bench.open()
@@ -116,7 +116,7 @@ async def test_what_is_switched_off_stays_off(tmp_path, off):
     assert len(session.log.view.messages) == 3
 
 
-async def test_the_attachment_that_is_too_large_is_named(tmp_path):
+async def test_an_attachment_that_is_too_large_is_named(tmp_path):
     """R-535: the user knows what to detach."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [too_long()]))
     session = await bench.open()
@@ -135,8 +135,8 @@ async def test_a_second_refusal_is_final(tmp_path):
     assert len(sizes(adapter)) == 3
 
 
-async def test_what_the_refusal_says_of_sizes_is_learned(tmp_path):
-    """R-506, lesson 30: the true window is used and told, the meter is right at once."""
+async def test_sizes_in_a_refusal_are_learned(tmp_path):
+    """R-506, lesson 30: the true window is used and reported, and the meter is right at once."""
     adapter = ScriptedAdapter("s", [says(LONG), too_long(60_000, 40_000), says("SUMMARY"), says("answered")])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -147,8 +147,8 @@ async def test_what_the_refusal_says_of_sizes_is_learned(tmp_path):
     assert bench.of(Meter)[-1].window == 40_000
 
 
-async def test_a_window_smaller_than_what_always_goes_along_is_not_learned(tmp_path):
-    """Issue 9: nothing could ever be sent in it; the endpoint's figure is about something else."""
+async def test_a_window_smaller_than_the_fixed_part_is_not_learned(tmp_path):
+    """Issue 9: no request would ever fit; the endpoint's figure means something else."""
     adapter = ScriptedAdapter("s", [too_long(0, 10), says("answered")])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -158,7 +158,7 @@ async def test_a_window_smaller_than_what_always_goes_along_is_not_learned(tmp_p
 
 
 async def test_a_refusal_with_an_absurd_figure_teaches_nothing(tmp_path):
-    """Lesson 8: not about the model, which all its chats would pay for; the next report sets this one right."""
+    """Lesson 8: not about the model, which would affect all its chats; the next report corrects this one."""
     adapter = ScriptedAdapter("s", [says(LONG), too_long(9_000_000, 0), says("SUMMARY"), says("answered", USAGE)])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -183,7 +183,7 @@ async def test_a_refusal_in_a_tool_loop_keeps_the_question(tmp_path):
     assert reply.text == "done"
 
 
-async def test_a_providers_own_compaction_does_not_hide_what_it_stood_for(tmp_path):
+async def test_a_providers_own_compaction_does_not_hide_the_messages_it_replaced(tmp_path):
     """R-535, R-542: recovery summarises the log, not the block."""
     replies = [says(LONG), compacts_and_says("two " * 400, None), too_long(), says("SUMMARY"), says("three")]
     adapter = ScriptedAdapter("s", replies, native=True)
@@ -196,8 +196,8 @@ async def test_a_providers_own_compaction_does_not_hide_what_it_stood_for(tmp_pa
     assert "question 1" in request.messages[0].text
 
 
-async def test_room_is_left_for_what_the_model_may_still_write(tmp_path):
-    """R-507, lesson 2: prompt and reply never exceed the window together."""
+async def test_room_is_left_for_the_rest_of_the_reply(tmp_path):
+    """R-507, lesson 2: prompt and reply together never exceed the window."""
     adapter = ScriptedAdapter("s", [says("one", Usage(input_tokens=7_000, output_tokens=10)), says("two")])
     bench = Bench(tmp_path, adapter, window=10_000, settings={"context_management": {"enabled": False}})
     bench.services.settings.models["scripted-1"] = type(bench.services.lookup("s", "m"))(10_000, 4_000)
@@ -208,8 +208,8 @@ async def test_room_is_left_for_what_the_model_may_still_write(tmp_path):
     assert 2_800 < reserves[1] < 3_000
 
 
-async def test_a_reply_cut_by_the_output_limit_goes_on_once(tmp_path):
-    """max_output_continuations: the default is 1; what we ask opens no cycle and is no message of the user."""
+async def test_a_reply_at_the_output_limit_is_continued_once(tmp_path):
+    """max_output_continuations: the default is 1; our prompt opens no cycle and is not a user message."""
     cut: Reply = (TextDelta("half"), Finished("length"))
     adapter = ScriptedAdapter("s", [cut, cut, says("end")])
     bench = Bench(tmp_path, adapter)
@@ -224,15 +224,15 @@ async def test_a_reply_cut_by_the_output_limit_goes_on_once(tmp_path):
     assert session.log.view.messages[-2].tag == GO_ON_TAG
 
 
-async def test_an_empty_answer_is_said(tmp_path):
-    """Nothing in the buffer would look like a chat that hangs."""
+async def test_an_empty_answer_is_reported(tmp_path):
+    """An empty buffer would look like a hanging chat."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [(Finished("stop"),)]))
     session = await bench.open()
     await talk(bench, session, 1)
     assert any("empty reply" in notice.text for notice in bench.of(Notice))
 
 
-async def test_a_cut_reply_can_be_continued(tmp_path):
+async def test_a_truncated_reply_can_be_continued(tmp_path):
     """Lesson 39."""
     adapter = ScriptedAdapter("s", [(TextDelta("half"), Overloaded("s: broke off")), says(" whole")])
     bench = Bench(tmp_path, adapter)
@@ -244,8 +244,8 @@ async def test_a_cut_reply_can_be_continued(tmp_path):
     assert [m.text for m in session.log.view.messages if m.role == "assistant"] == ["half", " whole"]
 
 
-async def test_a_paused_reply_is_asked_for_again_as_it_is(tmp_path):
-    """Anthropic's pause_turn: the reply so far is the end of the next request."""
+async def test_a_paused_reply_is_sent_back_unchanged(tmp_path):
+    """Anthropic's pause_turn: the partial reply is the end of the next request."""
     adapter = ScriptedAdapter("s", [(TextDelta("part"), Finished("paused")), says("rest")])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -255,7 +255,7 @@ async def test_a_paused_reply_is_asked_for_again_as_it_is(tmp_path):
 
 
 async def test_nothing_joins_a_paused_reply(tmp_path):
-    """What was typed and asked for meanwhile waits until the reply is whole (lesson 16)."""
+    """Typed and queued messages wait until the reply is complete (lesson 16)."""
     gate = asyncio.Event()
     adapter = ScriptedAdapter("s", [says(LONG), (TextDelta("part"), gate, Finished("paused")), says("rest"),
                                     says("SUMMARY"), says("both")])  # fmt: skip
@@ -273,7 +273,7 @@ async def test_nothing_joins_a_paused_reply(tmp_path):
     assert [m.text for m in session.log.view.messages][-2:] == ["question 3", "both"]
 
 
-async def test_a_provider_that_pauses_for_ever_is_left(tmp_path):
+async def test_a_provider_that_pauses_forever_is_given_up(tmp_path):
     adapter = ScriptedAdapter("s", lambda request: (TextDelta("."), Finished("paused")))
     bench = Bench(tmp_path, adapter, settings={"max_provider_requests_per_turn": -1})
     session = await bench.open()
@@ -282,7 +282,7 @@ async def test_a_provider_that_pauses_for_ever_is_left(tmp_path):
     assert session.state is State.IDLE
 
 
-async def test_a_reply_that_fills_the_window_goes_on_in_a_smaller_one(tmp_path):
+async def test_a_reply_that_fills_the_window_continues_in_a_smaller_request(tmp_path):
     """R-535: Anthropic's model_context_window_exceeded."""
     full: Reply = (TextDelta("half"), Finished("window"))
     adapter = ScriptedAdapter("s", [says(LONG), full, says("SUMMARY"), says("whole")])
@@ -293,8 +293,8 @@ async def test_a_reply_that_fills_the_window_goes_on_in_a_smaller_one(tmp_path):
     assert bench.of(Compacted)
 
 
-async def test_reasoning_the_provider_refuses_is_left_out(tmp_path):
-    """Lesson 26: its readable text stays, in the log everything does."""
+async def test_reasoning_refused_by_the_provider_is_omitted(tmp_path):
+    """Lesson 26: its readable text is still sent, and the log keeps everything."""
     sealed: Reply = (ReasoningDelta("hm", ""), ReasoningDone("scripted@s", "{}"), TextDelta("one"), Finished("stop"))
     adapter = ScriptedAdapter("s", [sealed, (EncryptedRefused("s: invalid_encrypted_content."),), says("two")])
     bench = Bench(tmp_path, adapter)
@@ -306,7 +306,7 @@ async def test_reasoning_the_provider_refuses_is_left_out(tmp_path):
     assert any("no longer sent" in notice.text for notice in bench.of(Notice))
 
 
-async def test_a_block_the_provider_refuses_gives_way_to_the_full_history(tmp_path):
+async def test_a_block_refused_by_the_provider_is_replaced_by_the_full_history(tmp_path):
     """R-542: another account, an expired key."""
     replies = [says("one"), compacts_and_says("two"), (EncryptedRefused("s: signature invalid."),), says("three")]
     adapter = ScriptedAdapter("s", replies, native=True)
@@ -317,7 +317,7 @@ async def test_a_block_the_provider_refuses_gives_way_to_the_full_history(tmp_pa
     assert [m.text for m in session.log.view.messages] == wanted
 
 
-async def test_a_refusal_that_nothing_explains_is_told(tmp_path):
+async def test_an_unexplained_refusal_is_reported(tmp_path):
     bench = Bench(tmp_path, ScriptedAdapter("s", [(EncryptedRefused("s: signature invalid."),)]))
     session = await bench.open()
     await talk(bench, session, 1)
@@ -325,8 +325,8 @@ async def test_a_refusal_that_nothing_explains_is_told(tmp_path):
 
 
 @pytest.mark.parametrize(("counted", "compacts"), [(84_000, False), (86_000, True)])
-async def test_a_close_decision_is_the_providers_count(tmp_path, counted, compacts):
-    """The estimate is in doubt around a trigger: one question to the provider settles it."""
+async def test_the_providers_count_settles_a_close_decision(tmp_path, counted, compacts):
+    """Near a trigger the estimate is uncertain: one count request settles it."""
     text = "word " * 78_000
     adapter = ScriptedAdapter("s", [says("SUMMARY"), says("ok")] if compacts else [says("ok")], counts=[counted] * 2)
     bench = Bench(tmp_path, adapter)
@@ -338,7 +338,7 @@ async def test_a_close_decision_is_the_providers_count(tmp_path, counted, compac
     assert not bench.bugs
 
 
-async def test_a_count_that_cannot_be_had_is_no_reason_to_stop(tmp_path):
+async def test_an_unavailable_count_does_not_stop_the_request(tmp_path):
     adapter = ScriptedAdapter("s", [says("ok")], counts=[Overloaded("s: overloaded")])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -385,12 +385,12 @@ def told_of_guesses(bench: Bench) -> list[str]:
 
 
 async def attach_much(session, words: int = 22_000) -> None:
-    """Bring the chat to where a guess of 32,000 tokens decides something."""
+    """Grow the chat until a guess of 32,000 tokens matters."""
     await session.attach(Message(id="f", role="user", tag="selection", path="a", content="word " * words))
 
 
-async def test_an_unknown_window_is_told_when_it_decides_with_the_line_to_set(tmp_path):
-    """R-506, lesson 43: before the request it decides; what is assumed, and what to write where."""
+async def test_an_unknown_window_is_reported_with_the_setting_once_it_matters(tmp_path):
+    """R-506, lesson 43: before the request it affects, with the assumed size and the setting."""
     told_then = []
     adapter = ScriptedAdapter("s", lambda request: told_then.append(told_of_guesses(bench)) or says("ok"))
     bench = Bench(tmp_path, adapter, window=0)
@@ -406,8 +406,8 @@ async def test_an_unknown_window_is_told_when_it_decides_with_the_line_to_set(tm
     assert inspect(session.control, session.log)["guess"] == wanted
 
 
-async def test_another_chat_says_nothing_again_of_a_guess(tmp_path):
-    """R-506: once per model and Neovim; a new chat, an edit in place, another chat knows it."""
+async def test_another_chat_does_not_repeat_the_report_of_a_guess(tmp_path):
+    """R-506: once per model and Neovim; a new chat, an edit in place and another chat share that."""
     bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: says("ok")), window=0)
     for name in ("one", "two"):
         session = await bench.open(name)
@@ -416,8 +416,8 @@ async def test_another_chat_says_nothing_again_of_a_guess(tmp_path):
     assert len(told_of_guesses(bench)) == 1
 
 
-async def test_the_line_to_set_is_right_for_any_name(tmp_path):
-    """A model without a name has its window at the adapter; a name is written as Lua reads it."""
+async def test_the_suggested_setting_is_correct_for_any_name(tmp_path):
+    """Without a model name the window belongs to the adapter; a name is quoted for Lua."""
     for name, model, line in (
         ("my-server", "", 'adapters = { http = { ["my-server"] = { opts = { context_window = <its tokens> } } } }'),
         ("s", 'a"b\\c', r'models = { ["a\"b\\c"] = { context_window = <its tokens> } }'),
@@ -430,8 +430,8 @@ async def test_the_line_to_set_is_right_for_any_name(tmp_path):
         assert session.control.window.guess.endswith(f"Set it in setup(): {line}")
 
 
-async def test_a_system_prompt_larger_than_the_guess_is_no_bug(tmp_path):
-    """R-506: then the guess decides at once, and is asked about and told first."""
+async def test_a_system_prompt_larger_than_the_guess_is_not_a_bug(tmp_path):
+    """R-506: then the guess matters at once, and the endpoint is asked and the user notified first."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("ok")]), window=0, settings={"system_prompt": "word " * 40_000})
     session = await bench.open()
     await talk(bench, session, 1)
@@ -439,8 +439,8 @@ async def test_a_system_prompt_larger_than_the_guess_is_no_bug(tmp_path):
     assert any("is unknown" in notice.text for notice in bench.of(Notice))
 
 
-async def test_a_listing_that_is_slow_does_not_hold_up_the_first_request(tmp_path, monkeypatch):
-    """It is waited for shortly, as the guess decides nothing yet."""
+async def test_a_slow_listing_does_not_delay_the_first_request(tmp_path, monkeypatch):
+    """It is awaited only briefly while the guess does not matter yet."""
     monkeypatch.setattr(window_watch, "SHORT_WAIT_S", 0.01)
     adapter = Silent("s", [says("ok")])
     bench = Bench(tmp_path, adapter, window=0)
@@ -451,14 +451,14 @@ async def test_a_listing_that_is_slow_does_not_hold_up_the_first_request(tmp_pat
 
 
 class Silent(ScriptedAdapter):
-    """An endpoint whose listing never answers."""
+    """An endpoint whose model listing never answers."""
 
     async def warm_up(self):
         await asyncio.Event().wait()
 
 
 class Slow(ScriptedAdapter):
-    """An endpoint that tells its window when it is asked for it, or once its model is loaded."""
+    """An endpoint that reports its window when asked, or once its model is loaded."""
 
     window = 0
     asked = 0
@@ -472,14 +472,14 @@ class Slow(ScriptedAdapter):
 
 
 class Loading(Slow):
-    """An endpoint that has nothing to tell before its model is loaded."""
+    """An endpoint that reports nothing before its model is loaded."""
 
     async def warm_up(self):
         self.asked += 1
 
 
-async def test_a_guess_of_the_window_does_not_compact_a_chat(tmp_path):
-    """R-506, lesson 30: a long chat is opened again and sent to at once, before the endpoint has told its windows."""
+async def test_a_guessed_window_does_not_compact_a_chat(tmp_path):
+    """R-506, lesson 30: a long chat is reopened and used before the endpoint has reported its windows."""
     adapter = Slow("s", lambda request: says("ok"))
     bench = Bench(tmp_path, adapter, window=0)
     session = await bench.open()
@@ -493,8 +493,8 @@ async def test_a_guess_of_the_window_does_not_compact_a_chat(tmp_path):
     assert bench.of(Meter)[-1].window == 200_000
 
 
-async def test_a_window_that_is_told_with_the_first_reply_is_taken_in(tmp_path):
-    """R-506: Ollama knows only once the model is loaded; until then it is a guess."""
+async def test_a_window_reported_with_the_first_reply_is_used(tmp_path):
+    """R-506: Ollama knows it only once the model is loaded; until then it is a guess."""
 
     def loads(request):
         guesses.append(session.control.window.guess)
@@ -528,7 +528,7 @@ NEARLY_FULL = Usage(input_tokens=88_000, output_tokens=4_000)
 
 @pytest.mark.parametrize("status", [400, 413, 422, 200])
 async def test_a_refusal_near_the_window_counts_as_too_long_once(tmp_path, status):
-    """R-535, R-451: no table knows every server's words; the window does. 200: an error inside of the reply."""
+    """R-535, R-451: no table has every server's words, but the window is known. 200: an error inside the reply."""
     adapter = ScriptedAdapter("s", [says(LONG, NEARLY_FULL), refused(status), says("THE SUMMARY"), says("answered")])
     bench = Bench(tmp_path, adapter, settings={"context_management": {"compaction": {"trigger": 0.97}}})
     session = await bench.open()
@@ -539,8 +539,8 @@ async def test_a_refusal_near_the_window_counts_as_too_long_once(tmp_path, statu
     assert any("close to the window" in notice.text for notice in bench.of(Notice))
 
 
-async def test_a_second_refusal_without_a_reason_is_told_as_it_is(tmp_path):
-    """Lesson 29: once, not again and again; the provider's own words reach the user."""
+async def test_a_second_refusal_without_a_reason_is_reported_as_it_is(tmp_path):
+    """Lesson 29: once, not repeatedly; the user reads the provider's own words."""
     adapter = ScriptedAdapter("s", [says(LONG, NEARLY_FULL), refused(), says("THE SUMMARY"), refused(), says("never")])
     bench = Bench(tmp_path, adapter, settings={"context_management": {"compaction": {"trigger": 0.97}}})
     session = await bench.open()
@@ -550,8 +550,8 @@ async def test_a_second_refusal_without_a_reason_is_told_as_it_is(tmp_path):
 
 
 @pytest.mark.parametrize(("usage", "status"), [(USAGE, 400), (NEARLY_FULL, 403), (NEARLY_FULL, 0)])
-async def test_another_refusal_changes_nothing(tmp_path, usage, status):
-    """Far from the window, or with a status that says something else, it is no overflow."""
+async def test_a_different_refusal_changes_nothing(tmp_path, usage, status):
+    """Far from the window, or with a different status, it is not an overflow."""
     adapter = ScriptedAdapter("s", [says(LONG, usage), refused(status), says("never")])
     bench = Bench(tmp_path, adapter, settings={"context_management": {"compaction": {"trigger": 0.97}}})
     session = await bench.open()
@@ -562,8 +562,8 @@ async def test_another_refusal_changes_nothing(tmp_path, usage, status):
 
 
 @pytest.mark.parametrize("answer", [refused(), too_long()])
-async def test_compacting_by_hand_does_not_need_the_provider_that_refuses(tmp_path, answer):
-    """Lesson 48: the summary is then written from the log, and the user is told who wrote it."""
+async def test_a_manual_compaction_does_not_need_the_refusing_provider(tmp_path, answer):
+    """Lesson 48: the summary is then written from the log, and the user learns who wrote it."""
     adapter = ScriptedAdapter("s", [says(LONG), *[answer] * 6])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -575,8 +575,8 @@ async def test_compacting_by_hand_does_not_need_the_provider_that_refuses(tmp_pa
     assert "question 1" in session.log.view.messages[0].text
 
 
-async def test_compacting_by_hand_waits_for_a_summariser_that_is_only_busy(tmp_path):
-    """R-530: an overloaded one leaves the chat as it is; the next `/compact` may have better luck."""
+async def test_a_manual_compaction_waits_for_a_busy_summariser(tmp_path):
+    """R-530: an overloaded one leaves the chat unchanged; the next `/compact` may succeed."""
     adapter = ScriptedAdapter("s", [says(LONG), *[(Overloaded("s: overloaded"),)] * 6])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()

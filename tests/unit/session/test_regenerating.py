@@ -1,4 +1,4 @@
-"""A new answer takes the place of the old one, marked, and can be exchanged for it again (issue 8, section 4)."""
+"""A new answer replaces the old one, marked, and can be swapped for it again (issue 8, section 4)."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def texts(messages: tuple[Message, ...]) -> list[str]:
     return [message.text for message in messages if message.text and message.role != "tool"]
 
 
-async def test_undo_brings_the_old_answer_back_and_redo_the_new_one(tmp_path: Path) -> None:
-    """Whole: with its tool calls and their results; the store says the same as the memory at each step."""
+async def test_undo_restores_the_old_answer_and_redo_the_new_one(tmp_path: Path) -> None:
+    """Completely: with its tool calls and results; store and memory agree at each step."""
     bench, session = await asked(tmp_path)
     views = [session.log.view.messages]
     for _ in range(3):
@@ -76,8 +76,8 @@ async def test_undo_brings_the_old_answer_back_and_redo_the_new_one(tmp_path: Pa
     assert project(bench.store.load_events(CHAT)) == session.log.view
 
 
-async def test_the_answer_that_does_not_count_is_marked(tmp_path: Path) -> None:
-    """By the ids of its messages; whichever of the two it is; also for a chat that is resumed."""
+async def test_the_replaced_answer_is_marked(tmp_path: Path) -> None:
+    """By the ids of its messages; for either of the two; also in a resumed chat."""
     bench, session = await asked(tmp_path)
     old = session.log.view.messages[1:]
     await again(bench, session)
@@ -97,8 +97,8 @@ async def test_the_answer_that_does_not_count_is_marked(tmp_path: Path) -> None:
     assert [entry.opens for entry in shown] == [False, True, True, False], "the new answer has a header of its own"
 
 
-async def test_an_answer_of_which_a_part_was_restored_is_no_answer_apart_any_more(tmp_path: Path) -> None:
-    """Also when that part leaves the view again: what is drawn again folds as what grew (seed 648)."""
+async def test_a_partly_restored_answer_is_no_longer_separate(tmp_path: Path) -> None:
+    """Also when that part leaves the view again: a redraw folds like the incremental display (seed 648)."""
     bench, session = await asked(tmp_path)
     await again(bench, session)
     part = session.log.view.messages[-1].id
@@ -113,8 +113,8 @@ async def test_an_answer_of_which_a_part_was_restored_is_no_answer_apart_any_mor
     assert len(bench.of(ViewMarks)[-1].replaced) == 1, "nothing of it is restored any more"
 
 
-async def test_an_answer_is_settled_once_the_chat_goes_on(tmp_path: Path) -> None:
-    """What is said next was said to it: undo says so, redo too, and the editor is told at once."""
+async def test_an_answer_is_settled_once_the_chat_continues(tmp_path: Path) -> None:
+    """The next message replies to it: undo and redo reflect that, and the editor is notified at once."""
     bench, session = await asked(tmp_path)
     await again(bench, session)
     session.submit(submit("next question", 2))
@@ -125,8 +125,8 @@ async def test_an_answer_is_settled_once_the_chat_goes_on(tmp_path: Path) -> Non
         await ask(session, undo())
 
 
-async def test_going_on_after_an_undo_settles_it_too(tmp_path: Path) -> None:
-    """A question after the old answer, or the old answer continued: the new one is not offered any more."""
+async def test_continuing_after_an_undo_settles_it_too(tmp_path: Path) -> None:
+    """A question after the old answer, or the old answer continued: the new one is no longer offered."""
     for step in ("ask", "continue"):
         bench, session = await asked(tmp_path)
         await again(bench, session)
@@ -144,8 +144,8 @@ async def test_going_on_after_an_undo_settles_it_too(tmp_path: Path) -> None:
         assert violations(view.messages) == []
 
 
-async def test_a_message_sent_while_the_new_answer_was_written_settles_it(tmp_path: Path) -> None:
-    """It was said to the new answer: taking that back would leave it without one."""
+async def test_a_message_sent_during_the_new_answer_settles_it(tmp_path: Path) -> None:
+    """It replies to the new answer: an undo would leave it without one."""
     gate = asyncio.Event()
     adapter = ScriptedAdapter("s", [says("old"), (gate, *says("new")), says("to the second"), says("x")])
     bench = Bench(tmp_path, adapter)
@@ -162,7 +162,7 @@ async def test_a_message_sent_while_the_new_answer_was_written_settles_it(tmp_pa
     assert session.log.view == before
 
 
-async def test_both_answers_outlive_the_host(tmp_path: Path) -> None:
+async def test_both_answers_survive_the_host(tmp_path: Path) -> None:
     """Regenerated, undone, restarted: the old answer; redone there: the new one."""
     store = open_store(tmp_path / "store")
     bench, session = await asked(tmp_path, store)
@@ -181,7 +181,7 @@ async def test_both_answers_outlive_the_host(tmp_path: Path) -> None:
     store.close()
 
 
-async def test_a_branch_takes_both_answers_along(tmp_path: Path) -> None:
+async def test_a_branch_includes_both_answers(tmp_path: Path) -> None:
     bench, session = await asked(tmp_path)
     old = session.log.view.messages
     await again(bench, session)
@@ -193,8 +193,8 @@ async def test_a_branch_takes_both_answers_along(tmp_path: Path) -> None:
     assert (await opened(bench, "first")).log.view.messages == ()
 
 
-async def test_a_cleared_chat_says_so_and_comes_back_after_a_restart(tmp_path: Path) -> None:
-    """One line in place of the chat, with undo; resumed it is the same line, and undoing draws everything."""
+async def test_a_cleared_chat_shows_it_and_is_restored_after_a_restart(tmp_path: Path) -> None:
+    """One line replaces the chat and offers undo; it is the same after a resume, and undoing redraws everything."""
     bench, session = await asked(tmp_path)
     before = session.log.view.messages
     await session.clear()
@@ -221,8 +221,8 @@ STEPS = ("ask", "again", "undo", "redo", "pin", "clear", "continue", "compact", 
 @pytest.mark.slow("random histories")
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.sampled_from(STEPS), min_size=3, max_size=14))
-def test_any_order_of_answers_undos_and_branches_is_sound(steps: list[str]) -> None:
-    """The store projects what the memory holds, every call has its result, and an undo is undone by a redo."""
+def test_any_order_of_answers_undos_and_branches_is_valid(steps: list[str]) -> None:
+    """Store and memory project the same view, every call has its result, and a redo reverses an undo."""
     asyncio.run(_live(steps))
 
 

@@ -1,6 +1,6 @@
-"""Summarisers good and bad in a real session under every built-in policy (issue 4, proof 4).
+"""Good and bad summarisers in a real session under every built-in policy (issue 4, proof 4).
 
-The pure half is in `tests/unit/context/test_scripted_summarisers.py`; here: what is logged, what the user reads, and
+The pure half is in `tests/unit/context/test_scripted_summarisers.py`; here: the log, the messages to the user, and
 whether the chat goes on.
 """
 
@@ -43,7 +43,7 @@ def talker(script: str) -> ScriptedAdapter:
 
 
 async def compacted(tmp_path, policy: str, script: str, settings=None):
-    """Talk for a while, then compact by hand; return the bench and the session."""
+    """Talk for a while, then compact manually; return the bench and the session."""
     limit = {"compaction_timeout_s": 0.2} if script == "slow" else {}
     own = {"policy": policy, "on_compact": "stop", **limit, **(settings or {})}
     bench = Bench(tmp_path, talker(script), settings=own)
@@ -58,8 +58,8 @@ async def compacted(tmp_path, policy: str, script: str, settings=None):
 
 @pytest.mark.parametrize("script", REPLIES)
 @pytest.mark.parametrize("policy", policy_names())
-async def test_the_chat_stays_whole_and_usable_and_the_user_is_told(tmp_path, policy, script):
-    """R-529, R-530, R-434, K9: no wish lost, one end for each start, a sentence for what went wrong, and it goes on."""
+async def test_the_chat_stays_complete_and_usable_and_the_user_is_notified(tmp_path, policy, script):
+    """R-529, R-530, R-434, K9: no instruction lost, one end per start, a sentence about the problem; it continues."""
     bench, session = await compacted(tmp_path, policy, script)
     view = session.log.view.messages
     asked = any(request.purpose == "summary" for request in bench.adapter.requests)

@@ -15,7 +15,7 @@ from codecompanion.session.turn.guards import over_request_limit, repeated_call
 
 
 @pytest.mark.parametrize(("current", "wanted"), list(itertools.product(State, State)))
-def test_only_the_steps_of_the_table_are_possible(current, wanted):
+def test_only_the_transitions_of_the_table_are_possible(current, wanted):
     if wanted is current or wanted in TRANSITIONS[current]:
         assert step(current, wanted) is wanted
     else:
@@ -23,7 +23,7 @@ def test_only_the_steps_of_the_table_are_possible(current, wanted):
             step(current, wanted)
 
 
-def test_everything_but_idle_can_be_cancelled_and_cancelling_ends_idle():
+def test_every_state_but_idle_can_be_cancelled_and_ends_idle():
     for state in set(State) - {State.IDLE, State.CANCELLING}:
         assert State.CANCELLING in TRANSITIONS[state]
     assert TRANSITIONS[State.CANCELLING] == {State.IDLE}
@@ -37,7 +37,7 @@ def test_every_state_leads_back_to_idle():
 @pytest.mark.parametrize(
     ("requests", "limit", "stops"), [(31, 32, False), (32, 32, True), (10**6, -1, False), (0, 0, True)]
 )
-def test_the_request_limit_is_exact_and_negative_means_none(requests, limit, stops):
+def test_the_request_limit_is_exact_and_negative_means_unlimited(requests, limit, stops):
     """R-336."""
     assert bool(over_request_limit(requests, limit)) is stops
 
@@ -50,7 +50,7 @@ def test_a_call_repeated_four_times_in_ten_is_a_loop():
     assert not repeated_call([same, *other[:3], same, *other[3:6], same, *other[6:9], same])
 
 
-def test_the_guard_rests_after_three_failures_and_forgets_after_a_success():
+def test_the_guard_pauses_after_three_failures_and_resets_after_a_success():
     """R-532."""
     cooldown, guard = Cooldown(failures=3, cycles=2), CompactionGuard()
     for _ in range(2):
@@ -61,16 +61,16 @@ def test_the_guard_rests_after_three_failures_and_forgets_after_a_success():
     assert guard.after_success().after_failure(9, 900, 1000, cooldown).allows(9, 900)
 
 
-def test_a_rest_ends_early_when_the_chat_keeps_growing():
-    """R-532: one long tool loop is a single cycle and must not run into the window unmanaged."""
+def test_a_pause_ends_early_if_the_chat_keeps_growing():
+    """R-532: one long tool loop is a single cycle and must not reach the window unmanaged."""
     guard = CompactionGuard()
     for _ in range(3):
         guard = guard.after_failure(5, 900, 1000, Cooldown(failures=3, cycles=2))
     assert [guard.allows(5, tokens) for tokens in (900, 949, 950)] == [False, False, True]
 
 
-def test_rests_become_longer_until_a_compaction_helps():
-    """R-532: with a summariser that always fails, a 1,000-token window is not asked again for every tool result."""
+def test_pauses_become_longer_until_a_compaction_helps():
+    """R-532: if the summariser always fails, a 1,000-token window does not ask it after every tool result."""
     guard, asked = CompactionGuard(), []
     for turn in range(40):
         for tokens in (880, 940, 990, 1000):

@@ -1,4 +1,4 @@
-"""`/policy … strict` and back in the middle of a tool loop, with a pin and after compactions, under every policy."""
+"""`/policy … strict` and back during a tool loop, with a pin and after compactions, under every policy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PIN = "Never sink a ship."
 
 
 class Toggling(Worker):
-    """Chooses the other form of the policy while every third request is answered."""
+    """Chooses the other form of the policy during every third request."""
 
     def __init__(self, name: str) -> None:
         super().__init__(STEPS, 80)
@@ -42,7 +42,7 @@ class Toggling(Worker):
 
 
 @pytest.mark.parametrize("name", [one for one in policy_names() if not load_policy(one).ours])
-async def test_every_request_stays_valid_and_what_is_shown_is_true(tmp_path, name):
+async def test_every_request_stays_valid_and_the_display_correct(tmp_path, name):
     worker = Toggling(name)
     bench, adapter = bench_of(tmp_path, name, worker)
     session = worker.session = await bench.open()

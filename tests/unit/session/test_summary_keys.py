@@ -1,4 +1,4 @@
-"""The keys that stand in a summary give back what it stands for, word for word (R-431, R-516, issue 9)."""
+"""The keys in a summary recall the messages it replaced, word for word (R-431, R-516, issue 9)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ NINE = "\n".join(f"{n}. **{title}**\nthe loader" for n, title in enumerate((
 
 @pytest.mark.slow("several compactions under every policy")
 @pytest.mark.parametrize("name", policy_names())
-async def test_every_message_that_left_the_view_is_read_back_by_a_key_in_it(name, tmp_path):
-    """Several compactions, with tools, a call without a word, and a summariser that fails every second time."""
+async def test_every_removed_message_is_recalled_by_a_key_in_the_summary(name, tmp_path):
+    """With several compactions, tools, a call without text, and a summariser that fails every second time."""
     (tmp_path / "a.txt").write_text("zebra " * 300)
     asked, written = 0, 0
 

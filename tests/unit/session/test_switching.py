@@ -1,4 +1,4 @@
-"""Another model while a turn runs: who is asked, what for, and who learns from the answer (R-542; lessons 4, 7)."""
+"""Switching the model during a turn: which model is asked, and which one a report calibrates (R-542; lessons 4, 7)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def ask(bench, session, text, number=1):
 
 
 async def test_a_report_belongs_to_the_model_that_wrote_the_reply(tmp_path):
-    """The user changes the model while a reply arrives: the next one neither learns from it nor believes its count."""
+    """The model changes while a reply arrives: the next one neither learns from it nor uses its count."""
     gate = asyncio.Event()
     first = ScriptedAdapter("first", [(TextDelta("Hel"), gate, TextDelta("lo"), Finished("stop", (), BIG))])
     other = ScriptedAdapter("other", [says("hi", Usage(input_tokens=300, output_tokens=2))])
@@ -53,8 +53,8 @@ async def test_a_report_belongs_to_the_model_that_wrote_the_reply(tmp_path):
     assert [m.text for m in other.requests[0].messages[1:]] == ["one", "Hello", "two"]
 
 
-async def test_a_model_chosen_while_a_request_is_prepared_gets_one_prepared_for_it(tmp_path):
-    """Lesson 4: the window that is checked is the one of the model that is asked."""
+async def test_a_model_chosen_during_the_preparation_gets_its_own_request(tmp_path):
+    """Lesson 4: the window checked is that of the model that gets the request."""
     gate = asyncio.Event()
     first = ScriptedAdapter("first", [says("word " * 40_000, LONG), (gate, Overloaded("first: overloaded"))])
     other = ScriptedAdapter("other", [says("THE SUMMARY"), says("answered")])
@@ -71,8 +71,8 @@ async def test_a_model_chosen_while_a_request_is_prepared_gets_one_prepared_for_
     assert session.log.view.messages[-1].text == "answered"
 
 
-async def test_a_function_with_a_wrong_answer_leaves_the_answers_of_the_others(tmp_path):
-    """R-502: functions of the configuration; what each returned counts by itself, the wrong one is named."""
+async def test_a_function_with_an_invalid_result_does_not_affect_the_others(tmp_path):
+    """R-502: functions in the configuration; each result counts separately, and the invalid one is named."""
     bench = Bench(tmp_path, ScriptedAdapter("first", []), window=20_000)
     session = await bench.open()
     with pytest.raises(ConfigError, match=r"context_management.editing.trigger: 1 would mean"):
@@ -82,8 +82,8 @@ async def test_a_function_with_a_wrong_answer_leaves_the_answers_of_the_others(t
     assert [stage.trigger.at for stage in session.control.policy.stages][-1] == 0.85
 
 
-async def test_a_wrong_answer_of_a_function_stops_the_policy_that_reads_it_in_this_chat(tmp_path):
-    """R-347: said in the header line; another policy runs, and a right answer ends it."""
+async def test_an_invalid_result_disables_the_policy_that_reads_it_in_this_chat(tmp_path):
+    """R-347: shown in the header line; another policy runs, and a valid result ends that."""
     bench = Bench(tmp_path, ScriptedAdapter("first", []), window=20_000)
     session = await bench.open()
     await choose_policy(session, "cowork")
@@ -107,8 +107,8 @@ async def test_a_wrong_answer_of_a_function_stops_the_policy_that_reads_it_in_th
     assert bench.of(Mistakes)[-1].failures == tuple(bench.services.failures) == ()
 
 
-async def test_an_overflow_of_the_model_before_is_no_reason_to_shrink(tmp_path):
-    """R-535: the next model has another window; nothing is learned about it, nothing is taken out."""
+async def test_an_overflow_of_the_previous_model_does_not_shrink_the_chat(tmp_path):
+    """R-535: the next model has another window; nothing is learned about it, and nothing is removed."""
     gate = asyncio.Event()
     first = ScriptedAdapter("first", [says("a " * 4_000), (gate, ContextOverflow("first: too long", 60_000, 40_000))])
     other = ScriptedAdapter("other", [says("answered")])
@@ -125,8 +125,8 @@ async def test_an_overflow_of_the_model_before_is_no_reason_to_shrink(tmp_path):
     assert bench.of(TurnFinished)[-1].reason == "done"
 
 
-async def test_tools_that_run_meanwhile_answer_to_the_next_model(tmp_path):
-    """The calls and results go along."""
+async def test_running_tools_report_to_the_next_model(tmp_path):
+    """The calls and results are sent to it."""
     (tmp_path / "a.txt").write_text("content")
     first, other = ScriptedAdapter("first", [calls(READ)]), ScriptedAdapter("other", [says("done")])
     bench = bench_of(tmp_path, first, other)
@@ -139,8 +139,8 @@ async def test_tools_that_run_meanwhile_answer_to_the_next_model(tmp_path):
     assert roles == ["system", "user", "assistant", "tool"]
 
 
-async def test_a_reply_paused_by_the_provider_before_is_gone_on_with_by_words(tmp_path):
-    """A pause is between a provider and itself: nobody else goes on from an assistant's words."""
+async def test_a_reply_paused_by_the_previous_provider_is_continued_with_a_prompt(tmp_path):
+    """Only the pausing provider can continue from an assistant message; others need a user message."""
     gate = asyncio.Event()
     first = ScriptedAdapter("first", [(TextDelta("I search"), gate, Finished("paused"))])
     other = ScriptedAdapter("other", [says("found")])

@@ -37,8 +37,8 @@ STORY = (
 )
 
 
-async def test_each_change_by_hand_is_one_write_and_a_kill_behind_any_leaves_the_view_of_that_moment(tmp_path):
-    """R-545: reopened after every single write, the view is one that the user has seen."""
+async def test_each_manual_change_is_one_write_and_a_kill_after_it_leaves_that_view(tmp_path):
+    """R-545: reopened after every write, the view is one that the user has seen."""
     bench = Bench(tmp_path, reader(), settings=KEEP_ALL)
     session = await talked(bench, 2)
     session.compact("")
@@ -86,7 +86,7 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_process_killed_while_it_undoes_leaves_before_or_after(tmp_path, seed):
+def test_a_process_killed_during_an_undo_leaves_the_old_or_the_new_view(tmp_path, seed):
     """R-545: kill -9 of a real process on a real file, anywhere between two writes."""
     (tmp_path / "a.txt").write_text("word " * 2000)
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "python"), str(ROOT)])}
@@ -96,7 +96,7 @@ def test_a_process_killed_while_it_undoes_leaves_before_or_after(tmp_path, seed)
         assert process.stdout.readline() == "ready\n"
         for _ in range(random.Random(seed).randrange(1, 25)):
             assert process.stdout.readline() == "done\n"
-        process.kill()  # it runs ahead of what was read: anywhere between two writes
+        process.kill()  # it runs ahead of the output read here: anywhere between two writes
     store = open_store(tmp_path / "store")
     events = store.load_events(CHAT)
     first = next(place for place, event in enumerate(events) if isinstance(event.payload, ViewChanged))

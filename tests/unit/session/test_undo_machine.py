@@ -1,9 +1,9 @@
 """Edits, compactions, undos, redos, restores, pins and restarts in any order, on a real SQLite file (R-545, R-361).
 
-One of the two models compacts by itself, and what it made ends when the chat changes to the other one (R-542).
+One of the two models compacts on its own; its summary ends when the chat switches to the other one (R-542).
 
-The rule machine keeps a model: the view before each change, as a stack. What an undo leaves is compared with it byte by
-byte, with what joined since after it, and so is what a new process reads from the file.
+The rule machine keeps a model: the view before each change, as a stack. The view after an undo is compared with it
+byte by byte, followed by the newer messages, and so is the view that a new process reads from the file.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class UndoMachine(RuleBasedStateMachine):
         return tuple(e.payload.message for e in events if isinstance(e.payload, MessageAdded))
 
     def note_changes(self, known: int) -> None:
-        """Put changes that came since into the model: the view each of them began with is what the log says."""
+        """Add new changes to the model: the view at the start of each is the one in the log."""
         events = self.store.load_events(CHAT)
         for place, event in enumerate(events):
             change = event.payload
@@ -123,7 +123,7 @@ class UndoMachine(RuleBasedStateMachine):
         return len(self.store.load_events(CHAT))
 
     def ask(self, request: Request) -> str:
-        """Ask for a change; "" when it was refused, which changes nothing."""
+        """Request a change; "" if it was refused, which changes nothing."""
         before, size = encoded(self.view), self.log_size()
         try:
             answer: str = self.run(self.session.edits.carry_out(request))
@@ -196,7 +196,7 @@ class UndoMachine(RuleBasedStateMachine):
     @rule()
     @precondition(lambda self: self.redo_stack)
     def undo_and_redo_is_nothing(self) -> None:
-        """From where the last undo led: redo, undo again."""
+        """Redo and undo again from the last undo."""
         before = encoded(self.view)
         if not self.ask(RedoChange(chat=CHAT)):
             assert self.redo_is_foreign()
@@ -224,7 +224,7 @@ class UndoMachine(RuleBasedStateMachine):
         return {id for change in changes[place:] if not is_offered(change) for id in change.removed}
 
     def redo_is_foreign(self) -> bool:
-        """Return whether what could be redone is the summary of a provider the chat does not talk to (R-542)."""
+        """Return whether the redoable change is a summary by a provider that the chat does not use (R-542)."""
         if not self.redo_stack or self.session.adapter_name == "s":
             return False
         changes = [e.payload for e in self.store.load_events(CHAT) if isinstance(e.payload, ViewChanged)]
@@ -239,7 +239,7 @@ class UndoMachine(RuleBasedStateMachine):
 
     @rule(version=st.integers(1, 3))
     def attach(self, version: int) -> None:
-        """A newer version of a file takes the older one's place, which is no change of the user's."""
+        """A newer version of a file replaces the older one, which is not a change by the user."""
         known = self.log_size()
         self.said += 1
         content = f"version {version} " * 30
@@ -255,7 +255,7 @@ class UndoMachine(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        """A new process: all it knows is in the file."""
+        """A new process: everything it knows is in the file."""
         before = encoded(self.view)
         self.store.close()
         self.store = open_store(self.root / "store")

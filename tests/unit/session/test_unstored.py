@@ -1,4 +1,4 @@
-"""Replies and results that the store does not take, and replies that broke: lessons 36, 39, 47."""
+"""Replies and results that the store rejects, and broken replies: lessons 36, 39, 47."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.unit.session.turn.test_turn import READ, stored_view
 
 
 async def unstored(tmp_path, monkeypatch, *replies):
-    """Return a chat whose first reply was shown but could not be stored; then there is room again."""
+    """Return a chat whose first reply was shown but could not be stored; then there is space again."""
     bench = Bench(tmp_path, ScriptedAdapter("s", replies))
     session = await bench.open()
     append = type(bench.store).append
@@ -39,7 +39,7 @@ async def unstored(tmp_path, monkeypatch, *replies):
 
 @pytest.mark.parametrize("reply", ["text", "text and calls"])
 async def test_a_reply_that_could_not_be_stored_is_stored_with_the_next_message(tmp_path, monkeypatch, reply):
-    """Lesson 36: what was shown is not lost; a call in it was not run and does not count."""
+    """Lesson 36: the shown text is not lost; a call in it was not run and does not count."""
     first = calls(READ, text="shown") if reply == "text and calls" else says("shown")
     bench, session = await unstored(tmp_path, monkeypatch, first, says("second"))
     [ended] = bench.of(TurnFinished)
@@ -58,8 +58,8 @@ async def test_a_reply_that_could_not_be_stored_is_stored_with_the_next_message(
 
 
 @pytest.mark.parametrize("reply", ["text", "text and calls"])
-async def test_a_stop_while_a_reply_is_being_stored_does_not_lose_it(tmp_path, monkeypatch, reply):
-    """The store answers after the stop that it did not take the reply: it is stored with what comes next."""
+async def test_a_stop_while_a_reply_is_stored_does_not_lose_it(tmp_path, monkeypatch, reply):
+    """The store rejects the reply after the stop: it is stored with the next events."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [calls(READ, text="shown") if reply != "text" else says("shown")]))
     session = await bench.open()
     append, hanging = type(bench.store).append, Future[Any]()
@@ -88,8 +88,8 @@ async def test_a_stop_while_a_reply_is_being_stored_does_not_lose_it(tmp_path, m
 
 
 @pytest.mark.parametrize("how", ["regenerate", "go on", "compact", "close", "clear"])
-async def test_what_could_not_be_stored_is_stored_before_anything_else(tmp_path, monkeypatch, how):
-    """Whatever the user does next is about the reply that stands in the buffer."""
+async def test_an_unstored_reply_is_stored_before_anything_else(tmp_path, monkeypatch, how):
+    """The user's next action relates to the reply in the buffer."""
     bench, session = await unstored(tmp_path, monkeypatch, says("shown"), says("second"), says("third"))
     match how:
         case "regenerate":
@@ -113,8 +113,8 @@ async def test_what_could_not_be_stored_is_stored_before_anything_else(tmp_path,
     assert stored_view(bench).messages == view
 
 
-async def test_what_is_kept_of_a_broken_reply_is_said_where_something_is(tmp_path):
-    """Lesson 39: of half a tool call nothing is kept."""
+async def test_a_broken_reply_reports_the_parts_that_were_kept(tmp_path):
+    """Lesson 39: of an incomplete tool call nothing is kept."""
     cut = StreamCut("s: the connection broke.")
     bench = Bench(tmp_path, ScriptedAdapter("s", [[TextDelta("half"), cut], [ToolCallStarted("read_file"), cut]]))
     session = await bench.open()
@@ -128,7 +128,7 @@ async def test_what_is_kept_of_a_broken_reply_is_said_where_something_is(tmp_pat
 
 
 async def test_a_long_result_that_cannot_be_stored_whole_is_kept_in_part(tmp_path, monkeypatch):
-    """Lesson 47: the model gets its ends, the user is told; the turn goes on."""
+    """Lesson 47: the model gets its head and tail, the user is notified, and the turn continues."""
     (tmp_path / "a.txt").write_text("\n".join(f"line {i} of the long file" for i in range(1900)))
     bench = Bench(tmp_path, ScriptedAdapter("s", [calls(READ), says("ok")]), tools={"max_result_chars": 2000})
     session = await bench.open()

@@ -1,4 +1,4 @@
-"""A model that wrote no usable summary is not asked again in its chat: the log is summarised at once."""
+"""A model that wrote no usable summary is not asked again in its chat: a summary is written from the log at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KNOWN = "no model: scripted-1 wrote no usable summary"
 
 
 class Played:
-    """A chat whose model answers requests for summaries with `summary`."""
+    """A chat whose model answers summary requests with `summary`."""
 
     def __init__(self, tmp_path: Path, policy: str, window: int) -> None:
         self.summary: Reply = says(JUNK)
@@ -35,7 +35,7 @@ class Played:
         self.session = await self.bench.open()
 
     async def until_compacted(self, times: int) -> list[str]:
-        """Go on until the chat was compacted that many times in all; return who wrote the summaries."""
+        """Continue until the chat was compacted that many times in total; return the writers of the summaries."""
         while len(self.bench.of(Compacted)) < times and self.number < 150:
             self.number += 1
             text = f"Question {self.number}: what is a queue, and how does the harbour use it? " + "Please tell. " * 40
@@ -55,7 +55,7 @@ class Played:
 
 @pytest.mark.parametrize("window", [4_096, 8_192, 24_000])
 @pytest.mark.parametrize("policy", [name for name in policy_names() if name != "kodacode"])
-async def test_after_one_compaction_without_a_usable_summary_nobody_waits_for_the_model(
+async def test_after_one_unusable_summary_the_model_is_not_asked_again(
     tmp_path: Path, policy: str, window: int
 ) -> None:
     """SmolLM2-135M wrote none in 24 turns, and each attempt took as long as the one before."""
@@ -70,7 +70,7 @@ async def test_after_one_compaction_without_a_usable_summary_nobody_waits_for_th
     assert written[1:] == [KNOWN if before else "no model"] * 3
 
 
-async def test_compacting_by_hand_asks_again_and_a_usable_summary_counts(tmp_path: Path) -> None:
+async def test_a_manual_compaction_asks_again_and_a_usable_summary_counts(tmp_path: Path) -> None:
     chat = Played(tmp_path, "codecompanion", 8_192)
     await chat.start()
     await chat.until_compacted(2)
@@ -82,7 +82,7 @@ async def test_compacting_by_hand_asks_again_and_a_usable_summary_counts(tmp_pat
     assert written[-1].startswith("scripted-1")
 
 
-async def test_a_failed_call_says_nothing_about_the_model(tmp_path: Path) -> None:
+async def test_a_failed_call_does_not_disqualify_the_model(tmp_path: Path) -> None:
     chat = Played(tmp_path, "adaptive", 8_192)
     chat.summary = (NetworkFailed("The provider is down."),)
     await chat.start()
@@ -91,7 +91,7 @@ async def test_a_failed_call_says_nothing_about_the_model(tmp_path: Path) -> Non
     assert KNOWN not in written
 
 
-async def test_strict_asks_as_its_document_says(tmp_path: Path) -> None:
+async def test_strict_asks_as_its_document_requires(tmp_path: Path) -> None:
     chat = Played(tmp_path, "cowork strict", 8_192)
     await chat.start()
     await chat.until_compacted(1)

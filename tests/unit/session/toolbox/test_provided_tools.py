@@ -1,4 +1,4 @@
-"""A chat whose tools come from several places and change between its requests."""
+"""A chat whose tools come from several providers and change between its requests."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def bench_with(tmp_path: Path, provider: Changing, *replies, **tools) -> Bench:
     return bench
 
 
-async def test_what_changes_between_two_requests_counts_from_the_next_on(tmp_path: Path) -> None:
-    """A server connects, or goes: the schemas, the meter and what can be called follow."""
+async def test_a_tool_change_between_two_requests_applies_from_the_next_one(tmp_path: Path) -> None:
+    """A server connects or disconnects: the schemas, the meter and the callable tools follow."""
     provider = Changing()
     bench = bench_with(
         tmp_path,
@@ -49,7 +49,7 @@ async def test_what_changes_between_two_requests_counts_from_the_next_on(tmp_pat
     assert "There is no tool named 'late'" in bench.adapter.requests[-1].messages[-1].text
 
 
-async def test_a_tool_from_elsewhere_asks_as_its_settings_say_and_always_covers_it(tmp_path: Path) -> None:
+async def test_an_external_tool_asks_per_its_settings_and_always_covers_it(tmp_path: Path) -> None:
     provider = Changing()
     bench = bench_with(
         tmp_path, provider, calls(("c1", "mine", "{}")), calls(("c2", "mine", "{}"), ("c3", "free", "{}")), yolo=True

@@ -1,4 +1,4 @@
-"""Groups of tools: what a choice comes to, in messages, in the list and in the context block."""
+"""Tool groups: the tools of a choice, in messages, in the list and in the context block."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GROUPS = {
 }
 
 
-def test_the_built_in_groups_name_tools_that_there_are() -> None:
+def test_the_built_in_groups_name_existing_tools() -> None:
     names = {tool.spec.name for tool in BUILTIN_TOOLS}
     for group in BUILT_IN:
         assert set(group.tools or ()) <= names
@@ -48,8 +48,8 @@ def test_the_built_in_groups_name_tools_that_there_are() -> None:
         ([], ()),
     ],
 )
-def test_a_choice_comes_to_tools_in_their_own_order(units: list[str], names: tuple[str, ...]) -> None:
-    """The order of the schemas is that of the prompt cache, whatever was chosen first."""
+def test_a_choice_yields_tools_in_their_fixed_order(units: list[str], names: tuple[str, ...]) -> None:
+    """The schemas keep the order of the prompt cache, whatever was chosen first."""
     assert chosen_names(units, GROUPS, TOOLS) == names
 
 
@@ -58,7 +58,7 @@ def test_names_become_units_and_a_flat_group_its_tools() -> None:
     assert units_of(["flat"], GROUPS, TOOLS) == (["tool:read", "tool:run"], [])
 
 
-def test_units_are_added_and_taken_away() -> None:
+def test_units_are_added_and_removed() -> None:
     assert with_units((), ["group:files"]) == ("group:files",)
     assert with_units(("group:files",), ["tool:run", "group:files"]) == ("tool:run", "group:files")
     assert with_units(("group:full", "-tool:run"), ["tool:run"]) == ("group:full", "tool:run")

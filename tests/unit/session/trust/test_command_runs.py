@@ -1,4 +1,4 @@
-"""When commands ran: bounded, shared between Neovims, and forgotten when the user trusts the folder."""
+"""The times of command runs: bounded, shared between Neovims, and forgotten when the user trusts the folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def written(folder: Path, text: str = "x") -> FileHash:
     return FileHash(str((folder / "AGENTS.md").resolve()), text)
 
 
-def test_a_file_that_changes_while_a_command_runs_is_its_own_until_the_folder_is_trusted(tmp_path: Path) -> None:
+def test_a_file_changed_during_a_command_is_the_commands_until_the_folder_is_trusted(tmp_path: Path) -> None:
     file = tmp_path / "data" / "runs.json"
     mine, theirs = CommandRuns(file), CommandRuns(file)
     before = written(tmp_path, "before")
@@ -31,7 +31,7 @@ def test_a_file_that_changes_while_a_command_runs_is_its_own_until_the_folder_is
     assert not mine.wrote(written(tmp_path, "later"))
 
 
-def test_a_damaged_file_forgets_nothing_that_this_host_knows(tmp_path: Path) -> None:
+def test_a_damaged_file_does_not_erase_what_this_host_knows(tmp_path: Path) -> None:
     file = tmp_path / "runs.json"
     runs = CommandRuns(file)
     runs.begin(tmp_path, "a", [])
@@ -50,7 +50,7 @@ def test_a_command_whose_host_died_counts_as_running_for_a_while(tmp_path: Path,
     assert not CommandRuns(file).wrote(during)
 
 
-def test_many_runs_become_few_and_leave_no_gap() -> None:
+def test_many_runs_are_merged_without_a_gap() -> None:
     known = Known()
     for number in range(3 * MAX_RUNS):
         since = number * 100 + (10_000_000 if number > MAX_RUNS else 0)
@@ -63,7 +63,7 @@ def test_many_runs_become_few_and_leave_no_gap() -> None:
     assert not any(run.since < 9_000_000 < run.until for run in runs)
 
 
-def test_of_too_many_written_files_their_folder_is_left() -> None:
+def test_too_many_written_files_are_reduced_to_their_folder() -> None:
     first = FileHash("/w/AGENTS.md", "a")
     known = Decisions().with_commands([first])
     known = known.with_commands(FileHash(f"/w/p/{number}.md", "b") for number in range(MAX_BY_COMMANDS))

@@ -35,7 +35,7 @@ def trust(tmp_path: Path) -> Trust:
     return Trust(tmp_path / "data" / "trust.json", neovim=tmp_path / "trust")
 
 
-async def test_nothing_is_trusted_before_the_user_says_so(trust: Trust, repo: Path) -> None:
+async def test_nothing_is_trusted_before_the_user_decides(trust: Trust, repo: Path) -> None:
     """Neither the folder nor its files."""
     assert not trust.is_trusted(repo)
     assert not trust.allows(repo, repo / "AGENTS.md", sha("Be brief."))
@@ -62,7 +62,7 @@ async def test_files_that_start_programs_are_trusted_with_their_content(trust: T
     assert not trust.allows(repo, file, sha("two"), runs=True)
 
 
-async def test_a_change_since_the_decision_is_known(trust: Trust, repo: Path) -> None:
+async def test_a_change_since_the_decision_is_detected(trust: Trust, repo: Path) -> None:
     """The page marks it: for a single file, and for one that starts programs in a trusted folder."""
     folder, rules, servers = folder_of(repo), repo / "AGENTS.md", repo / ".mcp.json"
     await trust.trust_folder(folder, [FileHash(str(servers), sha("one"))])
@@ -107,7 +107,7 @@ async def test_a_folder_replaced_since_it_was_shown_is_refused(trust: Trust, rep
     assert not trust.is_trusted(repo)
 
 
-async def test_a_folder_that_is_deleted_and_made_again_is_another_one(trust: Trust, repo: Path) -> None:
+async def test_a_folder_that_is_deleted_and_recreated_is_a_different_one(trust: Trust, repo: Path) -> None:
     """`rm -rf proj && git clone … proj`: ext4 reuses the inode of the old folder."""
     for _ in range(20):
         await trust.trust_folder(repo)
@@ -241,7 +241,9 @@ def test_a_trusted_dotfiles_repository_covers_home_only(tmp_path: Path, monkeypa
         ("~/SRC", []),
     ],
 )
-def test_patterns_of_folders(pattern: str, named: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pattern_matches_its_folder_and_stars_those_below(
+    pattern: str, named: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A path matches only that folder; only `**` includes the folders below."""
     home = tmp_path.resolve()
     monkeypatch.setenv("HOME", str(home))

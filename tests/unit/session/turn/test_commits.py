@@ -1,4 +1,4 @@
-"""How many commits stand between what the user sends and the request: one, with the message in it."""
+"""The number of commits between a submit and its request: one, with the message in it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ READS = [(f"c{number}", "read_file", f'{{"path": "{number}.txt"}}') for number i
 
 
 class Disk:
-    """Counts the groups that are committed and holds those after the `allowed` ones until `free` is set."""
+    """Counts the committed groups and blocks those after the `allowed` ones until `free` is set."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.allowed, self.free, self.groups = 10**6, threading.Event(), 0
@@ -46,8 +46,8 @@ class Disk:
 
 
 @pytest.mark.parametrize("policy", ["codecompanion", "adaptive"])
-async def test_one_commit_stands_between_a_message_and_its_request(tmp_path, monkeypatch, policy):
-    """Turn and message are one transaction; that a request left is written while it is answered."""
+async def test_there_is_one_commit_between_a_message_and_its_request(tmp_path, monkeypatch, policy):
+    """Turn and message are one transaction; that a request was sent is written while it is being answered."""
     store = open_store(tmp_path / "store")
     wait = asyncio.Event()
     adapter = ScriptedAdapter("offline", [says("One."), [wait, *says("Two.")]])
@@ -72,8 +72,8 @@ async def test_one_commit_stands_between_a_message_and_its_request(tmp_path, mon
     store.close()
 
 
-async def test_a_step_of_the_agent_waits_for_its_reply_and_its_results(tmp_path, monkeypatch):
-    """Two commits: the calls before they run, and all results of one round before they are sent."""
+async def test_an_agent_step_waits_for_its_reply_and_its_results(tmp_path, monkeypatch):
+    """Two commits: the calls before they run, and all results of a round before they are sent."""
     for number in range(3):
         (tmp_path / f"{number}.txt").write_text("text\n")
     store = open_store(tmp_path / "store")
@@ -96,8 +96,8 @@ async def test_a_step_of_the_agent_waits_for_its_reply_and_its_results(tmp_path,
     store.close()
 
 
-async def test_a_turn_that_could_not_be_stored_is_not_begun_later(tmp_path, monkeypatch):
-    """Else the log would hold a turn without an end."""
+async def test_a_turn_that_could_not_be_stored_does_not_begin_later(tmp_path, monkeypatch):
+    """Otherwise the log would have a turn without an end."""
     adapter = ScriptedAdapter("offline", [says("Two.")])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()

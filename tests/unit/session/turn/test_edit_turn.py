@@ -1,4 +1,4 @@
-"""An edit in place is a turn like any other, whose reply is also told as code for a place."""
+"""An edit in place is an ordinary turn whose reply is also sent to the editor as code for a range."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def ran(tmp_path: Path, *replies, **more):
     return bench, session
 
 
-async def test_code_is_told_as_it_arrives_and_whole_at_the_end(tmp_path: Path) -> None:
+async def test_code_is_sent_as_it_arrives_and_complete_at_the_end(tmp_path: Path) -> None:
     bench, _ = await ran(
         tmp_path, (TextDelta("placement: replace\n```python\nx "), TextDelta("= 3\ny = 2\n```"), Finished("stop", ()))
     )
@@ -44,8 +44,8 @@ async def test_code_is_told_as_it_arrives_and_whole_at_the_end(tmp_path: Path) -
     assert kinds.index(EditEnded) > kinds.index(TurnFinished)
 
 
-async def test_the_message_is_the_instruction_and_the_lines_and_the_form_stand_apart(tmp_path: Path) -> None:
-    """What the user said is theirs; the lines are folded before it, the form is the system prompt of this turn."""
+async def test_the_message_is_the_instruction_and_lines_and_format_are_separate(tmp_path: Path) -> None:
+    """The user's text is the message; the lines are folded before it, the format is this turn's system prompt."""
     bench, session = await ran(tmp_path, says(REPLY), says("Yes."))
     asked = bench.adapter.requests[0]
     system, lines, said = asked.messages
@@ -61,7 +61,7 @@ async def test_the_message_is_the_instruction_and_the_lines_and_the_form_stand_a
     assert [e.payload.title for e in await session.log.events() if isinstance(e.payload, TitleSet)] == ["make it three"]
 
 
-async def test_the_chat_behind_it_goes_on_with_its_tools(tmp_path: Path) -> None:
+async def test_the_underlying_chat_continues_with_its_tools(tmp_path: Path) -> None:
     bench, session = await ran(tmp_path, says(REPLY), says("Yes."))
     session.submit(submit("Sure?", 2))
     await bench.idle(session)
@@ -69,7 +69,7 @@ async def test_the_chat_behind_it_goes_on_with_its_tools(tmp_path: Path) -> None
     assert len(bench.of(EditEnded)) == 1
 
 
-async def test_a_follow_up_is_about_what_was_made_of_the_lines(tmp_path: Path) -> None:
+async def test_a_follow_up_is_about_the_edited_lines(tmp_path: Path) -> None:
     bench, session = await ran(tmp_path, says(REPLY), says(REPLY.replace("3", "4")))
     session.submit(edit("four", EditTarget(path="a.py", first=3, region=("x = 3", "y = 2"), is_follow_up=True), 2))
     await bench.idle(session)
@@ -79,8 +79,8 @@ async def test_a_follow_up_is_about_what_was_made_of_the_lines(tmp_path: Path) -
     assert said.text == "four"
 
 
-async def test_the_same_words_again_are_about_the_lines_as_they_are_now(tmp_path: Path) -> None:
-    """After a failure the message with these words is there already, but with other lines."""
+async def test_the_same_instruction_again_is_about_the_current_lines(tmp_path: Path) -> None:
+    """After a failure a message with this text already exists, but with other lines."""
     bench, session = await ran(tmp_path, (AdapterError("The network is down."),), says(REPLY))
     session.submit(edit(target=msgspec.structs.replace(TARGET, region=("x = 7", "y = 2")), submit_id=2))
     await bench.idle(session)
@@ -92,7 +92,7 @@ async def test_the_same_words_again_are_about_the_lines_as_they_are_now(tmp_path
 @pytest.mark.parametrize(
     ("inside", "marker"), [("a </edit> b", "edit-2"), ("<edit>\n<edit-2>", "edit-3"), ("", "edit")]
 )
-async def test_lines_are_marked_by_what_is_not_in_them(tmp_path: Path, inside: str, marker: str) -> None:
+async def test_markers_never_occur_in_the_lines(tmp_path: Path, inside: str, marker: str) -> None:
     target = msgspec.structs.replace(TARGET, after=tuple(inside.split("\n")))
     bench = Bench(tmp_path, ScriptedAdapter("s", [says(REPLY)]))
     session = await bench.open()
@@ -115,7 +115,7 @@ async def test_lines_that_do_not_fit_are_refused_before_anything_is_sent(tmp_pat
     assert bench.adapter.requests == []
 
 
-async def test_words_are_an_answer(tmp_path: Path) -> None:
+async def test_a_reply_of_prose_is_an_answer(tmp_path: Path) -> None:
     bench, _ = await ran(tmp_path, says("placement: chat\nIt cannot be three."))
     assert [(told.outcome, told.note) for told in bench.of(EditEnded)] == [("answer", "The model answers in words.")]
 
@@ -128,7 +128,7 @@ async def test_words_are_an_answer(tmp_path: Path) -> None:
         ((TextDelta("placement: replace\n```\nx\n```"), Finished("filtered", ())), "The reply ended before"),
     ],
 )
-async def test_a_failure_is_told_once_in_one_sentence(tmp_path: Path, reply, error: str) -> None:
+async def test_a_failure_is_reported_once_in_one_sentence(tmp_path: Path, reply, error: str) -> None:
     bench, _ = await ran(tmp_path, reply)
     (told,) = bench.of(EditEnded)
     assert (told.outcome, told.lines) == ("failed", ())
@@ -147,7 +147,7 @@ async def test_a_cancelled_edit_ends_without_an_error(tmp_path: Path) -> None:
     assert [(told.outcome, told.error) for told in bench.of(EditEnded)] == [("failed", "")]
 
 
-async def test_the_rest_of_a_reply_that_met_the_limit_joins_it(tmp_path: Path) -> None:
+async def test_the_continuation_of_a_truncated_reply_is_joined_to_it(tmp_path: Path) -> None:
     cut = (TextDelta("placement: replace\n```python\nx = 3\n"), Finished("length", ()))
     bench, _ = await ran(tmp_path, cut, says("```python\ny = 2\n```"))
     assert [told.lines for told in bench.of(EditEnded)] == [("x = 3", "y = 2")]

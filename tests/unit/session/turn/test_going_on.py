@@ -1,4 +1,4 @@
-"""Answer again, go on, attach in between: what the next request contains then (R-528, R-540, R-551; lessons 37, 39)."""
+"""Regenerate, continue, attach in between: the content of the next request (R-528, R-540, R-551; lessons 37, 39)."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def texts(session):
     return [m.text for m in session.log.view.messages]
 
 
-async def test_answering_again_behind_a_providers_compaction_keeps_it(tmp_path):
-    """R-540, R-003: rules are no question; the history is not thrown away for them."""
+async def test_regenerating_after_a_providers_compaction_keeps_it(tmp_path):
+    """R-540, R-003: rules are not a question; the history is not discarded for them."""
     adapter = native(says("one"), says("again"), compactions=[CompactionDone(BLOCK)])
     bench = Bench(tmp_path, adapter, settings={"on_compact": "ask"})
     session = await bench.open()
@@ -48,8 +48,8 @@ async def test_answering_again_behind_a_providers_compaction_keeps_it(tmp_path):
     assert adapter.requests[-1].messages[-1].role == "user"
 
 
-async def test_answering_again_takes_back_the_whole_reply(tmp_path):
-    """A reply that was gone on with is one reply; what was attached since is no question but belongs to the answer."""
+async def test_regenerating_removes_the_whole_reply(tmp_path):
+    """A continued reply is one reply; later attachments are not a question but belong to the answer."""
     adapter = ScriptedAdapter("s", [HALF, says("whole"), says("again")])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -60,7 +60,7 @@ async def test_answering_again_takes_back_the_whole_reply(tmp_path):
     assert texts(session) == ["question 1", "A", "again"]
 
 
-async def test_answering_again_needs_a_question(tmp_path):
+async def test_regenerating_needs_a_question(tmp_path):
     bench = Bench(tmp_path, ScriptedAdapter("s", []))
     session = await bench.open()
     await session.attach(RULES)
@@ -71,8 +71,8 @@ async def test_answering_again_needs_a_question(tmp_path):
     assert session.state is State.IDLE
 
 
-async def test_going_on_can_be_tried_again(tmp_path):
-    """Lesson 39: the first try may fail; what asks for more is said once, and a failure goes when the answer comes."""
+async def test_continuing_can_be_retried(tmp_path):
+    """Lesson 39: the first try may fail; the prompt is sent once, and the error disappears when the answer arrives."""
     adapter = ScriptedAdapter("s", [HALF, (Overloaded("s: busy"),), says(" whole")])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -89,8 +89,8 @@ async def test_going_on_can_be_tried_again(tmp_path):
     assert [n.text for n in bench.of(Notice)].count(ASKED_TO_GO_ON) == 1
 
 
-async def test_a_loop_that_was_stopped_can_be_gone_on_with(tmp_path):
-    """R-336: the model has its results and no answer yet; nothing needs to be said to it."""
+async def test_a_stopped_loop_can_be_continued(tmp_path):
+    """R-336: the model has its results and no answer yet; it needs no prompt."""
     (tmp_path / "a.txt").write_text("content")
     adapter = ScriptedAdapter("s", [calls(READ), says("done")])
     bench = Bench(tmp_path, adapter, settings={"max_provider_requests_per_turn": 1})
@@ -102,8 +102,8 @@ async def test_a_loop_that_was_stopped_can_be_gone_on_with(tmp_path):
     assert [m.role for m in session.log.view.messages] == ["user", "assistant", "tool", "assistant"]
 
 
-async def test_a_whole_reply_is_not_gone_on_with(tmp_path):
-    """The model would be told that it was interrupted; what ended at the output limit or was cut has more to come."""
+async def test_a_complete_reply_is_not_continued(tmp_path):
+    """The model would read that it was interrupted; only truncated replies have more to come."""
     adapter = ScriptedAdapter("s", [says("whole"), HALF, says("rest")])
     bench = Bench(tmp_path, adapter, settings={"max_output_continuations": 0})
     session = await bench.open()
@@ -119,7 +119,7 @@ async def test_a_whole_reply_is_not_gone_on_with(tmp_path):
         await check_incomplete(session.log)
 
 
-async def test_a_question_that_failed_can_be_gone_on_with(tmp_path):
+async def test_a_failed_question_can_be_retried_by_continuing(tmp_path):
     adapter = ScriptedAdapter("s", [(Overloaded("s: busy"),), says("answer")])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -130,8 +130,8 @@ async def test_a_question_that_failed_can_be_gone_on_with(tmp_path):
 
 
 @pytest.mark.parametrize("is_native", [True, False])
-async def test_what_is_attached_in_a_loop_does_not_end_its_request(tmp_path, is_native):
-    """R-551: the user's words survive a compaction in the middle of the work, also after an attachment."""
+async def test_an_attachment_in_a_loop_does_not_end_its_question(tmp_path, is_native):
+    """R-551: the user's words survive a compaction during the work, also after an attachment."""
     (tmp_path / "a.txt").write_text(LONG)
     gate = asyncio.Event()
     if is_native:
@@ -150,7 +150,7 @@ async def test_what_is_attached_in_a_loop_does_not_end_its_request(tmp_path, is_
     assert any("left out" in m.text for m in session.log.view.messages if m.role == "tool") is not is_native
 
 
-async def test_a_continuation_that_is_compacted_still_ends_in_the_users_words(tmp_path):
+async def test_a_compacted_continuation_still_ends_in_the_users_words(tmp_path):
     """R-536, R-551: with a pause after the compaction the next request must not end in the provider's block."""
     paused = (CompactionBegun(), CompactionDone(BLOCK), Finished("compacted"))
     adapter = native(HALF, paused, says("rest"))
@@ -162,8 +162,8 @@ async def test_a_continuation_that_is_compacted_still_ends_in_the_users_words(tm
     assert texts(session)[-1] == "rest"
 
 
-async def test_a_reply_that_filled_the_window_goes_on_from_the_users_words(tmp_path):
-    """R-535, R-551: its beginning is summarised; what was asked for is not."""
+async def test_a_reply_that_filled_the_window_continues_from_the_users_words(tmp_path):
+    """R-535, R-551: its beginning is summarised; the question is not."""
     full = (TextDelta("half"), Finished("window"))
     adapter = ScriptedAdapter("s", [says(LONG), full, says("SUMMARY"), says("whole")])
     bench = Bench(tmp_path, adapter)
@@ -184,7 +184,7 @@ async def test_a_reply_that_filled_the_window_goes_on_from_the_users_words(tmp_p
     ],
 )
 async def test_the_limit_that_ended_a_reply_is_named(tmp_path, usage, said):
-    """Local servers call a full window and their output limit by one name; the figures tell them apart."""
+    """Local servers use one name for a full window and their output limit; the figures distinguish them."""
     adapter = ScriptedAdapter("s", [(TextDelta("half"), Finished("length", usage=usage))])
     bench = Bench(tmp_path, adapter, window=100_000, settings={"max_output_continuations": 0})
     session = await bench.open()
@@ -192,8 +192,8 @@ async def test_the_limit_that_ended_a_reply_is_named(tmp_path, usage, said):
     assert [notice.text for notice in bench.of(Notice) if "ended" in notice.text] == [said]
 
 
-async def test_what_is_attached_is_shown_as_it_is_after_a_compaction(tmp_path):
-    """The context block never lists what the model does not see any more."""
+async def test_attachments_are_shown_as_they_are_after_a_compaction(tmp_path):
+    """The context block never lists text that the model no longer sees."""
     adapter = native(says("one"), compacts_and_says("two"))
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -203,7 +203,7 @@ async def test_what_is_attached_is_shown_as_it_is_after_a_compaction(tmp_path):
     assert bench.of(ContextItems)[-1].items == ()
 
 
-async def test_our_own_compaction_shows_what_is_attached_too(tmp_path):
+async def test_after_our_own_compaction_the_attachments_are_shown_too(tmp_path):
     adapter = ScriptedAdapter("s", [says(LONG), too_long(), says("SUMMARY"), says("two")])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -214,7 +214,7 @@ async def test_our_own_compaction_shows_what_is_attached_too(tmp_path):
 
 @pytest.mark.parametrize("wish", ["ask", "stop"])
 @pytest.mark.parametrize("way", ["pause", "again"])
-async def test_after_a_providers_compaction_too_the_chat_waits_if_it_shall(tmp_path, wish, way):
+async def test_after_a_providers_compaction_the_chat_also_waits_if_configured(tmp_path, wish, way):
     """R-528, R-536, lesson 12."""
     large = Usage(input_tokens=90_000, output_tokens=5)
     done = CompactionDone(BLOCK)
@@ -236,8 +236,8 @@ async def test_after_a_providers_compaction_too_the_chat_waits_if_it_shall(tmp_p
     assert texts(session) == ["", "question 3", "answer"]
 
 
-async def test_switching_back_counts_as_before(tmp_path):
-    """Lesson 4: what a model has reported in this chat is not forgotten while another one answers."""
+async def test_switching_back_uses_the_former_calibration(tmp_path):
+    """Lesson 4: a model's reports in this chat are kept while another one answers."""
     adapter = ScriptedAdapter("s", [says("one", Usage(input_tokens=7_000, output_tokens=10))])
     bench = Bench(tmp_path, adapter, ScriptedAdapter("other", []))
     session = await bench.open()
@@ -249,8 +249,8 @@ async def test_switching_back_counts_as_before(tmp_path):
     assert (meter.tokens, meter.exact) == (7_010, True)
 
 
-async def test_behind_a_manual_compaction_of_a_complete_reply_nothing_is_said_to_be_cut(tmp_path):
-    """R-528 [decided]: a provider's compaction is no message that can be answered; what is sent to go on is true."""
+async def test_after_a_manual_compaction_of_a_complete_reply_nothing_is_called_truncated(tmp_path):
+    """R-528 [decided]: a provider's compaction is not an answerable message; the prompt to continue is true."""
     adapter = native(says("one"), says("gone on"), compactions=[CompactionDone(BLOCK)])
     bench = Bench(tmp_path, adapter, settings={"on_compact": "submit"})
     session = await bench.open()
@@ -263,8 +263,8 @@ async def test_behind_a_manual_compaction_of_a_complete_reply_nothing_is_said_to
 
 
 @pytest.mark.parametrize("failed", [False, True])
-async def test_auto_goes_on_with_a_pending_question_and_waits_on_an_idle_chat(tmp_path, failed):
-    """R-528 [decided]: a question without an answer is what the compaction was in the way of; an idle chat waits."""
+async def test_auto_continues_with_a_pending_question_and_waits_in_an_idle_chat(tmp_path, failed):
+    """R-528 [decided]: an unanswered question was blocked by the compaction; an idle chat waits."""
     replies = [
         says("long " * 2000),
         *([[Overloaded("busy")]] if failed else [says("two")]),
@@ -282,7 +282,7 @@ async def test_auto_goes_on_with_a_pending_question_and_waits_on_an_idle_chat(tm
     assert (texts(session)[-1] == "end") is failed
 
 
-async def test_a_compaction_asked_for_while_a_reply_streams_says_that_it_is_queued(tmp_path):
+async def test_a_compaction_requested_during_a_reply_is_reported_as_queued(tmp_path):
     """R-533: it cannot run yet; the user reads that it will."""
     gate = asyncio.Event()
     bench = Bench(tmp_path, ScriptedAdapter("s", [(gate, *says("one"))]))

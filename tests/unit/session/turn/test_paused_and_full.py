@@ -38,7 +38,7 @@ READ = ("c1", "read_file", '{"path": "a.txt"}')
 
 
 def talker(reports: bool = False) -> ScriptedAdapter:
-    """Return a model that answers at length, and can summarise."""
+    """Return a model that gives long answers, and can summarise."""
 
     def answer(request):
         if request.purpose == "summary":
@@ -60,14 +60,14 @@ async def answer(bench, session, decision, reason=""):
 
 
 async def say(bench, session, number, text=""):
-    """Send something; return once the turn is over, or asks."""
+    """Send a message; return once the turn is over, or asks."""
     before = len(asked(bench))
     session.submit(submit(text or f"question {number}", number))
     await bench.until(lambda: len(asked(bench)) > before or (session.state is State.IDLE and session.task is None))
 
 
 async def paused(bench, session=None):
-    """Return a chat that has compacted itself, whose user has undone that."""
+    """Return a chat that compacted itself and whose user undid that."""
     session = session or await bench.open()
     for number in range(20):
         await say(bench, session, number)
@@ -78,7 +78,7 @@ async def paused(bench, session=None):
 
 
 async def full(bench, session):
-    """Talk until a message does not fit; return its number."""
+    """Send messages until one does not fit; return its number."""
     for number in range(60, 80):
         await say(bench, session, number)
         if asked(bench):
@@ -118,7 +118,7 @@ async def test_a_message_that_does_not_fit_is_asked_about_before_it_is_logged(tm
 
 
 @pytest.mark.parametrize("decision", ["reject", "cancel"])
-async def test_a_no_gives_the_message_back_and_leaves_the_chat_as_it_was(tmp_path, decision):
+async def test_a_no_returns_the_message_and_leaves_the_chat_unchanged(tmp_path, decision):
     bench = Bench(tmp_path, talker(), window=20_000, settings=SMALL)
     session = await paused(bench)
     number = await full(bench, session)
@@ -139,7 +139,7 @@ async def test_a_no_gives_the_message_back_and_leaves_the_chat_as_it_was(tmp_pat
     assert session.log.view.messages[-1].text.startswith("word"), "redoing made room, too"
 
 
-async def test_compact_typed_while_it_is_asked_is_a_yes_and_its_words_count(tmp_path):
+async def test_compact_typed_during_the_question_is_a_yes_and_its_instructions_count(tmp_path):
     adapter = talker()
     bench = Bench(tmp_path, adapter, window=20_000, settings=SMALL)
     session = await paused(bench)
@@ -151,7 +151,7 @@ async def test_compact_typed_while_it_is_asked_is_a_yes_and_its_words_count(tmp_
     assert not bench.of(Meter)[-1].paused
 
 
-async def test_a_stop_while_it_is_asked_gives_the_message_back(tmp_path):
+async def test_a_stop_during_the_question_returns_the_message(tmp_path):
     bench = Bench(tmp_path, talker(), window=20_000, settings=SMALL)
     session = await paused(bench)
     number = await full(bench, session)
@@ -164,8 +164,8 @@ async def test_a_stop_while_it_is_asked_gives_the_message_back(tmp_path):
     assert session.desk.questions == ()
 
 
-async def test_a_host_that_ends_while_it_is_asked_has_logged_nothing(tmp_path):
-    """Nobody answered: the next host asks again once something is sent."""
+async def test_a_host_that_exits_during_the_question_has_logged_nothing(tmp_path):
+    """The question was not answered: the next host asks again once a message is sent."""
     bench = Bench(tmp_path, talker(), window=20_000, settings=SMALL)
     session = await paused(bench)
     number = await full(bench, session)
@@ -181,8 +181,8 @@ async def test_a_host_that_ends_while_it_is_asked_has_logged_nothing(tmp_path):
     await bench.idle(session)
 
 
-async def test_a_yes_counts_although_the_summariser_fails(tmp_path):
-    """R-524: what no model makes fit is made to fit without one, as the user wanted; the question comes once."""
+async def test_a_yes_counts_even_if_the_summariser_fails(tmp_path):
+    """R-524: if no model can make it fit, code does, as the user wanted; the question appears once."""
     adapter = talker()
     bench = Bench(tmp_path, adapter, window=20_000, settings=SMALL)
     session = await paused(bench)
@@ -196,8 +196,8 @@ async def test_a_yes_counts_although_the_summariser_fails(tmp_path):
     assert typed(session)[-1] == f"question {number}"
 
 
-async def test_clearing_that_is_not_paused_makes_room_without_a_word(tmp_path):
-    """Only compaction was undone: what editing makes fit is sent, and no line says that it is too large."""
+async def test_clearing_that_is_not_paused_makes_room_silently(tmp_path):
+    """Only compaction was undone: if editing makes it fit it is sent, and no line calls it too large."""
     (tmp_path / "a.txt").write_text("word " * 3500)
     numbers = iter(range(1000))
 
@@ -233,7 +233,7 @@ def off(*stages):
 
 
 async def nearly_full(tmp_path, settings=SMALL):
-    """Return a paused chat with room for little more than a short message."""
+    """Return a paused chat with little more room than for a short message."""
     adapter = talker()
     bench = Bench(tmp_path, adapter, window=20_000, settings=settings)
     session = await paused(bench)
@@ -243,7 +243,7 @@ async def nearly_full(tmp_path, settings=SMALL):
 
 
 async def looping(tmp_path, settings=SMALL):
-    """Return a paused chat in whose next turn a tool result does not fit any more, and that asks."""
+    """Return a paused chat that asks in its next turn, because a tool result no longer fits."""
     (tmp_path / "a.txt").write_text("data " * 3000)
     adapter, bench, session = await nearly_full(tmp_path, settings)
     talk = adapter._replies
@@ -259,8 +259,8 @@ async def looping(tmp_path, settings=SMALL):
 
 
 @pytest.mark.parametrize("wish", ["auto", "stop"])
-async def test_within_a_tool_loop_a_yes_goes_on(tmp_path, wish):
-    """The loop is compacted and goes on, also where compactions shall end a turn: this one was asked for."""
+async def test_in_a_tool_loop_a_yes_continues(tmp_path, wish):
+    """The loop is compacted and continues, even if compactions normally end a turn: this one was requested."""
     _, bench, session = await looping(tmp_path, {**SMALL, "on_compact": wish})
     (question,) = asked(bench)
     assert question.body.endswith("No: the turn ends here; /compact makes room and goes on.")
@@ -270,8 +270,8 @@ async def test_within_a_tool_loop_a_yes_goes_on(tmp_path, wish):
     assert not session.log.view.has_open_calls
 
 
-async def test_within_a_tool_loop_a_no_ends_the_turn_and_compact_goes_on(tmp_path):
-    """What the tools have found stays; nothing comes back into the input that the model has answered."""
+async def test_in_a_tool_loop_a_no_ends_the_turn_and_compact_continues_it(tmp_path):
+    """The tool results stay; a message that the model has answered does not return to the input."""
     adapter, bench, session = await looping(tmp_path)
     sent = len(adapter.requests)
     await answer(bench, session, "reject")
@@ -288,8 +288,8 @@ async def test_within_a_tool_loop_a_no_ends_the_turn_and_compact_goes_on(tmp_pat
     assert session.log.view.messages[-1].text == "done"
 
 
-async def test_a_message_typed_during_a_loop_is_asked_about_and_comes_back(tmp_path):
-    """It was queued: it waits before it is logged, the answered ones stay."""
+async def test_a_message_typed_during_a_loop_is_asked_about_and_returned(tmp_path):
+    """It was queued: it waits before being logged, and the answered ones stay."""
     gate = asyncio.Event()
     (tmp_path / "a.txt").write_text("data")
     adapter, bench, session = await nearly_full(tmp_path)
@@ -307,8 +307,8 @@ async def test_a_message_typed_during_a_loop_is_asked_about_and_comes_back(tmp_p
     assert session.log.view.messages[-1].role == "tool"
 
 
-async def test_a_message_typed_during_a_reply_that_is_cut_is_asked_about(tmp_path):
-    """The model is asked for the rest of its reply, and the message would go along with that."""
+async def test_a_message_typed_during_a_truncated_reply_is_asked_about(tmp_path):
+    """The model is asked for the rest of its reply, and the message would be sent with that."""
     gate = asyncio.Event()
     adapter, bench, session = await nearly_full(tmp_path)
     talk = adapter._replies
@@ -327,8 +327,8 @@ async def test_a_message_typed_during_a_reply_that_is_cut_is_asked_about(tmp_pat
 
 @pytest.mark.parametrize("decision", ["once", "reject"])
 @pytest.mark.parametrize("refusal", [ContextOverflow("too long"), RequestRejected("no")])
-async def test_what_the_provider_refuses_as_too_long_is_asked_about(tmp_path, refusal, decision):
-    """R-535: the provider's count is the best there is; it is not made smaller behind the user's back."""
+async def test_a_request_the_provider_refuses_as_too_long_is_asked_about(tmp_path, refusal, decision):
+    """R-535: the provider's count is the best one; the chat is not shrunk without the user's consent."""
     adapter = talker()
     bench = Bench(tmp_path, adapter, window=20_000, settings=SMALL)
     session = await paused(bench)
@@ -354,8 +354,8 @@ async def test_what_the_provider_refuses_as_too_long_is_asked_about(tmp_path, re
     assert session.log.view.messages[-1].text.startswith("word")
 
 
-async def test_an_undo_that_makes_it_too_large_says_that_sending_asks(tmp_path):
-    """One line, as long as it is paused; it holds for what would be sent, not for what editing still clears."""
+async def test_an_undo_that_makes_it_too_large_reports_that_sending_asks(tmp_path):
+    """One line, during the pause; it is about the request as sent, excluding text that editing still clears."""
     bench = Bench(tmp_path, talker(), window=20_000, settings=SMALL)
     session = await paused(bench)
     await full(bench, session)
@@ -368,8 +368,8 @@ async def test_an_undo_that_makes_it_too_large_says_that_sending_asks(tmp_path):
     assert len(told.text) <= 80
 
 
-async def test_where_the_window_is_only_assumed_nothing_is_asked_before_the_model_refuses(tmp_path):
-    """R-506: what is no limit of anybody's keeps no message back; the model's own does, and then the user is asked."""
+async def test_with_an_assumed_window_nothing_is_asked_before_the_model_refuses(tmp_path):
+    """R-506: an assumed limit blocks no message; the model's own does, and then the user is asked."""
     adapter = talker()
     bench = Bench(tmp_path, adapter, window=0, settings=SMALL)
     session = await paused(bench)

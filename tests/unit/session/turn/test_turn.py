@@ -92,7 +92,7 @@ async def test_every_message_opens_the_next_cycle(tmp_path):
     assert [m.cycle for m in session.log.view.messages] == [1, 1, 2, 2]
 
 
-async def test_what_is_attached_belongs_to_the_cycle_its_message_opens(tmp_path):
+async def test_attachments_belong_to_the_cycle_their_message_opens(tmp_path):
     """R-509: rules and files open no cycle of their own."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("1")]))
     session = await bench.open()
@@ -121,8 +121,8 @@ async def test_a_submit_while_busy_is_queued_and_sent_once(tmp_path):
     assert violations(session.log.view.messages) == []
 
 
-async def test_what_comes_right_behind_a_failed_turn_is_sent(tmp_path):
-    """Only what waited while it ran goes back: its end has been told, the next message is the next turn's."""
+async def test_a_message_right_after_a_failed_turn_is_sent(tmp_path):
+    """Only messages queued during the turn are returned: its end was reported, so the next message is a new turn."""
 
     class HastyUser(Bench):
         def _take(self, event):
@@ -138,7 +138,7 @@ async def test_what_comes_right_behind_a_failed_turn_is_sent(tmp_path):
     assert [message.text for message in session.log.view.messages] == ["first", "second", "here"]
 
 
-async def test_what_was_queued_during_the_last_reply_starts_the_next_turn(tmp_path):
+async def test_a_message_queued_during_the_last_reply_starts_the_next_turn(tmp_path):
     gate = asyncio.Event()
     bench = Bench(tmp_path, ScriptedAdapter("s", [(gate, *says("one")), says("two")]))
     session = await bench.open()
@@ -159,7 +159,7 @@ async def test_an_empty_submit_is_refused(tmp_path):
 
 @pytest.mark.parametrize("where", ["streaming", "tools", "approval"])
 async def test_stopping_leaves_a_valid_history(tmp_path, where):
-    """Lesson 28: unanswered calls are completed as cancelled; what arrived is kept and marked."""
+    """Lesson 28: unanswered calls are completed as cancelled; the partial reply is kept and marked."""
     never = asyncio.Event()
     command = ("c1", "run_command", json.dumps({"command": "sleep 60"}))
     replies = {
@@ -192,8 +192,8 @@ async def test_stopping_leaves_a_valid_history(tmp_path, where):
     assert bench.bugs == []
 
 
-async def test_stopping_before_the_first_step_gives_the_message_back(tmp_path):
-    """Lesson 16: submit and stop in one breath; the chat must not stay busy for ever."""
+async def test_stopping_before_the_first_step_returns_the_message(tmp_path):
+    """Lesson 16: submit and stop at once; the chat must not stay busy forever."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("later")]))
     session = await bench.open()
     session.submit(submit("too fast"))
@@ -208,7 +208,7 @@ async def test_stopping_before_the_first_step_gives_the_message_back(tmp_path):
     assert [m.text for m in session.log.view.messages] == ["now", "later"]
 
 
-async def test_compact_asked_for_during_a_turn_runs_at_the_next_boundary(tmp_path):
+async def test_a_compact_requested_during_a_turn_runs_at_the_next_boundary(tmp_path):
     """R-533."""
     gate = asyncio.Event()
 
@@ -262,7 +262,7 @@ async def test_an_approval_is_asked_and_answered(tmp_path, decision, expected):
         assert "not now" in adapter.requests[1].messages[-1].text
 
 
-async def test_the_proposal_as_the_user_left_it_is_what_is_written_and_the_model_reads_the_difference(tmp_path):
+async def test_the_users_version_of_a_proposal_is_written_and_the_model_reads_the_difference(tmp_path):
     """Issue 8, section 3: the question carries both texts, the answer may carry a third one."""
     file = tmp_path / "a.txt"
     file.write_bytes(b"one\r\ntwo\r\nthree\r\n")
@@ -283,15 +283,15 @@ async def test_the_proposal_as_the_user_left_it_is_what_is_written_and_the_model
     assert "+four\n" in told
 
 
-async def test_answering_an_approval_that_is_over_is_an_error(tmp_path):
+async def test_answering_a_closed_approval_is_an_error(tmp_path):
     bench = Bench(tmp_path, ScriptedAdapter("s", []))
     session = await bench.open()
     with pytest.raises(InputError, match="already answered"):
         session.desk.answer(Approve(call_id="c9", decision="once"))
 
 
-async def test_a_failed_request_keeps_the_message_and_says_one_sentence(tmp_path):
-    """Lessons 37, 38: the next message goes out together with the one before."""
+async def test_a_failed_request_keeps_the_message_and_reports_one_sentence(tmp_path):
+    """Lessons 37, 38: the next message is sent together with the previous one."""
     adapter = ScriptedAdapter("s", [(NetworkFailed("s: no connection."),), says("now")])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -304,8 +304,8 @@ async def test_a_failed_request_keeps_the_message_and_says_one_sentence(tmp_path
     assert [m.text for m in adapter.requests[1].messages[1:]] == ["one", "two"]
 
 
-async def test_the_same_words_sent_again_unanswered_are_one_message(tmp_path):
-    """Lesson 36: a host killed between logging and telling gives the words back though they are stored."""
+async def test_an_unanswered_message_sent_again_is_one_message(tmp_path):
+    """Lesson 36: a host killed between logging and reporting returns the text although it is stored."""
     adapter = ScriptedAdapter("s", [(NetworkFailed("s: no connection."),), says("now"), says("again")])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -319,7 +319,7 @@ async def test_the_same_words_sent_again_unanswered_are_one_message(tmp_path):
     assert [m.text for m in session.log.view.messages] == ["one", "now", "one", "again"]
 
 
-async def test_the_same_words_queued_twice_are_two_messages(tmp_path):
+async def test_a_message_queued_twice_is_two_messages(tmp_path):
     gate = asyncio.Event()
     bench = Bench(tmp_path, ScriptedAdapter("s", [(gate, *calls(READ)), says("done")]))
     session = await bench.open()
@@ -332,7 +332,7 @@ async def test_the_same_words_queued_twice_are_two_messages(tmp_path):
     assert [m.text for m in session.log.view.messages if m.role == "user"] == ["go", "go on", "go on"]
 
 
-async def test_a_reply_cut_in_the_middle_is_kept_and_marked(tmp_path):
+async def test_a_reply_cut_off_is_kept_and_marked(tmp_path):
     """Lesson 39."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [(TextDelta("half"), StreamCut("s: cut."))]))
     session = await bench.open()
@@ -343,7 +343,7 @@ async def test_a_reply_cut_in_the_middle_is_kept_and_marked(tmp_path):
     assert bench.of(TurnFinished)[-1].error == "s: cut. The part that arrived is kept; /continue continues it."
 
 
-async def test_a_reply_without_an_end_marker_is_no_answer(tmp_path):
+async def test_a_reply_without_an_end_marker_is_not_an_answer(tmp_path):
     """Lesson 39."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [(TextDelta("half"),)]))
     session = await bench.open()
@@ -366,7 +366,7 @@ async def test_a_turn_ends_after_its_last_allowed_request(tmp_path):
     assert violations(session.log.view.messages) == []
 
 
-async def test_the_same_call_again_and_again_ends_the_turn(tmp_path):
+async def test_a_repeated_call_ends_the_turn(tmp_path):
     """R-336: four times within ten calls."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [calls((f"c{i}", *READ[1:])) for i in range(9)]))
     session = await bench.open()
@@ -393,7 +393,7 @@ async def test_a_long_result_is_stored_whole_and_shown_in_part(tmp_path):
 
 
 async def test_old_results_are_cleared_between_tool_rounds(tmp_path):
-    """R-518: the policy runs before every request; the editor is told."""
+    """R-518: the policy runs before every request; the editor is notified."""
     (tmp_path / "a.txt").write_text("word " * 2000)
     replies = []
     for i in range(5):
@@ -432,7 +432,7 @@ async def talk(bench, session, number):
 
 
 async def test_a_long_preparation_runs_beside_the_loop(tmp_path, monkeypatch):
-    """Other chats do not wait for what is read of a long history; what is short is not worth another thread."""
+    """Other chats do not wait for a long history being read; a short one is not worth a thread."""
     threads = []
     next_of = compaction._next_of
 
@@ -453,8 +453,8 @@ async def test_a_long_preparation_runs_beside_the_loop(tmp_path, monkeypatch):
     assert set(threads) == {False}
 
 
-async def test_a_stop_waits_for_the_piece_that_runs_beside_the_loop(tmp_path, monkeypatch):
-    """Lesson 41: nothing is changed, and nothing goes on behind the user's back."""
+async def test_a_stop_waits_for_the_work_in_the_thread(tmp_path, monkeypatch):
+    """Lesson 41: nothing changes, and nothing continues without the user's knowledge."""
     runs, goes_on = threading.Event(), threading.Event()
     next_of = compaction._next_of
 
@@ -479,7 +479,7 @@ async def test_a_stop_waits_for_the_piece_that_runs_beside_the_loop(tmp_path, mo
 
 
 async def test_the_chat_is_compacted_before_it_hits_the_window(tmp_path):
-    """R-501, R-521, R-527, R-528, R-543: one request goes out, the pending one, after the summary."""
+    """R-501, R-521, R-527, R-528, R-543: one request is sent, the pending one, after the summary."""
     adapter = long_chat(says("THE SUMMARY"))
     bench = Bench(tmp_path, adapter, window=12_000, settings=SMALL)
     session = await bench.open()
@@ -499,7 +499,7 @@ async def test_the_chat_is_compacted_before_it_hits_the_window(tmp_path):
     assert stored_view(bench).messages == session.log.view.messages
 
 
-async def test_the_meter_falls_at_once_after_a_compaction(tmp_path):
+async def test_the_meter_drops_at_once_after_a_compaction(tmp_path):
     """Lessons 8, 45."""
     usage = Usage(input_tokens=10_000, output_tokens=4000)
 
@@ -521,7 +521,7 @@ async def test_the_meter_falls_at_once_after_a_compaction(tmp_path):
 
 
 @pytest.mark.parametrize(("wish", "go_on"), [("auto", True), ("submit", False)])
-async def test_a_manual_compaction_lets_the_model_go_on_where_that_is_wanted(tmp_path, wish, go_on):
+async def test_after_a_manual_compaction_the_model_continues_if_configured(tmp_path, wish, go_on):
     """R-528, R-533: no new cycle opens (R-509)."""
     adapter = long_chat(says("SUMMARY"))
     bench = Bench(tmp_path, adapter, settings={"on_compact": wish})
@@ -535,8 +535,8 @@ async def test_a_manual_compaction_lets_the_model_go_on_where_that_is_wanted(tmp
     assert session.log.view.cycle == 1
 
 
-async def test_an_idle_chat_that_is_compacted_waits_for_its_user(tmp_path):
-    """R-528: nobody asked anything, so nothing is answered."""
+async def test_a_compacted_idle_chat_waits_for_its_user(tmp_path):
+    """R-528: there is no question, so nothing is answered."""
     adapter = long_chat(says("SUMMARY"))
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -547,8 +547,8 @@ async def test_an_idle_chat_that_is_compacted_waits_for_its_user(tmp_path):
     assert without_span(session.log.view.messages[-1].text) == SUMMARY_PREFIX + "SUMMARY"
 
 
-async def test_the_forecast_of_a_compaction_is_near_what_it_comes_to(tmp_path):
-    """R-533: asked before; nothing is sent, nothing is changed; what is kept is counted."""
+async def test_the_forecast_of_a_compaction_is_close_to_its_result(tmp_path):
+    """R-533: asked in advance; nothing is sent or changed; kept messages are counted."""
     adapter = long_chat(says("SUMMARY " * 60))
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -582,7 +582,7 @@ async def test_a_failing_summariser_changes_nothing(tmp_path):
     assert isinstance(bench.store.load_events("chat-1")[-1].payload, history.CompactionFailed)
 
 
-async def test_a_refused_summary_that_is_written_without_a_model_is_told_as_one_thing(tmp_path):
+async def test_a_refused_summary_written_without_a_model_is_reported_as_one_event(tmp_path):
     """Lesson 48. Seen: "Nothing was changed" and twice "Nothing was compacted" beside the new card."""
     bench = Bench(tmp_path, long_chat((RequestRejected("s: refused."),)), settings={"on_compact": "stop"})
     session = await bench.open()
@@ -595,7 +595,7 @@ async def test_a_refused_summary_that_is_written_without_a_model_is_told_as_one_
     ]
 
 
-async def test_a_compaction_with_nothing_to_do_says_so_once_for_all_stages(tmp_path):
+async def test_a_compaction_with_nothing_to_do_reports_that_once_for_all_stages(tmp_path):
     """A policy with two stages for `/compact` has one reason."""
     bench = Bench(tmp_path, long_chat(says("SUMMARY")), settings={"on_compact": "stop", "policy": "codebuddy"})
     session = await bench.open()
@@ -604,7 +604,7 @@ async def test_a_compaction_with_nothing_to_do_says_so_once_for_all_stages(tmp_p
     assert len([notice for notice in bench.of(Notice) if "compacted" in notice.text]) == 1
 
 
-async def test_useless_compactions_rest_after_three_tries(tmp_path):
+async def test_useless_compactions_pause_after_three_tries(tmp_path):
     """R-532, lesson 40: no endless loop, one sentence that explains it."""
     adapter = long_chat((NetworkFailed("s: down."),))
     bench = Bench(tmp_path, adapter, window=60_000, settings=SMALL)
@@ -619,8 +619,8 @@ async def test_useless_compactions_rest_after_three_tries(tmp_path):
     assert all("s: down" in failed.reason for failed in bench.of(CompactionFailed))
 
 
-async def test_a_summariser_that_fails_again_and_again_is_asked_less_and_less(tmp_path):
-    """R-532, R-434: a policy that can write summaries without a model asks it a few times, not each time."""
+async def test_a_repeatedly_failing_summariser_is_asked_less_and_less(tmp_path):
+    """R-532, R-434: a policy that can summarise without a model asks it a few times, not each time."""
     bench = Bench(tmp_path, long_chat((NetworkFailed("s: down."),)), window=12_000, settings={"policy": "cowork"})
     session = await bench.open()
     await talk(bench, session, 40)
@@ -652,7 +652,7 @@ async def test_a_running_compaction_can_be_stopped(tmp_path):
 
 
 async def test_the_progress_of_a_local_server_is_shown(tmp_path):
-    """While it reads the prompt; then the reply is shown as it streams."""
+    """While it reads the prompt; then the streamed reply is shown."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [(PromptRead(2048, 6100), *says("Hi"))]))
     session = await bench.open()
     await talk(bench, session, 1)
@@ -661,8 +661,8 @@ async def test_the_progress_of_a_local_server_is_shown(tmp_path):
 
 
 @pytest.mark.parametrize("tokens_per_s", [50, 2_000])
-async def test_how_long_a_local_server_reads_is_told_where_it_takes_long(tmp_path, tokens_per_s):
-    """What it has read or written before is not read again."""
+async def test_the_prompt_reading_time_of_a_local_server_is_shown_if_long(tmp_path, tokens_per_s):
+    """The cached prompt and earlier replies are not read again."""
     adapter = ScriptedAdapter("s", [says("Hi " * 4_000), says("Ho")])
     adapter.is_fast = Speed(float(tokens_per_s), 5.0)
     bench = Bench(tmp_path, adapter)
@@ -683,7 +683,7 @@ async def test_how_long_a_local_server_reads_is_told_where_it_takes_long(tmp_pat
     assert labels == (long if tokens_per_s == 50 else 2 * ["waiting for the model"])
 
 
-async def test_a_summariser_that_hangs_is_given_up(tmp_path):
+async def test_a_hanging_summariser_is_given_up(tmp_path):
     """Lesson 18."""
     settings = {"compaction_timeout_s": 0.05, "on_compact": "stop"}
     bench = Bench(tmp_path, long_chat((asyncio.Event(),)), settings=settings)
@@ -752,8 +752,8 @@ async def test_switching_to_a_smaller_model_decides_again_before_sending(tmp_pat
     assert len(sent.messages) == 3
 
 
-async def test_an_unknown_window_is_assumed_and_said_once(tmp_path):
-    """R-506, lessons 30, 43: never silently off; said once a request comes to where it decides."""
+async def test_an_unknown_window_is_assumed_and_reported_once(tmp_path):
+    """R-506, lessons 30, 43: never silently off; reported once a request gets to where it matters."""
     bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: says("a")), window=0)
     session = await bench.open()
     session.submit(submit("m1", 1))
@@ -796,7 +796,7 @@ async def test_clear_empties_the_view_and_keeps_the_log(tmp_path):
     assert texts[:3] == ["q", "a", "r"]
 
 
-async def test_a_message_that_cannot_be_stored_goes_back_as_a_draft(tmp_path, monkeypatch):
+async def test_a_message_that_cannot_be_stored_returns_as_a_draft(tmp_path, monkeypatch):
     """Lesson 36: not shown as sent unless it is durable."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("a")]))
     session = await bench.open()
@@ -816,7 +816,7 @@ async def test_a_message_that_cannot_be_stored_goes_back_as_a_draft(tmp_path, mo
     assert returned.error == ended.error, "the same sentence twice is shown once"
 
 
-async def test_usage_makes_the_meter_exact_and_is_learned_from(tmp_path):
+async def test_usage_makes_the_meter_exact_and_calibrates_it(tmp_path):
     """R-505, lesson 7."""
     usage = Usage(input_tokens=500, cache_read_tokens=2500, output_tokens=40, reasoning_tokens=10)
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("hello", usage)]))
@@ -830,7 +830,7 @@ async def test_usage_makes_the_meter_exact_and_is_learned_from(tmp_path):
     assert learned.extra > 0
 
 
-async def test_what_the_model_sees_is_a_finished_reply_only(tmp_path):
+async def test_the_model_sees_only_finished_replies(tmp_path):
     bench = Bench(
         tmp_path,
         ScriptedAdapter("s", [(TextDelta("a"), TextDelta("b"), Finished("length"))]),

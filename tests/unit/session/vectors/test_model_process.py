@@ -1,4 +1,4 @@
-"""The model of questions runs in a process of its own (R-239)."""
+"""The embedder of questions runs in its own process (R-239)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def embedder(tmp_path: Path) -> AsyncIterator[ProcessEmbedder]:
     await embedder.aclose()
 
 
-async def test_questions_are_answered_elsewhere_and_again_after_its_end(embedder: ProcessEmbedder) -> None:
+async def test_questions_are_embedded_in_a_process_that_is_restarted(embedder: ProcessEmbedder) -> None:
     assert list(await embedder.embed_query("file")) == pytest.approx([0.6, 0.8])
     assert not await embedder.embed_query(" ")
     assert embedder.name == OnnxEmbedder(embedder._settings).name
@@ -47,7 +47,7 @@ async def test_questions_are_answered_elsewhere_and_again_after_its_end(embedder
     assert list(await embedder.embed_query("file")) == pytest.approx([0.6, 0.8])
 
 
-async def test_what_is_wrong_comes_back_as_a_sentence(tmp_path: Path) -> None:
+async def test_an_error_is_returned_as_a_sentence(tmp_path: Path) -> None:
     folder = write_model_folder(tmp_path, {"load": [3.0, 0.0]})
     (folder / "model.onnx").write_bytes(b"no model")
     embedder = ProcessEmbedder(EmbeddingSettings(onnx=str(folder)))
@@ -59,7 +59,7 @@ async def test_what_is_wrong_comes_back_as_a_sentence(tmp_path: Path) -> None:
         await embedder.embed_query("load")
 
 
-async def test_a_python_that_is_gone_is_a_sentence(embedder: ProcessEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_missing_python_is_a_sentence(embedder: ProcessEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/never/python")
     with pytest.raises(NotConfigured, match=r"the model cannot be run \("):
         await embedder.embed_query("load")
